@@ -1,0 +1,26 @@
+"""The Chalice application: the registry's routes and the scheduled functions."""
+
+import os
+from typing import Any
+
+from chalice.app import Rate
+
+import chalicelib.domains  # noqa: F401  importing it declares every operation
+from chalicelib.core import logs
+from chalicelib.transports import gateway, schedules
+
+logs.configure()
+app = gateway.App(app_name="workspace-api", configure_logs=False)
+gateway.mount(app)
+
+
+@app.schedule(Rate(1, unit=Rate.MINUTES), name="run-due-work")
+def run_due_work(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's event
+    """Finish cascades and purge what has expired."""
+    return schedules.run_due_work()
+
+
+if os.environ.get("AWS_CHALICE_CLI_MODE") == "true":
+    from chalicelib.transports import local
+
+    local.install()

@@ -1,0 +1,7 @@
+"""Workspace Automation API.
+
+The deployed package (transports > domains > store | gateways > rules > core).
+"""
+
+VERSION = "0.1.0"
+SERVICE = "Workspace Automation API"

@@ -1,0 +1,29 @@
+"""The one source of time, so that tests can set it instead of sleeping."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+_source: Callable[[], datetime] = lambda: datetime.now(UTC)  # noqa: E731
+
+
+def now() -> datetime:
+    """Return the present moment in UTC, cut to milliseconds (what ids and answers can show)."""
+    moment = _source()
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def epoch_ms(moment: datetime) -> int:
+    """Return milliseconds since 1970-01-01 UTC."""
+    return round(moment.timestamp() * 1000)
+
+
+@contextmanager
+def using(source: Callable[[], datetime]) -> Iterator[None]:
+    """Replace the clock for the length of a ``with`` block, in every thread."""
+    global _source  # noqa: PLW0603  the clock is process-wide by intent
+    before, _source = _source, source
+    try:
+        yield
+    finally:
+        _source = before

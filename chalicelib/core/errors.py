@@ -1,0 +1,224 @@
+"""Every failure a client can see. Handlers raise these; ``envelope`` alone words them for the wire.
+
+A message says what was expected, what came and what to do. It never carries a secret, a stack trace
+or a library's address. Codes are stable: clients may branch on them (contract, Envelope).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic_core import to_json
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One invalid field.
+
+    Its wire path (``client.phone``, ``rules.2.start``) and what is wrong with it.
+    """
+
+    field: str
+    message: str
+
+
+class AppError(Exception):
+    """Base of all failures with an HTTP status and a stable code.
+
+    ``details`` are further fields of ``data`` (such as ``page`` beside ``confirmation_required``);
+    ``headers`` go on the HTTP answer only.
+    """
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        errors: Sequence[FieldError] = (),
+        details: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.errors = tuple(errors)
+        self.details = dict(details or {})
+        self.headers = dict(headers or {})
+
+
+class InternalError(AppError):
+    """Something broke on our side; the log has the reason under the request id."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Something went wrong on our side. Try again; if it persists, report the requestId."
+        )
+
+
+class ValidationError(AppError):
+    """The input does not fit the operation."""
+
+    status = 400
+    code = "validation_error"
+
+    @classmethod
+    def of(cls, field: str, message: str) -> "ValidationError":
+        """Return the error for a single field."""
+        return cls(f"{field}: {message}", errors=[FieldError(field, message)])
+
+
+class ConfirmationRequiredError(AppError):
+    """A destructive call came without the confirmation it demands."""
+
+    status = 400
+    code = "confirmation_required"
+
+
+class UnauthorizedError(AppError):
+    """No key, or one that is malformed, unknown, revoked or expired."""
+
+    status = 401
+    code = "unauthorized"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, headers={"WWW-Authenticate": "Bearer"})
+
+
+class ForbiddenError(AppError):
+    """The caller may not do this, whatever its scopes."""
+
+    status = 403
+    code = "forbidden"
+
+
+class InsufficientScopeError(ForbiddenError):
+    """The key lacks the scope; the message names it."""
+
+    code = "insufficient_scope"
+
+
+class PlanRequiredError(ForbiddenError):
+    """The workspace's plan does not include the API."""
+
+    code = "plan_required"
+
+
+class AdminRequiredError(ForbiddenError):
+    """Blog scopes work for keys of ADMIN accounts only."""
+
+    code = "admin_required"
+
+
+class NotFoundError(AppError):
+    """No such thing in this workspace.
+
+    The same bytes whether it never was or belongs to another.
+    """
+
+    status = 404
+    code = "not_found"
+
+    @classmethod
+    def of(cls, noun: str, hint: str) -> "NotFoundError":
+        """Return the error for an unknown id; ``hint`` says which call lists the valid ones."""
+        return cls(f"No {noun} has this id in the workspace. {hint}")
+
+
+class MethodNotAllowedError(AppError):
+    """The path exists, but not for this method; ``Allow`` lists the ones it has."""
+
+    status = 405
+    code = "method_not_allowed"
+
+
+class ConflictError(AppError):
+    """The request clashes with the present state."""
+
+    status = 409
+    code = "conflict"
+
+
+class SlugTakenError(ConflictError):
+    """Another record already has this slug."""
+
+    code = "slug_taken"
+
+
+class VersionConflictError(ConflictError):
+    """The record has changed since the version that the caller named."""
+
+    code = "version_conflict"
+
+
+class IdempotencyMismatchError(ConflictError):
+    """The idempotency key was used before with other arguments."""
+
+    code = "idempotency_mismatch"
+
+
+class InProgressError(ConflictError):
+    """A request with this idempotency key is still running."""
+
+    code = "in_progress"
+
+
+class PayloadTooLargeError(AppError):
+    """The body, a field of it, or the answer passes a size limit."""
+
+    status = 413
+    code = "payload_too_large"
+
+
+class UnsupportedMediaTypeError(AppError):
+    """The body is of a type that the operation does not take."""
+
+    status = 415
+    code = "unsupported_media_type"
+
+
+class RateLimitedError(AppError):
+    """Too many requests; ``Retry-After`` says how long to wait."""
+
+    status = 429
+    code = "rate_limited"
+
+
+class UnavailableError(AppError):
+    """The database is out of reach or overloaded; nothing was half done, and a retry is safe."""
+
+    status = 503
+    code = "unavailable"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The service is briefly overloaded. Try again in a few seconds.",
+            headers={"Retry-After": "2"},
+        )
+
+
+class LostRaceError(Exception):
+    """A concurrent writer was first. Not for the wire: ``invoke`` reads again and decides again."""
+
+
+class KeyUsedError(Exception):
+    """An idempotency key has a result, or a call in progress. Not for the wire: it is looked up."""
+
+
+def failure_fields(error: AppError, request_id: str) -> dict[str, Any]:
+    """Return the fields of ``data`` for a failure (contract, Envelope)."""
+    fields: dict[str, Any] = {
+        "status": False,
+        "message": error.message,
+        "code": error.code,
+        **error.details,
+    }
+    if error.errors:
+        fields["errors"] = [{"field": e.field, "message": e.message} for e in error.errors]
+    fields["requestId"] = request_id
+    return fields
+
+
+def envelope(error: AppError, request_id: str) -> bytes:
+    """Return the failure envelope as UTF-8 JSON."""
+    return to_json({"data": failure_fields(error, request_id)})

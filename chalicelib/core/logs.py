@@ -1,0 +1,37 @@
+"""Logs: one JSON object a line on stderr, without secrets or personal data (security.md, Logs)."""
+
+import json
+import logging
+import sys
+
+from chalicelib.core import clock
+from chalicelib.core.schema import iso
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a record with its ``extra`` fields; an exception becomes one text field."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        line: dict[str, object] = {
+            "time": iso(clock.now()),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line.update((key, value) for key, value in vars(record).items() if key not in _STANDARD)
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def configure(level: int = logging.INFO) -> None:
+    """Send everything this service logs to stderr as JSON, and nothing twice."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger("chalicelib")
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    root.propagate = False

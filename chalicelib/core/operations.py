@@ -1,0 +1,342 @@
+"""One declaration per operation, one registry of them, one path to a handler.
+
+``@operation`` is all there is to say about an operation: its REST route, MCP tool, scope, schemas,
+reference entry and sweep tests come from it. ``invoke`` is the only way to run one, whoever calls.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import cleandoc
+from typing import Any, TypeVar, get_type_hints
+
+from pydantic_core import to_json
+
+from chalicelib.core import parsing
+from chalicelib.core.errors import (
+    AdminRequiredError,
+    IdempotencyMismatchError,
+    InProgressError,
+    InsufficientScopeError,
+    KeyUsedError,
+    PayloadTooLargeError,
+    PlanRequiredError,
+    ValidationError,
+)
+from chalicelib.core.json_schema import json_schema
+from chalicelib.core.retry import until_won
+from chalicelib.core.schema import Wire, wire_name
+from chalicelib.core.scopes import PLANS_WITH_API, Scope
+from chalicelib.core.unit import Change, Replay, Unit
+
+MAX_ANSWER_BYTES = 5_900_000
+"""Lambda answers at most 6 MB (AWS Lambda quotas), headers included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Who calls, and the unit of work the call writes to.
+
+    Made by the transports from the key record.
+    """
+
+    workspace_id: str
+    account_id: str
+    role: str
+    plan: str
+    scopes: frozenset[Scope]
+    key_id: str
+    request_id: str
+    address: str
+    unit: Unit
+    warnings: list[str] = field(default_factory=list)
+
+    def warn(self, message: str) -> None:
+        """Add a sentence to ``data.warnings``.
+
+        The call succeeded, but not quite as the caller may think.
+        """
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation's declaration. Made by ``@operation`` only."""
+
+    name: str
+    tool: str
+    method: str
+    path: str
+    scope: Scope | None
+    title: str
+    description: str
+    input: type[Wire]
+    output: type[Wire]
+    handler: Callable[[Context, Any], Wire]
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+
+    @property
+    def read_only(self) -> bool:
+        """Reads are GET, and only reads."""
+        return self.method == "GET"
+
+    @property
+    def replayable(self) -> bool:
+        """Whether it takes an idempotency key: every write that is not idempotent by itself."""
+        return not self.read_only and not self.idempotent
+
+    @property
+    def reads_query(self) -> bool:
+        """Whether its REST input is the query string rather than a body."""
+        return self.method in {"GET", "DELETE"}
+
+    @cached_property
+    def path_parameters(self) -> tuple[str, ...]:
+        """Names of the path's variables."""
+        return tuple(re.findall(r"{(\w+)}", self.path))
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """JSON Schema of the input."""
+        return json_schema(self.input)
+
+    @property
+    def output_schema(self) -> dict[str, Any]:
+        """JSON Schema of the fields inside ``data``."""
+        return json_schema(self.output, "serialization")
+
+
+class Registry:
+    """Every operation, in the order of declaration; names, tools and routes are unique."""
+
+    def __init__(self) -> None:
+        self._operations: dict[str, Operation] = {}
+
+    def __iter__(self) -> Iterator[Operation]:
+        """Iterate in the order of declaration."""
+        return iter(self._operations.values())
+
+    def __len__(self) -> int:
+        """Return how many operations there are."""
+        return len(self._operations)
+
+    def __getitem__(self, name: str) -> Operation:
+        """Return the operation whose handler has this name."""
+        return self._operations[name]
+
+    def add(self, operation: Operation) -> None:
+        """Add an operation; a clash with an earlier one is a programming error."""
+        for other in self:
+            if operation.name == other.name or operation.tool == other.tool:
+                msg = f"{operation.name} ({operation.tool}) is declared twice"
+                raise ValueError(msg)
+            if (operation.method, operation.path) == (other.method, other.path):
+                msg = f"{operation.method} {operation.path} is declared twice"
+                raise ValueError(msg)
+        self._operations[operation.name] = operation
+
+
+REGISTRY = Registry()
+
+W = TypeVar("W", bound=Wire)
+R = TypeVar("R", bound=Wire)
+
+
+def operation(  # noqa: PLR0913  the declaration is the point
+    *,
+    tool: str,
+    rest: str,
+    scope: Scope | None,
+    title: str,
+    destructive: bool = False,
+    idempotent: bool | None = None,
+    open_world: bool = False,
+    registry: Registry = REGISTRY,
+) -> Callable[[Callable[[Context, W], R]], Callable[[Context, W], R]]:
+    """Declare a handler ``(ctx, args) -> result`` as an operation.
+
+    Input and output models come from its hints, the public description from its docstring.
+    ``scope=None`` means any valid key. ``idempotent`` defaults to true for reads and false for
+    writes.
+    """
+    method, _, path = rest.partition(" ")
+
+    def declare(handler: Callable[[Context, W], R]) -> Callable[[Context, W], R]:
+        hints = get_type_hints(handler)
+        registry.add(
+            Operation(
+                name=handler.__name__,
+                tool=tool,
+                method=method,
+                path=path,
+                scope=scope,
+                title=title,
+                description=cleandoc(handler.__doc__ or ""),
+                input=hints["args"],
+                output=hints["return"],
+                handler=handler,
+                destructive=destructive,
+                idempotent=method == "GET" if idempotent is None else idempotent,
+                open_world=open_world,
+            )
+        )
+        return handler
+
+    return declare
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a call: the envelope as UTF-8 JSON.
+
+    ``replayed`` if an idempotency key found it stored.
+    """
+
+    body: bytes
+    replayed: bool = False
+
+
+def invoke(
+    operation: Operation, ctx: Context, raw: Mapping[str, Any], idempotency_key: str | None = None
+) -> Reply:
+    """Run an operation: plan, scope, input, idempotency, handler, one commit, envelope.
+
+    ``raw`` is the JSON input under wire names. An idempotency key given to an operation that is not
+    ``replayable`` has no effect: repeating it changes nothing anyway.
+
+    Raises:
+        AppError: any failure a client can see; nothing was changed then.
+    """
+    authorize(operation, ctx)
+    args = parsing.parse(operation.input, raw)
+    for warning in parsing.unknown_fields(args, raw):
+        ctx.warn(warning)
+    dry_run = bool(getattr(args, "dry_run", False))
+    if idempotency_key is None or not operation.replayable or dry_run:
+        return Reply(_run(operation, ctx, args, None, dry_run=dry_run))
+    return _run_once(operation, ctx, args, _check_key(idempotency_key))
+
+
+def authorize(operation: Operation, ctx: Context) -> None:
+    """Check plan, scope and role, in this order (contract, Keys and scopes)."""
+    require_plan(ctx)
+    scope = operation.scope
+    if scope is None:
+        return
+    if scope not in ctx.scopes:
+        msg = f"This key lacks the scope {scope}. Create a key that has it in the settings."
+        raise InsufficientScopeError(msg)
+    if scope.admin_only and ctx.role != "admin":
+        msg = f"The scope {scope} is for keys of ADMIN accounts; this key's account is not one."
+        raise AdminRequiredError(msg)
+
+
+def require_plan(ctx: Context) -> None:
+    """Refuse workspaces below the Business plan."""
+    if ctx.plan not in PLANS_WITH_API:
+        msg = f"The API needs the Business plan or above; this workspace is on {ctx.plan}. Upgrade."
+        raise PlanRequiredError(msg)
+
+
+MAX_KEY_LENGTH = 255
+
+
+def _check_key(key: str) -> str:
+    if not 1 <= len(key) <= MAX_KEY_LENGTH:
+        message = f"expected 1 to {MAX_KEY_LENGTH} characters, received {len(key)}"
+        raise ValidationError.of("idempotencyKey", message)
+    return key
+
+
+def _run_once(operation: Operation, ctx: Context, args: Wire, key: str) -> Reply:
+    """Run under an idempotency key.
+
+    The result is committed with the writes, under the condition that the key is unused: of any
+    number of racing calls one commits, and the rest find its answer. So the common, first call
+    costs no extra read. A failed call looks for a stored answer before it reports its failure,
+    since a replay may well fail on what the first call did. Operations with outside effects mark
+    the key before they start, for those must not happen twice.
+    """
+    given = args.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    digest = hashlib.sha256(operation.name.encode() + b"\0" + _canonical(given)).hexdigest()
+    unfinished = Replay(key, digest, None)
+    if operation.open_world and not ctx.unit.reserve(unfinished):
+        return _replay(unfinished, ctx.unit.find_replay(key))
+    try:
+        return Reply(_run(operation, ctx, args, unfinished, dry_run=False))
+    except KeyUsedError:
+        return _replay(unfinished, ctx.unit.find_replay(key))
+    except Exception:
+        if operation.open_world:
+            ctx.unit.release(key)
+            raise
+        stored = ctx.unit.find_replay(key)
+        if stored is None:
+            raise
+        return _replay(unfinished, stored)
+
+
+def _replay(wanted: Replay, stored: Replay | None) -> Reply:
+    if stored is not None and stored.fingerprint != wanted.fingerprint:
+        msg = "This idempotency key was used with other arguments. Use a new key for a new call."
+        raise IdempotencyMismatchError(msg)
+    if stored is None or stored.body is None:
+        msg = "A call with this idempotency key is still running. Repeat it later for the answer."
+        raise InProgressError(msg, headers={"Retry-After": "1"})
+    return Reply(stored.body, replayed=True)
+
+
+def _canonical(value: Any) -> bytes:  # noqa: ANN401  any JSON value
+    """Return JSON bytes that do not depend on the order of keys."""
+    if isinstance(value, dict):
+        parts = [to_json(key) + b":" + _canonical(value[key]) for key in sorted(value)]
+        return b"{" + b",".join(parts) + b"}"
+    if isinstance(value, list):
+        return b"[" + b",".join(map(_canonical, value)) + b"]"
+    return to_json(value)
+
+
+def _run(
+    operation: Operation, ctx: Context, args: Wire, replay: Replay | None, *, dry_run: bool
+) -> bytes:
+    """Run the handler and commit what it staged; after a lost race both happen again."""
+
+    def attempt() -> bytes:
+        ctx.unit.begin()
+        body = _envelope(operation.handler(ctx, args), ctx.warnings)
+        if not operation.read_only and not dry_run:
+            kept = replay and Replay(replay.key, replay.fingerprint, body)
+            ctx.unit.commit(_change(operation, ctx, args), kept)
+        return body
+
+    try:
+        return until_won(attempt)
+    except BaseException:
+        ctx.unit.fail()
+        raise
+
+
+def _change(operation: Operation, ctx: Context, args: Wire) -> Change:
+    names = (wire_name(type(args), name) for name in args.given("id"))
+    return Change(
+        operation.name, tuple(names), ctx.account_id, ctx.key_id, ctx.address, ctx.request_id
+    )
+
+
+def _envelope(result: Wire, warnings: list[str]) -> bytes:
+    data: dict[str, Any] = {"status": True, **result.model_dump(by_alias=True)}
+    if warnings:
+        data["warnings"] = [*data.get("warnings", ()), *warnings]
+    body = to_json({"data": data})
+    if len(body) > MAX_ANSWER_BYTES:
+        msg = (
+            f"The answer would be {len(body):,} bytes; the limit is {MAX_ANSWER_BYTES:,}. "
+            "Ask for a smaller page or part."
+        )
+        raise PayloadTooLargeError(msg)
+    return body

@@ -1,0 +1,130 @@
+"""From raw input to a validated model, with errors that let a caller mend the call by itself.
+
+Input is validated strictly (a JSON number must be a number), because silently coerced money is how
+mistakes are paid for; what arrives as a query string is first read by type (``from_query``).
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import ValidationError as PydanticValidationError
+from pydantic_core import ErrorDetails
+
+from chalicelib.core.errors import FieldError, ValidationError
+from chalicelib.core.json_schema import json_schema
+from chalicelib.core.schema import Wire, wire_name
+
+W = TypeVar("W", bound=Wire)
+
+
+def parse(model: type[W], raw: Mapping[str, Any]) -> W:
+    """Validate raw input.
+
+    Raises:
+        ValidationError: naming each field, what was expected and what came.
+    """
+    for name, instead in model.ELSEWHERE.items():
+        if name in raw:
+            raise ValidationError.of(name, instead)
+    try:
+        return model.model_validate(raw, strict=True, by_alias=True, by_name=False)
+    except PydanticValidationError as failure:
+        errors = [_explain(e) for e in failure.errors(include_url=False)]
+        summary = "; ".join(f"{e.field}: {e.message}" for e in errors[:5])
+        raise ValidationError(summary, errors=errors) from None
+
+
+def _explain(error: ErrorDetails) -> FieldError:
+    field = ".".join(str(part) for part in error["loc"]) or "input"
+    kind, message = error["type"], error["msg"]
+    if kind == "missing":
+        return FieldError(field, "is required")
+    if kind in {"value_error", "assertion_error"}:
+        message = message.partition(", ")[2] or message
+    elif kind == "string_pattern_mismatch":
+        message = f"expected text matching {error['ctx']['pattern']}"
+    else:
+        message = message.replace("Input should be", "expected").replace(
+            "String should", "text should"
+        )
+    if field == "input":
+        return FieldError(field, message)
+    return FieldError(field, f"{message}, received {_describe(error['input'])}")
+
+
+_SHOWN = 60
+
+
+def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
+    """Name what came, briefly.
+
+    Enough to recognise, too little to echo a document or flood a log.
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return f"boolean {str(value).lower()}"
+        case int() | float():
+            text = str(value) if abs(value) < 10**_SHOWN else "a very large one"
+            return f"number {text}"
+        case str():
+            shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+            return f'text "{shown}"' + (
+                f" ({len(value)} characters)" if len(value) > _SHOWN else ""
+            )
+        case Mapping():
+            return "an object"
+        case Sequence():
+            return f"an array of {len(value)}"
+        case _:
+            return "something else"
+
+
+def unknown_fields(given: Wire, raw: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Yield a warning for each key of ``raw`` that the model ignored, with the nearest name."""
+    fields = {wire_name(type(given), name): name for name in type(given).model_fields}
+    for key, value in raw.items():
+        if key not in fields:
+            near = get_close_matches(key, fields, n=1, cutoff=0.6)
+            hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(fields)}."
+            yield f'Unknown field "{path}{key[:_SHOWN]}" was ignored; {hint}'
+            continue
+        parsed = getattr(given, fields[key])
+        if isinstance(parsed, Wire) and isinstance(value, Mapping):
+            yield from unknown_fields(parsed, value, f"{path}{key}.")
+        elif isinstance(parsed, list | tuple) and isinstance(value, Sequence):
+            for i, (item, raw_item) in enumerate(zip(parsed, value, strict=False)):
+                if isinstance(item, Wire) and isinstance(raw_item, Mapping):
+                    yield from unknown_fields(item, raw_item, f"{path}{key}.{i}.")
+
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+
+
+def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Read a query string by the types that the model declares; unknown parameters are dropped.
+
+    A value that does not read as its type is passed on as text, so that validation can name it.
+    """
+    raw: dict[str, Any] = {}
+    for name, declared in json_schema(model)["properties"].items():
+        if values := query.get(name):
+            kinds = declared.get("type", "string")
+            if "array" in kinds:
+                raw[name] = [
+                    _read(value, declared["items"].get("type", "string")) for value in values
+                ]
+            else:
+                raw[name] = _read(values[-1], kinds)
+    return raw
+
+
+def _read(text: str, kinds: str | Sequence[str]) -> object:
+    if "integer" in kinds and _INTEGER.fullmatch(text):
+        return int(text)
+    if "boolean" in kinds and text in {"true", "false"}:
+        return text == "true"
+    return text

@@ -1,0 +1,35 @@
+"""Deciding again when another writer was first."""
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from chalicelib.core.errors import LostRaceError, UnavailableError
+
+MAX_ATTEMPTS = 12
+"""Attempts before lost races become a 503; with the pauses, a few seconds at most."""
+FIRST_PAUSE = 0.01
+LONGEST_PAUSE = 0.5
+
+T = TypeVar("T")
+
+sleep: Callable[[float], None] = time.sleep
+"""Replaced in tests."""
+
+
+def until_won(attempt: Callable[[], T]) -> T:
+    """Run an attempt that reads, decides and commits, until its commit wins.
+
+    Pauses are jittered and grow (full jitter), so that rivals spread out.
+
+    Raises:
+        UnavailableError: every attempt lost.
+    """
+    for number in range(MAX_ATTEMPTS):
+        try:
+            return attempt()
+        except LostRaceError:
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**number)
+            sleep(random.uniform(0, pause))  # noqa: S311  jitter is no secret
+    raise UnavailableError

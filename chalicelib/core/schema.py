@@ -1,0 +1,119 @@
+"""Wire models and field types: camelCase outside, snake_case inside, every property described."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+
+class Wire(BaseModel):
+    """Base of every input and output model.
+
+    Schemas are built on first use, to keep cold starts short.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        from_attributes=True,
+        frozen=True,
+        defer_build=True,
+        extra="ignore",
+    )
+
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
+    """Wire names that callers may try here, and what to do instead.
+
+    Sent, they are refused rather than ignored.
+    """
+
+    def given(self, *except_for: str) -> dict[str, Any]:
+        """Return the fields that the caller sent, by Python name, without ``except_for``."""
+        return {
+            name: getattr(self, name)
+            for name in type(self).model_fields
+            if name in self.model_fields_set and name not in except_for
+        }
+
+
+class Patch(Wire):
+    """A partial update.
+
+    An omitted field stays, ``null`` clears an optional one, nothing at all is refused.
+    """
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.given("id"):
+            names = ", ".join(
+                wire_name(type(self), n) for n in type(self).model_fields if n != "id"
+            )
+            raise PydanticCustomError(
+                "empty_patch", "nothing to change; send at least one of {names}", {"names": names}
+            )
+        return self
+
+
+def omitted(description: str) -> Any:  # noqa: ANN401  the default of a field of any type
+    """Declare a patch field.
+
+    Not required, left alone when not sent, and not nullable unless its type is.
+    """
+    return Field(default=None, description=description)
+
+
+class NoInput(Wire):
+    """The input of an operation that takes none."""
+
+
+# Field types. The bounds are those of the spec (Limits) and of tools.md.
+Id = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
+Slug = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"),
+]
+Kopecks = Annotated[int, Field(ge=0, le=10**11)]
+Minutes = Annotated[int, Field(ge=0)]
+PageNumber = Annotated[int, Field(ge=1, le=10**9)]
+
+
+def iso(moment: datetime) -> str:
+    """Return a moment as ISO 8601 in UTC, with milliseconds and ``Z``."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Timestamp = Annotated[datetime, PlainSerializer(iso, return_type=str, when_used="always")]
+"""A moment, written as ISO 8601 in UTC with milliseconds."""
+
+
+class DeletedResult(Wire):
+    """What a deletion answers. With ``dryRun``, ``deleted`` is false and nothing has changed."""
+
+    id: Id = Field(description="Id of the record.")
+    deleted: bool = Field(description="True once it is deleted; false for a dry run.")
+
+
+class PageInfo(Wire):
+    """The pagination object of site and file lists (spec, Pagination object)."""
+
+    total: int = Field(description="Records that match, over all pages.")
+    page: int = Field(description="The page returned.")
+    limit: int = Field(description="The page size used.")
+
+
+def wire_name(model: type[BaseModel], field: str) -> str:
+    """Return the wire name of a model's field."""
+    return model.model_fields[field].alias or field

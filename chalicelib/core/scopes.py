@@ -1,0 +1,82 @@
+"""Scopes, plans and roles: what a key may do (spec, Authentication)."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Literal, get_args
+
+Plan = Literal["free", "start", "business", "enterprise"]
+Role = Literal["user", "admin"]
+
+PLANS_WITH_API: frozenset[str] = frozenset({"business", "enterprise"})
+"""The REST interface and the tool server come with Business and above (spec, Limits)."""
+
+
+class Scope(StrEnum):
+    """One right of a key: ``<area>:read`` or ``<area>:write``. Write does not imply read."""
+
+    PROJECTS_READ = "projects:read"
+    PROJECTS_WRITE = "projects:write"
+    PAGES_READ = "pages:read"
+    PAGES_WRITE = "pages:write"
+    PRODUCTS_READ = "products:read"
+    PRODUCTS_WRITE = "products:write"
+    SERVICES_READ = "services:read"
+    SERVICES_WRITE = "services:write"
+    BOOKINGS_READ = "bookings:read"
+    BOOKINGS_WRITE = "bookings:write"
+    CRM_READ = "crm:read"
+    CRM_WRITE = "crm:write"
+    FILES_READ = "files:read"
+    FILES_WRITE = "files:write"
+    AGENTS_READ = "agents:read"
+    AGENTS_WRITE = "agents:write"
+    BLOG_READ = "blog:read"
+    BLOG_WRITE = "blog:write"
+
+    @property
+    def area(self) -> str:
+        """The part before the colon."""
+        return self.value.partition(":")[0]
+
+    @property
+    def admin_only(self) -> bool:
+        """Whether only keys of ADMIN accounts may use it (spec, Authentication 4)."""
+        return self.area == "blog"
+
+
+PATTERNS = ("*:read", "*:write")
+"""All read scopes, all write scopes."""
+
+
+def expand(grants: Iterable[str]) -> frozenset[Scope]:
+    """Return the scopes that stored grants stand for.
+
+    ``*:read`` and ``*:write`` cover every area.
+    """
+    held: set[Scope] = set()
+    for grant in grants:
+        if grant in PATTERNS:
+            held.update(scope for scope in Scope if scope.value.endswith(grant[1:]))
+        else:
+            held.add(Scope(grant))
+    return frozenset(held)
+
+
+def parse_grants(grants: Iterable[str]) -> list[str]:
+    """Return the grants in a fixed order without repeats.
+
+    A name that is no scope is a ``ValueError``.
+    """
+    known = [*PATTERNS, *(scope.value for scope in Scope)]
+    wanted = {grant.strip() for grant in grants} - {""}
+    if unknown := sorted(wanted - set(known)):
+        msg = f"unknown scope {', '.join(unknown)}; expected some of {', '.join(known)}"
+        raise ValueError(msg)
+    if not wanted:
+        msg = f"no scope given; expected some of {', '.join(known)}"
+        raise ValueError(msg)
+    return [grant for grant in known if grant in wanted]
+
+
+PLANS: tuple[Plan, ...] = get_args(Plan)
+ROLES: tuple[Role, ...] = get_args(Role)

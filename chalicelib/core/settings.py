@@ -1,0 +1,38 @@
+"""What the environment decides, read once. Every variable the service knows is named here."""
+
+import os
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The process's settings.
+
+    ``object_store`` is ``s3://<bucket>`` on AWS and ``file://<folder>`` elsewhere;
+    ``rate_limit_scale`` multiplies every rate limit (load tests); ``public_url`` is the base URL
+    that visitors see.
+    """
+
+    stage: str
+    table_prefix: str
+    object_store: str
+    public_url: str
+    rate_limit_scale: float
+
+    def table_name(self, table: str) -> str:
+        """Return the full name of one of the tables, such as ``workspace-dev-content``."""
+        return f"{self.table_prefix}-{self.stage}-{table}"
+
+
+@cache
+def settings() -> Settings:
+    """Return the settings of this process; the environment is read on the first call only."""
+    env = os.environ.get
+    return Settings(
+        stage=env("STAGE", "dev"),
+        table_prefix=env("TABLE_PREFIX", "workspace"),
+        object_store=env("OBJECT_STORE", "file://.local/objects"),
+        public_url=env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/"),
+        rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
+    )

@@ -1,0 +1,104 @@
+"""The unit of work as operations see it: stage now, commit once (the store implements it)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from chalicelib.core.errors import AppError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the audit log keeps of one committed change; names of fields, never their values."""
+
+    operation: str
+    fields: tuple[str, ...]
+    actor: str
+    key_id: str
+    address: str
+    request_id: str
+
+    @classmethod
+    def by_operator(cls, operation: str) -> "Change":
+        """Return the change that the platform's operator makes from the command line."""
+        return cls(operation, (), "operator", "", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The result of a write under an idempotency key, kept for 24 hours."""
+
+    key: str
+    fingerprint: str
+    body: bytes | None
+    """The answer to replay; None while the first call is still running."""
+
+
+class Unit(Protocol):
+    """The writes of one operation, in one workspace: all of them happen, or none.
+
+    A condition that fails at commit raises the write's own ``otherwise`` error; without one it
+    raises ``LostRaceError``, after which ``invoke`` begins again with fresh reads.
+    """
+
+    workspace_id: str
+
+    def begin(self) -> None:
+        """Forget what was staged; what ``once`` remembers stays."""
+
+    def create(self, row: Any, *, otherwise: AppError | None = None) -> None:  # noqa: ANN401  a store's row
+        """Stage a new row, which must not exist yet."""
+
+    def save(self, row: Any) -> None:  # noqa: ANN401
+        """Stage the new state of a row that was read, which must still be at the version read."""
+
+    def delete(self, row: Any) -> None:  # noqa: ANN401
+        """Stage the removal of a row that was read, which must still be at the version read."""
+
+    def update(self, row: Any, actions: list[Any]) -> None:  # noqa: ANN401
+        """Stage changes to single attributes of a row, which must exist."""
+
+    def discard(self, record: Any, *, until: datetime) -> None:  # noqa: ANN401
+        """Stage a soft deletion: the record leaves its noun and is kept until a time."""
+
+    def require(
+        self,
+        row: Any,  # noqa: ANN401
+        condition: Any = None,  # noqa: ANN401
+        *,
+        otherwise: AppError | None = None,
+    ) -> None:
+        """Demand that a row still exists, or still meets a condition, when the unit commits."""
+
+    def once(self, name: str, effect: Callable[[], T]) -> T:
+        """Run an outside effect, such as storing bytes, once over all runs of the handler."""
+
+    def after_commit(self, action: Callable[[], object]) -> None:
+        """Run an action once the unit has committed; it may fail without failing the operation."""
+
+    def on_failure(self, action: Callable[[], object]) -> None:
+        """Run an action if the operation fails for good.
+
+        The place to undo what ``once`` did outside.
+        """
+
+    def commit(self, change: Change, replay: Replay | None) -> None:
+        """Write everything staged, the audit record and the replayable result at once."""
+
+    def fail(self) -> None:
+        """Run the ``on_failure`` actions."""
+
+    def find_replay(self, key: str) -> Replay | None:
+        """Return what is kept under an idempotency key, unless it has expired."""
+
+    def reserve(self, replay: Replay) -> bool:
+        """Mark a key as in progress before slow outside effects.
+
+        False if another call was first.
+        """
+
+    def release(self, key: str) -> None:
+        """Drop the in-progress mark after a failure, so that the caller can try again."""

@@ -1,0 +1,10 @@
+"""One file per noun: its wire models and its operations.
+
+Importing this package declares them all.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

@@ -1,0 +1,292 @@
+"""Sites (spec: projects): list, create, update, delete with everything on them."""
+
+from datetime import timedelta
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError, SlugTakenError, ValidationError
+from chalicelib.core.operations import Context, operation
+from chalicelib.core.retry import until_won
+from chalicelib.core.schedule import Due, due_work
+from chalicelib.core.schema import (
+    DeletedResult,
+    Id,
+    PageInfo,
+    PageNumber,
+    Patch,
+    SearchText,
+    Slug,
+    Timestamp,
+    Title,
+    Wire,
+    omitted,
+)
+from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings
+from chalicelib.gateways.object_store import object_store
+from chalicelib.rules import slugs
+from chalicelib.store import due, pages
+from chalicelib.store.claims import ClaimRow
+from chalicelib.store.listing import Query
+from chalicelib.store.sites import SITES, SLUG_CLAIM, SUSPENDED, SiteRow, id_claim, slug_claim
+from chalicelib.store.unit import UnitOfWork
+
+KEPT_AFTER_DELETION = timedelta(days=30)
+"""How long the platform can still bring a deleted site back (tools.md, row 7)."""
+CASCADE = "site-cascade"
+PURGE = "site-purge"
+
+Description = Annotated[str, StringConstraints(max_length=1000)]
+
+
+class SiteOut(Wire):
+    """A site, as every answer shows it."""
+
+    id: Id = Field(description="Site id; other calls take it as projectId.")
+    title: str = Field(description="Title.")
+    description: str | None = Field(description="Description, or null.")
+    slug: str = Field(description="Unique short name, part of the site's address.")
+    status: str = Field(description="active, inactive, or suspended by the platform.")
+    url: str = Field(description="Public address.")
+    stats_enabled: bool = Field(description="Whether visits are counted.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+
+    @classmethod
+    def of(cls, site: SiteRow) -> Self:
+        """Return the wire form of a stored site."""
+        url = f"{settings().public_url}/s/{site.slug}"
+        return cls.model_validate(
+            {name: getattr(site, name) for name in cls.model_fields if name != "url"} | {"url": url}
+        )
+
+
+class SiteResult(Wire):
+    """One site."""
+
+    project: SiteOut = Field(description="The site.")
+
+
+class SiteListQuery(Wire):
+    """Which sites to list, and how."""
+
+    page: PageNumber = Field(default=1, description="Page, from 1.")
+    size: int = Field(default=10, ge=1, le=100, description="Sites a page.")
+    status: Literal["active", "inactive", "suspended"] | None = omitted(
+        "Only sites with this status."
+    )
+    search: SearchText | None = omitted("Part of the title or slug; case does not matter.")
+    sort_by: Literal["createdAt", "updatedAt", "title"] = Field(
+        default="createdAt", description="What to sort by."
+    )
+    sort_dir: Literal["asc", "desc"] = Field(default="desc", description="Sort direction.")
+
+
+class SiteList(Wire):
+    """One page of sites."""
+
+    projects: list[SiteOut] = Field(description="The sites of this page.")
+    pagination: PageInfo = Field(description="Where this page stands.")
+
+
+class SiteCreate(Wire):
+    """A new site."""
+
+    title: Title = Field(description="Title, 1-200 characters.")
+    description: Description | None = omitted("Description, up to 1000 characters.")
+    slug: Slug | None = omitted(
+        "Part of the address: a-z, 0-9, hyphens; unique. Made from the title if omitted."
+    )
+
+
+class SitePatch(Patch):
+    """Changes to a site."""
+
+    id: Id = Field(description="Site id, from the site list.")
+    title: Title = omitted("New title.")
+    description: Description | None = omitted("New description; null clears it.")
+    slug: Slug = omitted("New slug; the old address stops working.")
+    status: Literal["active", "inactive"] = omitted(
+        "active shows the site, inactive hides it; only the platform suspends."
+    )
+
+
+class SiteDelete(Wire):
+    """Which site to delete."""
+
+    id: Id = Field(description="Site id, from the site list.")
+    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+
+
+class SiteCascade(Wire):
+    """What goes with a deleted site. Leads, clients and services stay."""
+
+    pages: int = Field(description="Pages deleted with it.")
+    forms: int = Field(description="Forms deleted with it.")
+    domain: str | None = Field(description="Custom domain freed, or null.")
+
+
+class SiteDeleted(DeletedResult):
+    """A deletion and what went with it."""
+
+    cascade: SiteCascade = Field(description="What went with it.")
+
+
+def _find(ctx: Context, site_id: str) -> SiteRow:
+    site = SITES.find(ctx.workspace_id, site_id)
+    if site is None:
+        raise NotFoundError.of("site", "List the sites (svc_list_sites) for valid ids.")
+    return site
+
+
+def _check_slug(slug: str) -> str:
+    if slug in slugs.RESERVED:
+        raise ValidationError.of("slug", f'"{slug}" is reserved for the platform; choose another')
+    return slug
+
+
+def _taken(slug: str) -> SlugTakenError:
+    return SlugTakenError(
+        f'The slug "{slug}" is taken. Choose another, or omit it to have one made from the title.'
+    )
+
+
+@operation(
+    tool="svc_list_sites",
+    rest="GET /api/projects/list",
+    scope=Scope.PROJECTS_READ,
+    title="List sites",
+)
+def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
+    """List the workspace's sites, newest first unless asked otherwise.
+
+    A site's id is the projectId of the page, form and statistics calls.
+    """
+    found = SITES.page(
+        ctx.workspace_id,
+        Query(
+            page=args.page,
+            size=args.size,
+            sort=args.sort_by,
+            descending=args.sort_dir == "desc",
+            status=args.status,
+            search=args.search,
+        ),
+    )
+    return SiteList(
+        projects=[SiteOut.of(site) for site in found.records],
+        pagination=PageInfo(total=found.total, page=args.page, limit=args.size),
+    )
+
+
+@operation(
+    tool="svc_create_site",
+    rest="POST /api/projects/create",
+    scope=Scope.PROJECTS_WRITE,
+    title="Create a site",
+)
+def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
+    """Create an active, empty site. Add pages to it with svc_create_page."""
+    if args.slug is not None:
+        slug, otherwise = _check_slug(args.slug), _taken(args.slug)
+    else:
+        options = list(slugs.candidates(slugs.slugify(args.title, "site")))
+        slug, otherwise = slugs.first_free(options, ClaimRow.taken(SLUG_CLAIM, options)), None
+    site = SITES.new(
+        ctx.workspace_id, title=args.title, description=args.description, slug=slug, status="active"
+    )
+    ctx.unit.create(site)
+    ctx.unit.create(slug_claim(ctx.workspace_id, slug, site.id), otherwise=otherwise)
+    ctx.unit.create(id_claim(ctx.workspace_id, site.id))
+    return SiteResult(project=SiteOut.of(site))
+
+
+@operation(
+    tool="svc_update_site",
+    rest="POST /api/projects/update",
+    scope=Scope.PROJECTS_WRITE,
+    title="Update a site",
+    idempotent=True,
+)
+def update_site(ctx: Context, args: SitePatch) -> SiteResult:
+    """Change a site's title, description, slug or status; what is omitted stays."""
+    site = _find(ctx, args.id)
+    changes = args.given("id")
+    slug = changes.get("slug", site.slug)
+    if slug != site.slug:
+        ctx.unit.create(
+            slug_claim(ctx.workspace_id, _check_slug(slug), site.id), otherwise=_taken(slug)
+        )
+        ctx.unit.delete(slug_claim(ctx.workspace_id, site.slug, site.id))
+    if site.status == SUSPENDED and "status" in changes:
+        site.status_when_resumed = changes.pop("status")
+        ctx.warn(
+            "The platform has suspended this site; the status takes effect when that is lifted."
+        )
+    for name, value in changes.items():
+        setattr(site, name, value)
+    ctx.unit.save(site)
+    return SiteResult(project=SiteOut.of(site))
+
+
+@operation(
+    tool="svc_delete_site",
+    rest="POST /api/projects/delete",
+    scope=Scope.PROJECTS_WRITE,
+    title="Delete a site",
+    destructive=True,
+    idempotent=True,
+)
+def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
+    """Delete a site with its pages and forms, and free its slug and domain.
+
+    Leads, clients and services stay. Try dryRun first to see what would go.
+    """
+    site = _find(ctx, args.id)
+    cascade = SiteCascade(
+        pages=len(pages.PAGES.compact(ctx.workspace_id, site.id)), forms=0, domain=None
+    )
+    if args.dry_run:
+        return SiteDeleted(id=site.id, deleted=False, cascade=cascade)
+    until = clock.now() + KEPT_AFTER_DELETION
+    work = due.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
+    ctx.unit.discard(site, until=until)
+    ctx.unit.delete(slug_claim(ctx.workspace_id, site.slug, site.id))
+    ctx.unit.delete(id_claim(ctx.workspace_id, site.id))
+    ctx.unit.create(work)
+    ctx.unit.create(due.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
+    ctx.unit.after_commit(lambda: due.attempt(work, delete_pages_of_site))
+    return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
+
+
+PAGES_A_BATCH = 20
+"""Pages deleted in one transaction: each takes a record, its copy in the trash and a slug claim."""
+
+
+@due_work(CASCADE)
+def delete_pages_of_site(work: Due) -> None:
+    """Delete the pages of a deleted site, batch by batch.
+
+    What a killed process leaves, the runner finishes.
+    """
+    workspace_id, site_id = work.workspace_id, work.payload["siteId"]
+
+    def some() -> bool:
+        unit = UnitOfWork(workspace_id, site_id)
+        batch = pages.some_of_site(workspace_id, site_id, PAGES_A_BATCH)
+        for page in batch:
+            unit.discard(page, until=clock.now() + KEPT_AFTER_DELETION)
+            unit.delete(pages.slug_claim(workspace_id, page))
+        unit.commit()
+        return bool(batch)
+
+    while until_won(some):
+        pass
+
+
+@due_work(PURGE)
+def purge_site_files(work: Due) -> None:
+    """Remove the page HTML of a site that was deleted a month ago."""
+    object_store().delete_under(pages.html_folder(work.workspace_id, work.payload["siteId"]))

@@ -1,0 +1,1 @@
+"""What leaves the process, other than to the database."""

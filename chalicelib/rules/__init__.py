@@ -1,0 +1,1 @@
+"""Pure rules that several domains share. No I/O."""

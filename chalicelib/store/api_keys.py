@@ -1,0 +1,162 @@
+"""API keys.
+
+The record under a key's hash carries all a request needs, so authentication is one consistent read.
+"""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pynamodb.attributes import JSONAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.exceptions import UpdateError
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
+from chalicelib.core.ids import new_id
+from chalicelib.core.scopes import parse_grants
+from chalicelib.rules import api_keys as tokens
+from chalicelib.store import accounts
+from chalicelib.store.tables import IdentityRow, reaching
+from chalicelib.store.unit import UnitOfWork
+
+if TYPE_CHECKING:
+    from chalicelib.store.workspaces import WorkspaceRow
+
+MAX_LIVE_KEYS = 50
+"""Live keys of one workspace (contract, Keys and scopes)."""
+LAST_USE_PRECISION = timedelta(minutes=10)
+"""A key's last use is written at most this often (security.md, Audit)."""
+SORT_KEY = "key"
+
+
+class ApiKeyRow(IdentityRow):
+    """A key, under the SHA-256 of its token; ``shown`` is what may be displayed of it."""
+
+    key_id = UnicodeAttribute()
+    name = UnicodeAttribute()
+    shown = UnicodeAttribute()
+    workspace_id = UnicodeAttribute()
+    account_id = UnicodeAttribute()
+    role = UnicodeAttribute()
+    plan = UnicodeAttribute()
+    scopes: JSONAttribute = JSONAttribute()
+    created_at = UTCDateTimeAttribute()
+    expires_at = UTCDateTimeAttribute(null=True)
+    revoked_at = UTCDateTimeAttribute(null=True)
+    last_used_at = UTCDateTimeAttribute(null=True)
+
+
+class KeyPlaceRow(IdentityRow):
+    """Where a key is.
+
+    By workspace, and by key id for the operator, who has no workspace at hand.
+    """
+
+    record_pk = UnicodeAttribute()
+
+
+def _by_workspace(workspace_id: str) -> str:
+    return f"W#{workspace_id}#APIKEY"
+
+
+def of_workspace(workspace_id: str) -> list[ApiKeyRow]:
+    """Return all keys of a workspace, revoked ones included, in the order of their creation."""
+    places = KeyPlaceRow.partition(_by_workspace(workspace_id))
+    with reaching():
+        rows = list(
+            ApiKeyRow.batch_get([(p.record_pk, SORT_KEY) for p in places], consistent_read=True)
+        )
+    return sorted(rows, key=lambda row: row.key_id)
+
+
+def create(
+    workspace: "WorkspaceRow", name: str, scopes: list[str], expires_at: datetime | None = None
+) -> tuple[ApiKeyRow, str]:
+    """Create a key of the workspace's owner; return it with its token, shown this once.
+
+    Raises:
+        ValidationError: an unknown scope, an empty name or an expiry in the past.
+        ConflictError: the workspace has 50 live keys.
+    """
+    now = clock.now()
+    if not name.strip():
+        raise ValidationError.of("name", "expected at least one character, received none")
+    if expires_at is not None and expires_at <= now:
+        raise ValidationError.of(
+            "expires", f"expected a moment in the future, received {expires_at.isoformat()}"
+        )
+    try:
+        grants = parse_grants(scopes)
+    except ValueError as error:
+        raise ValidationError.of("scopes", str(error)) from None
+    live = [k for k in of_workspace(workspace.id) if k.revoked_at is None and not _expired(k, now)]
+    if len(live) >= MAX_LIVE_KEYS:
+        msg = f"The workspace has {len(live)} live keys, the most it can have. Revoke one first."
+        raise ConflictError(msg)
+    token = tokens.generate()
+    key = ApiKeyRow(
+        f"KEY#{tokens.digest(token)}",
+        SORT_KEY,
+        key_id=new_id(),
+        name=name.strip(),
+        shown=f"{tokens.PREFIX}…{token[-4:]}",
+        workspace_id=workspace.id,
+        account_id=workspace.owner_id,
+        role=accounts.get(workspace.owner_id).role,
+        plan=workspace.plan,
+        scopes=grants,
+        created_at=now,
+        expires_at=expires_at,
+    )
+    moved = ConflictError("The workspace's plan changed at this moment. Try again.")
+    unit = UnitOfWork(workspace.id, key.key_id)
+    unit.require(workspace, type(workspace).plan == workspace.plan, otherwise=moved)
+    unit.create(key)
+    for pk, sk in ((_by_workspace(workspace.id), key.key_id), (f"KEYID#{key.key_id}", SORT_KEY)):
+        unit.create(KeyPlaceRow(pk, sk, record_pk=key.pk))
+    unit.commit()
+    return key, token
+
+
+def _expired(key: ApiKeyRow, now: datetime) -> bool:
+    return key.expires_at is not None and key.expires_at <= now
+
+
+def revoke(key_id: str) -> ApiKeyRow:
+    """Revoke a key for good; revoking it again keeps the first time.
+
+    Raises:
+        NotFoundError: no key has this id.
+    """
+    place = KeyPlaceRow.find(f"KEYID#{key_id}", SORT_KEY)
+    key = place and ApiKeyRow.find(place.record_pk, SORT_KEY)
+    if not key:
+        msg = f'No key has the id "{key_id}".'
+        raise NotFoundError(msg)
+    if key.revoked_at is None:
+        with reaching():
+            key.update([ApiKeyRow.revoked_at.set(clock.now())], condition=ApiKeyRow.pk.exists())
+    return key
+
+
+def authenticate(token: str) -> ApiKeyRow | None:
+    """Return the live key with this token, in one consistent read, or None.
+
+    A token with a wrong prefix, length or checksum costs no read at all.
+    """
+    if not tokens.well_formed(token):
+        return None
+    key = ApiKeyRow.find(f"KEY#{tokens.digest(token)}", SORT_KEY)
+    now = clock.now()
+    if key is None or key.revoked_at is not None or _expired(key, now):
+        return None
+    return key
+
+
+def touch(key: ApiKeyRow) -> None:
+    """Write the key's last use, unless that was done within ten minutes."""
+    now = clock.now()
+    if key.last_used_at is None or now - key.last_used_at >= LAST_USE_PRECISION:
+        try:
+            key.update([ApiKeyRow.last_used_at.set(now)], condition=ApiKeyRow.pk.exists())
+        except UpdateError:
+            return  # A missed note of use must not fail the request it notes.

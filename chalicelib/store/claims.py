@@ -1,0 +1,62 @@
+"""Claims: what may exist once. A claim is written in the transaction that makes the thing it names.
+
+Platform-wide claims (a site's slug, an account's e-mail) live in ``identity`` and double as the
+look-up from a name that arrives without a workspace. Claims inside a workspace (a page's slug
+within its site) live with its content.
+"""
+
+from collections.abc import Iterable
+
+from pynamodb.attributes import UnicodeAttribute
+
+from chalicelib.store.listing import Key
+from chalicelib.store.tables import ContentRow, IdentityRow, reaching
+
+SORT_KEY = "-"
+
+
+class ClaimRow(IdentityRow):
+    """A platform-wide claim.
+
+    ``target`` is the id it leads to, ``workspace_id`` the workspace, if any.
+    """
+
+    target = UnicodeAttribute()
+    workspace_id = UnicodeAttribute(null=True)
+
+    @classmethod
+    def find_claim(cls, kind: str, name: str) -> "ClaimRow | None":
+        """Return who holds a name, or None."""
+        return cls.find(f"CLAIM#{kind}#{name}", SORT_KEY)
+
+    @classmethod
+    def taken(cls, kind: str, names: Iterable[str]) -> set[str]:
+        """Return which of the names are held, in one round trip."""
+        keys = {f"CLAIM#{kind}#{name}": name for name in names}
+        with reaching():
+            return {
+                keys[row.pk]
+                for row in cls.batch_get([(pk, SORT_KEY) for pk in keys], consistent_read=True)
+            }
+
+
+def claim(kind: str, name: str, target: str, workspace_id: str | None = None) -> ClaimRow:
+    """Return the row that claims a name platform-wide."""
+    return ClaimRow(f"CLAIM#{kind}#{name}", SORT_KEY, target=target, workspace_id=workspace_id)
+
+
+class LocalClaimRow(ContentRow):
+    """A claim inside a workspace."""
+
+    target = UnicodeAttribute()
+
+
+def local_claim_key(workspace_id: str, kind: str, name: str) -> Key:
+    """Return the key of a claim inside a workspace, to ``fetch`` whether it is held."""
+    return Key(LocalClaimRow, f"W#{workspace_id}#CLAIM", f"{kind}#{name}")
+
+
+def local_claim(workspace_id: str, kind: str, name: str, target: str) -> LocalClaimRow:
+    """Return the row that claims a name inside a workspace."""
+    key = local_claim_key(workspace_id, kind, name)
+    return LocalClaimRow(key.pk, key.sk, target=target)

@@ -1,0 +1,95 @@
+"""Pages of sites. Their HTML lives in the object store; ``html_key`` points to it."""
+
+from pynamodb.attributes import BooleanAttribute, JSONAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.expressions.condition import Condition
+
+from chalicelib.store.claims import LocalClaimRow, local_claim, local_claim_key
+from chalicelib.store.listing import Listing, fetch
+from chalicelib.store.sites import SITES, SiteRow
+from chalicelib.store.tables import Record
+from chalicelib.store.unit import listed
+
+
+class PageRow(Record):
+    """A page.
+
+    Without a ``sort_order`` it stands after those that have one, in the order of creation.
+    """
+
+    project_id = UnicodeAttribute()
+    title = UnicodeAttribute()
+    slug = UnicodeAttribute()
+    description = UnicodeAttribute(null=True)
+    design_system: JSONAttribute = JSONAttribute(null=True)
+    is_home = BooleanAttribute(default=False)
+    sort_order = NumberAttribute(null=True)
+    html_key = UnicodeAttribute(null=True)
+    html_bytes = NumberAttribute(default=0)
+
+    @property
+    def place(self) -> tuple[bool, bool, float, str]:
+        """Where the page stands in its site: home first, then by sort order, then by creation."""
+        return (not self.is_home, self.sort_order is None, self.sort_order or 0, self.id)
+
+
+PAGES = listed(
+    Listing(
+        PageRow,
+        "PAGE",
+        text=lambda page: (page.title, page.slug),
+        sorts={"createdAt": "id"},
+        parent="project_id",
+    )
+)
+
+
+def slug_claim(workspace_id: str, page: PageRow) -> LocalClaimRow:
+    """Return the claim on a page's slug, unique within its site."""
+    return local_claim(workspace_id, f"page-slug#{page.project_id}", page.slug, page.id)
+
+
+def site_and_taken_slugs(
+    workspace_id: str, site_id: str, slugs: list[str]
+) -> tuple[SiteRow | None, set[str]]:
+    """Return a site and which of the slugs its pages have, in one round trip."""
+    rows = fetch(
+        [SITES.key(workspace_id, site_id)]
+        + [local_claim_key(workspace_id, f"page-slug#{site_id}", slug) for slug in slugs]
+    )
+    site = next((row for row in rows if isinstance(row, SiteRow)), None)
+    return site, {row.sk.rpartition("#")[2] for row in rows if isinstance(row, LocalClaimRow)}
+
+
+def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
+    """Return a site and its pages in their order, in two round trips.
+
+    A site that does not exist is None.
+    """
+    keys = [PAGES.key(workspace_id, row.id) for row in PAGES.compact(workspace_id, site_id)]
+    rows = fetch([SITES.key(workspace_id, site_id), *keys])
+    sites = [row for row in rows if isinstance(row, SiteRow)]
+    pages = [row for row in rows if isinstance(row, PageRow)]
+    return (sites[0] if sites else None), sorted(pages, key=lambda page: page.place)
+
+
+def some_of_site(workspace_id: str, site_id: str, limit: int) -> list[PageRow]:
+    """Return up to ``limit`` of a site's pages, in no order that matters."""
+    rows = PAGES.compact(workspace_id, site_id)[:limit]
+    return [
+        row
+        for row in fetch(PAGES.key(workspace_id, row.id) for row in rows)
+        if isinstance(row, PageRow)
+    ]
+
+
+def same_home(site: SiteRow) -> Condition:
+    """Return the condition that a site's home page is still the one that was read."""
+    if site.home_page_id is None:
+        return SiteRow.pk.exists() & SiteRow.home_page_id.does_not_exist()
+    return SiteRow.home_page_id == site.home_page_id
+
+
+def html_folder(workspace_id: str, site_id: str, page_id: str | None = None) -> str:
+    """Return the object-store prefix of a site's page HTML, or of one page's."""
+    folder = f"{workspace_id}/sites/{site_id}/pages/"
+    return folder if page_id is None else f"{folder}{page_id}/"

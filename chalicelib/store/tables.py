@@ -1,0 +1,222 @@
+"""The tables and their rows' common attributes: the one source for everything that makes them.
+
+Every partition key carries its owner (``W#<workspace>#<NOUN>``), never a filter (data.md, Tables).
+All five local indexes of ``content`` are made with the table, because DynamoDB cannot add one later
+(ADR 0004).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import new_class
+from typing import Any, Self, cast
+
+from pynamodb.attributes import (
+    NumberAttribute,
+    TTLAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+    VersionAttribute,
+)
+from pynamodb.connection import Connection, TableConnection
+from pynamodb.exceptions import PynamoDBException
+from pynamodb.indexes import IncludeProjection, KeysOnlyProjection, LocalSecondaryIndex
+from pynamodb.models import Model
+
+from chalicelib.core.errors import UnavailableError
+from chalicelib.core.settings import settings
+
+Facets = tuple[str | None, str | None, str | None, str | None]
+
+
+@cache
+def connection() -> Connection:
+    """Return the one connection all tables share.
+
+    A client costs a tenth of a second to make (chalice.md).
+    """
+    return Connection(
+        connect_timeout_seconds=3,
+        read_timeout_seconds=8,
+        max_retry_attempts=4,
+        max_pool_connections=64,
+    )
+
+
+@contextmanager
+def reaching() -> Iterator[None]:
+    """Turn a database that fails after botocore's own retries into a clear 503."""
+    try:
+        yield
+    except PynamoDBException as error:
+        raise UnavailableError from error
+
+
+class Row(Model):
+    """Base of all rows: a partition key and a sort key, both text."""
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+
+    @classmethod
+    def _get_connection(cls) -> TableConnection:
+        if cls._connection is None:
+            table = super()._get_connection()
+            shared = connection()
+            if table.table_name not in shared._tables:  # noqa: SLF001  PynamoDB has no public question for it
+                shared.add_meta_table(table.get_meta_table())
+            table.connection = shared
+        return cast("TableConnection", cls._connection)
+
+    @classmethod
+    def find(cls, pk: str, sk: str) -> Self | None:
+        """Return the row by its key, read consistently, or None."""
+        with reaching():
+            try:
+                return cls.get(pk, sk, consistent_read=True)
+            except cls.DoesNotExist:
+                return None
+
+    @classmethod
+    def partition(cls, pk: str, **options: Any) -> list[Self]:  # noqa: ANN401  PynamoDB's query options
+        """Return the rows of one partition, read consistently, in the order of their sort keys."""
+        with reaching():
+            return list(cls.query(pk, consistent_read=True, **options))
+
+
+class IdentityRow(Row):
+    """A row of ``identity``.
+
+    Accounts, workspaces, memberships, keys, look-ups and global claims.
+    """
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = settings().table_name("identity")
+
+
+class ByRow(LocalSecondaryIndex["ContentRow"]):  # type: ignore[no-untyped-call]  # PynamoDB's own hook
+    """The compact index: what lists filter, search and sort by, about 150 bytes a row."""
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        index_name = "by_row"
+        projection = IncludeProjection(["s", "f1", "f2", "f3", "n1", "n2", "t", "x"])
+
+    pk = UnicodeAttribute(hash_key=True)
+    r = UnicodeAttribute(range_key=True)
+
+
+def _order(slot: str) -> LocalSecondaryIndex[Any]:
+    """Return one of the four keys-only orders that nouns with large collections name."""
+    meta = type("Meta", (), {"index_name": f"by_{slot}", "projection": KeysOnlyProjection()})
+    body = {
+        "Meta": meta,
+        "pk": UnicodeAttribute(hash_key=True),
+        slot: UnicodeAttribute(range_key=True),
+    }
+    order = new_class(
+        f"By{slot.upper()}", (LocalSecondaryIndex,), exec_body=lambda ns: ns.update(body)
+    )
+    return cast("LocalSecondaryIndex[Any]", order())
+
+
+class ContentRow(Row):
+    """A row of ``content``: anything a workspace owns. One-letter attributes are the list engine's.
+
+    ``r`` groups rows under a parent (a page's site), ``s`` is the status, ``f1``-``f3`` are facets,
+    ``n1``-``n2`` numbers to sort by, ``t`` the folded search text, ``x`` marks a text too long to
+    be held inline; ``o1``-``o4`` are the keys of large collections' orders.
+    """
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = settings().table_name("content")
+
+    expires = TTLAttribute(null=True)
+    r = UnicodeAttribute(null=True)
+    s = UnicodeAttribute(null=True)
+    f1 = UnicodeAttribute(null=True)
+    f2 = UnicodeAttribute(null=True)
+    f3 = UnicodeAttribute(null=True)
+    n1 = NumberAttribute(null=True)
+    n2 = NumberAttribute(null=True)
+    t = UnicodeAttribute(null=True)
+    x = NumberAttribute(null=True)
+    o1 = UnicodeAttribute(null=True)
+    o2 = UnicodeAttribute(null=True)
+    o3 = UnicodeAttribute(null=True)
+    o4 = UnicodeAttribute(null=True)
+
+    by_row = ByRow()
+    by_o1 = _order("o1")
+    by_o2 = _order("o2")
+    by_o3 = _order("o3")
+    by_o4 = _order("o4")
+
+
+class Record(ContentRow):
+    """A record of a noun.
+
+    Its sort key is its id, and it is saved only over the version that was read.
+    """
+
+    version = VersionAttribute()
+    created_at = UTCDateTimeAttribute()
+    updated_at = UTCDateTimeAttribute()
+
+    facets_read: Facets = (None, None, None, None)
+    """The status and facets that the stored row was counted under; all None for a new one."""
+    revision: int = 0
+    """The version that readers see once the unit that wrote the record has committed."""
+
+    @classmethod
+    def from_raw_data(cls, data: dict[str, Any]) -> Self:
+        """Return the record, remembering what it is counted under."""
+        record = super().from_raw_data(data)
+        record.facets_read, record.revision = record.facets, int(record.version or 0)
+        return record
+
+    @property
+    def facets(self) -> Facets:
+        """The stamped status and facets."""
+        return (self.s, self.f1, self.f2, self.f3)
+
+    @property
+    def id(self) -> str:
+        """The record's id."""
+        return self.sk
+
+
+class ControlRow(Row):
+    """A row of ``control``: idempotency results, due work, audit log. Most expire."""
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = settings().table_name("control")
+
+    expires = TTLAttribute(null=True)
+
+
+TABLES: dict[str, type[Row]] = {
+    "identity": IdentityRow,
+    "content": ContentRow,
+    "control": ControlRow,
+}
+
+
+def ensure_tables() -> list[str]:
+    """Create the tables that are missing, with their time-to-live.
+
+    Return the names of those made.
+    """
+    made = []
+    for row in TABLES.values():
+        if not row.exists():
+            row.create_table(wait=True, billing_mode="PAY_PER_REQUEST")
+            made.append(row.Meta.table_name)
+    return made

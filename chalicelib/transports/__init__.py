@@ -1,0 +1,1 @@
+"""How callers reach the operations. The only layer that knows Chalice."""

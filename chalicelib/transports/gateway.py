@@ -1,0 +1,98 @@
+"""Chalice as a thin adapter.
+
+Events in, our responses out, and no error body that is not an envelope.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+from uuid import uuid4
+
+from chalice.app import Chalice, Response
+
+from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.transports import rest
+from chalicelib.transports.http import HttpRequest, HttpResponse, answer, failure
+
+Handler = Callable[[HttpRequest], HttpResponse]
+
+
+class App(Chalice):
+    """Chalice, with unknown paths, wrong methods and crashes answered in the envelope.
+
+    Stock Chalice answers an unknown path with 405 and adds it to its routes (chalice.md).
+    """
+
+    def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401  Lambda's context
+        """Answer an API Gateway event."""
+        about = event.setdefault("requestContext", {})
+        about["requestId"] = about.get("requestId") or str(uuid4())
+        methods = self.routes.get(about.get("resourcePath", ""), {})
+        method = about.get("httpMethod", "")
+        if method in methods:
+            reply: dict[str, Any] = super().__call__(event, context)
+            return reply
+        error = method_not_allowed(method, methods) if methods else unknown_path()
+        request = HttpRequest(method, "unrouted", {}, request_id=about["requestId"])
+        return _chalice(answer(request, lambda r: failure(error, r.request_id))).to_dict()
+
+
+def unknown_path() -> NotFoundError:
+    """Return the error for a path that nothing answers on."""
+    return NotFoundError("No such path. GET /api/openapi.json lists all there are.")
+
+
+def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowedError:
+    """Return the error for a known path's wrong method."""
+    allowed = ", ".join(sorted(methods))
+    return MethodNotAllowedError(
+        f"This path does not take {method}; it takes {allowed}.", headers={"Allow": allowed}
+    )
+
+
+def mount(app: App) -> None:
+    """Give every operation, and the few public routes, its Chalice route."""
+    for operation in REGISTRY:
+        _route(app, operation.name, operation.method, operation.path, _serving(operation))
+    for path, handler in rest.PUBLIC_ROUTES.items():
+        _route(app, handler.__name__, "GET", path, handler)
+
+
+def _serving(operation: Operation) -> Handler:
+    return lambda request: rest.serve(operation, request)
+
+
+def _route(app: App, name: str, method: str, path: str, handler: Handler) -> None:
+    def view(**path_values: str) -> Response:
+        return _chalice(answer(_request(app, method, path, path_values), handler))
+
+    view.__name__ = name
+    app.route(path, methods=[method], name=name, content_types=[])(view)
+
+
+def _request(app: App, method: str, path: str, path_values: dict[str, str]) -> HttpRequest:
+    current = app.current_request
+    if current is None:
+        raise RuntimeError("Chalice calls a view only within a request")
+    query = current.query_params
+    return HttpRequest(
+        method=method,
+        route=path,
+        headers={name.lower(): value for name, value in current.headers.items()},
+        query={name: query.getlist(name) for name in query} if query else {},
+        path={name: unquote(value) for name, value in path_values.items()},
+        body=_bytes(current.raw_body),
+        address=(current.context.get("identity") or {}).get("sourceIp") or "",
+        request_id=current.context["requestId"],
+    )
+
+
+def _chalice(response: HttpResponse) -> Response:
+    return Response(
+        response.body.decode(), headers=dict(response.headers), status_code=response.status
+    )
+
+
+def _bytes(body: str | bytes | None) -> bytes:
+    return body.encode() if isinstance(body, str) else body or b""

@@ -1,0 +1,141 @@
+"""HTTP without a framework: a request, a response, and the rules every one of ours follows."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from pydantic_core import from_json
+
+from chalicelib.core.errors import (
+    AppError,
+    InternalError,
+    PayloadTooLargeError,
+    UnsupportedMediaTypeError,
+    ValidationError,
+    envelope,
+)
+
+MAX_BODY_BYTES = 5_000_000
+"""Lambda takes 6 MB, base64 included (contract, Envelope)."""
+JSON_TYPE = "application/json"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request.
+
+    Header names are lower-case; query values keep their repetitions; path values are decoded.
+    """
+
+    method: str
+    route: str
+    headers: Mapping[str, str]
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    path: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    address: str = ""
+    request_id: str = field(default_factory=lambda: str(uuid4()))
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """A response with its whole body."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    log: Mapping[str, Any] = field(default_factory=dict)
+    """What the request's log line says beyond method, route and status."""
+
+
+def failure(error: AppError, request_id: str, **headers: str) -> HttpResponse:
+    """Return the answer to a failed request."""
+    body = envelope(error, request_id)
+    return HttpResponse(
+        error.status,
+        body,
+        {"Content-Type": JSON_TYPE, **headers, **error.headers},
+        {"code": error.code},
+    )
+
+
+def answer(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse]) -> HttpResponse:
+    """Run a handler.
+
+    Whatever happens, the answer is an envelope with a request id, and one line is logged.
+    """
+    started = time.perf_counter()
+    try:
+        response = handler(request)
+    except AppError as error:
+        response = failure(error, request.request_id)
+    except Exception:
+        log.exception(
+            "a handler crashed", extra={"requestId": request.request_id, "route": request.route}
+        )
+        response = failure(InternalError(), request.request_id)
+    log.info(
+        "request",
+        extra={
+            "requestId": request.request_id,
+            "method": request.method,
+            "route": request.route,
+            "status": response.status,
+            "ms": round((time.perf_counter() - started) * 1000, 1),
+            **response.log,
+        },
+    )
+    headers = {**response.headers, "X-Request-Id": request.request_id, "Cache-Control": "no-store"}
+    return HttpResponse(response.status, response.body, headers)
+
+
+def check_body(request: HttpRequest) -> None:
+    """Refuse bodies that are too large or not JSON, before anything else is looked at.
+
+    Raises:
+        PayloadTooLargeError: more than 5 MB.
+        UnsupportedMediaTypeError: another content type; none at all counts as JSON.
+    """
+    if len(request.body) > MAX_BODY_BYTES:
+        raise body_too_large(len(request.body))
+    kind = request.headers.get("content-type", JSON_TYPE).partition(";")[0].strip().lower()
+    if (
+        request.body
+        and kind != JSON_TYPE
+        and not (kind.startswith("application/") and kind.endswith("+json"))
+    ):
+        msg = f'The body is of type "{kind[:80]}". Send JSON, as Content-Type: application/json.'
+        raise UnsupportedMediaTypeError(msg)
+
+
+def body_too_large(size: int) -> PayloadTooLargeError:
+    """Return the error for a body over the limit."""
+    return PayloadTooLargeError(
+        f"The body has {size:,} bytes; the limit is {MAX_BODY_BYTES:,}. Send less at once."
+    )
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """Parse a body that must be a JSON object; an empty one counts as ``{}``.
+
+    Raises:
+        ValidationError: malformed JSON (NaN, infinities and lone surrogates included) or another
+        kind of value.
+    """
+    if not body.strip():
+        return {}
+    try:
+        value = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        msg = f"The body is not valid JSON: {error}."
+        raise ValidationError(msg) from None
+    if not isinstance(value, dict):
+        what = "an array" if isinstance(value, list) else "a bare value"
+        msg = f"The body must be a JSON object, such as {{}}; it is {what}."
+        raise ValidationError(msg)
+    return value

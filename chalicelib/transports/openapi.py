@@ -1,0 +1,185 @@
+"""OpenAPI 3.1, generated from the registry."""
+
+from typing import Any
+
+from chalicelib import SERVICE, VERSION
+from chalicelib.core import errors
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings
+
+_SECURITY = "apiKey"
+
+_FAILURES = {
+    "400": "The input does not fit; `errors` names the fields.",
+    "401": "No key, or one that is not valid.",
+    "403": "The plan, the scope or the account's role does not allow it.",
+    "404": "Nothing in the workspace has this id.",
+    "409": "The request clashes with the present state.",
+    "413": "The body, a field or the answer is too large.",
+    "415": "The body is not JSON.",
+    "429": "Too many requests; `Retry-After` says how long to wait.",
+    "503": "The database is out of reach; a retry is safe.",
+}
+
+_IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": (
+        "1-255 characters of your choice. "
+        "The same key with the same input replays the first answer for 24 hours."
+    ),
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+
+
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document of every operation."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in REGISTRY:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": SERVICE, "version": VERSION, "description": _DESCRIPTION},
+        "servers": [{"url": settings().public_url}],
+        "security": [{_SECURITY: []}],
+        "tags": [{"name": area} for area in _areas()],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                _SECURITY: {"type": "http", "scheme": "bearer", "description": "An API key."}
+            },
+            "schemas": {"Failure": _failure_schema()},
+            "responses": {
+                f"Failure{status}": {
+                    "description": text,
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/Failure"}}
+                    },
+                }
+                for status, text in _FAILURES.items()
+            },
+        },
+    }
+
+
+_DESCRIPTION = (
+    "Manage a workspace with an API key. Every answer is `{data: {status, ...}}`; "
+    "money is in kopecks, durations are in minutes, times are ISO 8601 in UTC."
+)
+
+
+def _area(operation: Operation) -> str:
+    return operation.scope.area if operation.scope else "workspace"
+
+
+def _areas() -> list[str]:
+    used = {_area(operation) for operation in REGISTRY}
+    return [
+        area
+        for area in dict.fromkeys(["workspace", *(scope.area for scope in Scope)])
+        if area in used
+    ]
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    scope = f"Scope: `{operation.scope}`." if operation.scope else "Any valid key."
+    entry: dict[str, Any] = {
+        "operationId": operation.name,
+        "tags": [_area(operation)],
+        "summary": operation.title,
+        "description": f"{operation.description}\n\n{scope} Tool: `{operation.tool}`.",
+        "parameters": _parameters(operation),
+        "responses": {
+            "200": {
+                "description": "Success.",
+                "content": {"application/json": {"schema": _success(operation)}},
+            },
+            **{status: {"$ref": f"#/components/responses/Failure{status}"} for status in _FAILURES},
+        },
+    }
+    if not operation.reads_query:
+        body = _without(operation.input_schema, operation.path_parameters)
+        entry["requestBody"] = {
+            "required": bool(body.get("required")),
+            "content": {"application/json": {"schema": body}},
+        }
+    return entry
+
+
+def _without(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    properties = {k: v for k, v in schema["properties"].items() if k not in names}
+    required = [name for name in schema.get("required", ()) if name not in names]
+    rest = {k: v for k, v in schema.items() if k not in {"properties", "required"}}
+    return {**rest, "properties": properties, **({"required": required} if required else {})}
+
+
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    schema = operation.input_schema
+    parameters = []
+    for name, declared in schema["properties"].items():
+        in_path = name in operation.path_parameters
+        if in_path or operation.reads_query:
+            parameters.append(
+                {
+                    "name": name,
+                    "in": "path" if in_path else "query",
+                    "required": in_path or name in schema.get("required", ()),
+                    "description": declared["description"],
+                    "schema": {k: v for k, v in declared.items() if k != "description"},
+                }
+            )
+    if operation.replayable:
+        parameters.append(_IDEMPOTENCY_KEY)
+    return parameters
+
+
+def _success(operation: Operation) -> dict[str, Any]:
+    fields = operation.output_schema
+    data = {
+        "type": "object",
+        "required": ["status", *fields.get("required", ())],
+        "properties": {
+            "status": {"const": True},
+            **fields["properties"],
+            "warnings": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "What the call ignored or could not do in full.",
+            },
+        },
+    }
+    return {"type": "object", "required": ["data"], "properties": {"data": data}}
+
+
+def _failure_schema() -> dict[str, Any]:
+    text = {"type": "string"}
+    field = {
+        "type": "object",
+        "properties": {"field": text, "message": text},
+        "required": ["field", "message"],
+    }
+    data = {
+        "type": "object",
+        "required": ["status", "message", "code", "requestId"],
+        "properties": {
+            "status": {"const": False},
+            "message": {**text, "description": "What was expected, what came and what to do."},
+            "code": {**text, "description": "Stable code.", "examples": _codes()},
+            "errors": {
+                "type": "array",
+                "items": field,
+                "description": "The invalid fields, on 400 only.",
+            },
+            "requestId": {**text, "description": "Quote it when you report a problem."},
+        },
+    }
+    return {"type": "object", "required": ["data"], "properties": {"data": data}}
+
+
+def _codes() -> list[str]:
+    def family(error: type[errors.AppError]) -> set[str]:
+        return {error.code}.union(*map(family, error.__subclasses__()))
+
+    return sorted(family(errors.AppError))

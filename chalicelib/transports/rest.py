@@ -1,0 +1,73 @@
+"""The registry as REST routes: each operation answers on its own route, in the common envelope."""
+
+import hashlib
+from functools import cache
+
+from pydantic_core import to_json
+
+from chalicelib import SERVICE, VERSION
+from chalicelib.core import clock, parsing
+from chalicelib.core.errors import AppError
+from chalicelib.core.operations import Operation, invoke
+from chalicelib.core.schema import iso
+from chalicelib.transports import openapi
+from chalicelib.transports.auth import authenticate
+from chalicelib.transports.http import (
+    JSON_TYPE,
+    HttpRequest,
+    HttpResponse,
+    check_body,
+    failure,
+    json_object,
+)
+
+
+def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
+    """Answer a request to an operation's route.
+
+    Checks in the contract's order: body size and type, key, rate limit; ``invoke`` does the rest.
+    """
+    if not operation.reads_query:
+        check_body(request)
+    ctx, allowance = authenticate(request.headers, request.request_id, request.address)
+    about = {"operation": operation.name, "workspaceId": ctx.workspace_id, "keyId": ctx.key_id}
+    headers = {"Content-Type": JSON_TYPE, **allowance.headers}
+    try:
+        if operation.reads_query:
+            raw = parsing.from_query(operation.input, request.query)
+        else:
+            raw = json_object(request.body)
+        reply = invoke(
+            operation, ctx, {**raw, **request.path}, request.headers.get("idempotency-key")
+        )
+    except AppError as error:
+        refused = failure(error, request.request_id, **headers)
+        return HttpResponse(refused.status, refused.body, refused.headers, {**refused.log, **about})
+    if reply.replayed:
+        headers["Idempotency-Replayed"] = "true"
+    return HttpResponse(200, reply.body, headers, about)
+
+
+def health(_request: HttpRequest) -> HttpResponse:
+    """Say that the service is up."""
+    now = iso(clock.now())
+    data = {"status": True, "service": SERVICE, "version": VERSION, "time": now}
+    return HttpResponse(200, to_json({"data": data}), {"Content-Type": JSON_TYPE})
+
+
+@cache
+def _openapi() -> tuple[bytes, str]:
+    body = to_json(openapi.document())
+    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def openapi_json(request: HttpRequest) -> HttpResponse:
+    """Return the OpenAPI document, made once per process."""
+    body, etag = _openapi()
+    if request.headers.get("if-none-match") == etag:
+        return HttpResponse(304, b"", {"ETag": etag})
+    return HttpResponse(200, body, {"Content-Type": JSON_TYPE, "ETag": etag})
+
+
+PUBLIC_ROUTES = {"/api/health": health, "/api/openapi.json": openapi_json}
+"""GET routes that need no key and are no operations."""

@@ -1,0 +1,180 @@
+"""The operator's commands: one JSON object on stdout, words on stderr, exit 0 or 1 (contract)."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import click
+
+P = ParamSpec("P")
+
+
+def _connect(stage: str | None) -> None:
+    """Point the store at a deployed stage, or at the database of ``make dev``."""
+    if stage:
+        os.environ["STAGE"] = stage
+        return
+    state = Path(os.environ.get("DATA_DIR", ".local")) / "dev.json"
+    if "AWS_ENDPOINT_URL_DYNAMODB" not in os.environ:
+        endpoint = os.environ.get("DYNAMODB_ENDPOINT")
+        if endpoint is None:
+            if not state.is_file():
+                msg = f"No local database: {state} is missing. Run make dev, or name a deployed --stage."
+                raise click.ClickException(msg)
+            endpoint = json.loads(state.read_text())["endpoint"]
+        os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = endpoint
+    from infra.local import LOCAL_AWS  # noqa: PLC0415  the command line starts without it
+
+    for name, value in LOCAL_AWS.items():
+        os.environ.setdefault(name, value)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--stage", help="A deployed stage; without it, the database of make dev.")
+def admin(stage: str | None) -> None:
+    """Operate accounts, workspaces, keys and sites."""
+    _connect(stage)
+
+
+def _prints(command: Callable[P, dict[str, Any]]) -> Callable[P, None]:
+    """Print a command's result as JSON; a failure is one line on stderr and exit 1."""
+
+    @wraps(command)
+    def run(*args: P.args, **options: P.kwargs) -> None:
+        from chalicelib.core.errors import AppError  # noqa: PLC0415  after the connection is set
+
+        try:
+            result = command(*args, **options)
+        except AppError as error:
+            click.echo(error.message.replace("\n", " "), err=True)
+            sys.exit(1)
+        click.echo(json.dumps(result, ensure_ascii=False))
+
+    return run
+
+
+@admin.command("create-account")
+@click.option("--email", required=True)
+@click.option("--password", required=True)
+@click.option("--role", type=click.Choice(["user", "admin"]), default="user")
+@click.option("--name", default="")
+@_prints
+def create_account(email: str, password: str, role: str, name: str) -> dict[str, Any]:
+    """Create an account."""
+    from chalicelib.store import accounts  # noqa: PLC0415
+
+    account = accounts.create(email, password, role, name)
+    return {"accountId": account.id, "email": account.email, "role": account.role}
+
+
+@admin.command("create-workspace")
+@click.option("--owner", required=True, help="E-mail address of the owner's account.")
+@click.option("--name", required=True)
+@click.option("--plan", default="business", help="free, start, business or enterprise.")
+@click.option("--timezone", default="Europe/Moscow", help="IANA name.")
+@_prints
+def create_workspace(owner: str, name: str, plan: str, timezone: str) -> dict[str, Any]:
+    """Create a workspace."""
+    from chalicelib.store import workspaces  # noqa: PLC0415
+
+    workspace = workspaces.create(owner, name, plan, timezone)
+    return {
+        "workspaceId": workspace.id,
+        "slug": workspace.slug,
+        "plan": workspace.plan,
+        "timezone": workspace.timezone,
+    }
+
+
+@admin.command("add-member")
+@click.option("--workspace", required=True)
+@click.option("--email", required=True)
+@click.option("--role", default="member", help="member or manager.")
+@_prints
+def add_member(workspace: str, email: str, role: str) -> dict[str, Any]:
+    """Add an account to a workspace, or change its role there."""
+    from chalicelib.store import workspaces  # noqa: PLC0415
+
+    membership = workspaces.add_member(workspace, email, role)
+    return {
+        "workspaceId": workspace,
+        "accountId": membership.account_id,
+        "role": membership.role,
+    }
+
+
+@admin.command("create-key")
+@click.option("--workspace", required=True)
+@click.option("--name", required=True)
+@click.option("--scopes", required=True, help="Comma-separated, such as projects:read,*:write.")
+@click.option("--expires", help="ISO 8601; without an offset it is UTC.")
+@_prints
+def create_key(workspace: str, name: str, scopes: str, expires: str | None) -> dict[str, Any]:
+    """Create an API key; its token is shown this once."""
+    from chalicelib.store import api_keys, workspaces  # noqa: PLC0415
+
+    key, token = api_keys.create(
+        workspaces.get(workspace), name, scopes.split(","), _moment(expires)
+    )
+    return {"keyId": key.key_id, "token": token, "scopes": key.scopes}
+
+
+def _moment(text: str | None) -> datetime | None:
+    from chalicelib.core.errors import ValidationError  # noqa: PLC0415
+
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        message = f'expected ISO 8601, such as 2030-01-31T12:00:00Z, received "{text[:80]}"'
+        raise ValidationError.of("expires", message) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@admin.command("revoke-key")
+@click.option("--key", required=True, help="The keyId that create-key printed.")
+@_prints
+def revoke_key(key: str) -> dict[str, Any]:
+    """Revoke an API key for good."""
+    from chalicelib.core.schema import iso  # noqa: PLC0415
+    from chalicelib.store import api_keys  # noqa: PLC0415
+
+    revoked = api_keys.revoke(key)
+    return {"keyId": key, "revokedAt": iso(revoked.revoked_at)}
+
+
+@admin.command("set-plan")
+@click.option("--workspace", required=True)
+@click.option("--plan", required=True, help="free, start, business or enterprise.")
+@_prints
+def set_plan(workspace: str, plan: str) -> dict[str, Any]:
+    """Change a workspace's plan; its keys see it on the next request."""
+    from chalicelib.store import workspaces  # noqa: PLC0415
+
+    return {"workspaceId": workspace, "plan": workspaces.set_plan(workspace, plan).plan}
+
+
+@admin.command("suspend-site")
+@click.option("--site", required=True)
+@_prints
+def suspend_site(site: str) -> dict[str, Any]:
+    """Suspend a site; only resume-site lifts it."""
+    from chalicelib.store import sites  # noqa: PLC0415
+
+    return {"id": site, "status": sites.suspend(site).status}
+
+
+@admin.command("resume-site")
+@click.option("--site", required=True)
+@_prints
+def resume_site(site: str) -> dict[str, Any]:
+    """Lift a site's suspension."""
+    from chalicelib.store import sites  # noqa: PLC0415
+
+    return {"id": site, "status": sites.resume(site).status}

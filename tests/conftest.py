@@ -1,0 +1,200 @@
+"""What every test stands on: a database of its own, a clock it may set, and ways in through the public face."""
+
+import itertools
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+from typing import Any
+
+os.environ.update(
+    AWS_DEFAULT_REGION="eu-central-1",
+    AWS_ACCESS_KEY_ID="test",
+    AWS_SECRET_ACCESS_KEY="test",
+    AWS_EC2_METADATA_DISABLED="true",
+    STAGE="test",
+    RATE_LIMIT_SCALE="1000",
+    OBJECT_STORE="file://" + tempfile.mkdtemp(prefix="objects-"),
+)
+for name in (
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "DYNAMODB_ENDPOINT",
+    "AWS_CHALICE_CLI_MODE",
+    "AWS_PROFILE",
+):
+    os.environ.pop(name, None)
+
+import pytest
+from chalice.test import Client
+from moto import mock_aws
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.dynamodb import responses
+from moto.dynamodb.models import dynamodb_backends
+
+import app as application
+from chalicelib.core import clock
+from chalicelib.store import accounts, api_keys, tables, workspaces
+from chalicelib.store.workspaces import WorkspaceRow
+
+ALL_SCOPES = ["*:read", "*:write"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _thread_safe_moto() -> None:
+    """Let moto run one request at a time: its tables are not safe under threads (data.md)."""
+    lock, call_action = Lock(), responses.DynamoHandler.call_action
+
+    def locked(handler: Any) -> Any:
+        with lock:
+            return call_action(handler)
+
+    responses.DynamoHandler.call_action = locked
+
+
+@pytest.fixture(scope="session")
+def _moto() -> Iterator[None]:
+    with mock_aws():
+        tables.connection().client  # noqa: B018  made once, inside the mock
+        tables.ensure_tables()
+        yield
+
+
+@pytest.fixture
+def database(_moto: None) -> Iterator[None]:
+    """An empty database."""
+    yield
+    for table in dynamodb_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].tables.values():
+        table.items.clear()
+
+
+@dataclass
+class Answer:
+    """An answer of the API."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def data(self) -> Any:
+        """What is inside the envelope."""
+        return json.loads(self.body)["data"]
+
+
+class Api:
+    """The API as a caller with one key sees it, through Chalice's test client."""
+
+    def __init__(self, token: str | None) -> None:
+        self.token = token
+
+    def call(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        """Send a request; ``bytes`` go out as they are, anything else as JSON."""
+        sent = dict(headers or {})
+        if self.token is not None:
+            sent.setdefault("Authorization", f"Bearer {self.token}")
+        raw = (
+            body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        )
+        if raw:
+            sent.setdefault("Content-Type", "application/json")
+        with Client(application.app) as client:
+            response = client.http.request(method, path, headers=sent, body=raw)
+        return Answer(response.status_code, dict(response.headers), response.body)
+
+    def get(self, path: str, **headers: str) -> Any:
+        """GET a path that must succeed; return what is inside the envelope."""
+        return self._ok(self.call("GET", path, headers=headers))
+
+    def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
+        """POST a body that must succeed, under an idempotency key if one is given."""
+        headers = {"Idempotency-Key": key} if key else {}
+        return self._ok(self.call("POST", path, {} if body is None else body, headers))
+
+    def refused(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """Send what must fail, in the envelope."""
+        answer = self.call(method, path, body, headers)
+        assert answer.status >= 400, answer.body
+        assert answer.data["status"] is False
+        return answer
+
+    @staticmethod
+    def _ok(answer: Answer) -> Any:
+        assert answer.status == 200, answer.body
+        assert answer.data["status"] is True
+        return answer.data
+
+
+_numbers = itertools.count()
+
+
+@dataclass
+class Owner:
+    """A workspace with its owner, and keys to it."""
+
+    workspace: WorkspaceRow
+
+    def token(self, scopes: list[str] | None = None, expires_at: datetime | None = None) -> str:
+        """Make a key."""
+        return api_keys.create(self.workspace, "test", scopes or ALL_SCOPES, expires_at)[1]
+
+    def api(self, *scopes: str) -> Api:
+        """Return the API through a new key with these scopes; all by default."""
+        return Api(self.token(list(scopes)))
+
+
+@pytest.fixture
+def new_owner(database: None) -> Callable[..., Owner]:
+    """Make a new workspace with an owner of its own."""
+
+    def make(plan: str = "business", role: str = "user", timezone: str = "Europe/Moscow") -> Owner:
+        email = f"owner{next(_numbers)}@example.com"
+        accounts.create(email, "correct horse", role)
+        return Owner(workspaces.create(email, "Workspace", plan, timezone))
+
+    return make
+
+
+@pytest.fixture
+def owner(new_owner: Callable[..., Owner]) -> Owner:
+    """A workspace on Business."""
+    return new_owner()
+
+
+@pytest.fixture
+def api(owner: Owner) -> Api:
+    """The API through a key with every scope."""
+    return owner.api()
+
+
+@pytest.fixture
+def make_key(new_owner: Callable[..., Owner]) -> Callable[..., str]:
+    """Make a key of a new workspace."""
+
+    def make(scopes: list[str] | None = None, plan: str = "business", role: str = "user") -> str:
+        return new_owner(plan, role).token(scopes)
+
+    return make
+
+
+class Time:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2027, 1, 15, 12, 0, tzinfo=UTC)
+
+    def pass_by(self, **length: float) -> None:
+        """Move the clock: ``pass_by(hours=25)``."""
+        self.now += timedelta(**length)
+
+
+@pytest.fixture
+def time() -> Iterator[Time]:
+    """The clock, standing still."""
+    stopped = Time()
+    with clock.using(lambda: stopped.now):
+        yield stopped
