@@ -27,7 +27,7 @@ test: $(VENV)/.installed ## Run the test suite (on moto; no outside network)
 
 .PHONY: test-dynamodb
 test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability tests on DynamoDB Local
-	$(BIN)/python -m pytest -m dynamodb
+	$(BIN)/python -m pytest -m 'dynamodb or store' --dynamodb-local
 
 .PHONY: package
 package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)

@@ -5,9 +5,10 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Lock
+from threading import Barrier, Lock
 from typing import Any
 
 os.environ.update(
@@ -54,20 +55,69 @@ def _thread_safe_moto() -> None:
     responses.DynamoHandler.call_action = locked
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--dynamodb-local", action="store_true", help="use DynamoDB Local instead of moto"
+    )
+
+
 @pytest.fixture(scope="session")
-def _moto() -> Iterator[None]:
-    with mock_aws():
-        tables.connection().client  # noqa: B018  made once, inside the mock
+def on_dynamodb_local(request: pytest.FixtureRequest) -> bool:
+    """Whether this run has DynamoDB Local, whose figures and races are those of the real thing."""
+    return bool(request.config.getoption("--dynamodb-local"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_passwords() -> None:
+    """Hash passwords at the least cost: what they are worth is argon2's business, not the suite's."""
+    from argon2 import PasswordHasher
+
+    cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    accounts._hasher = lambda: cheap
+
+
+@pytest.fixture(scope="session")
+def _server(on_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
+    """The database of the session; yields what empties it."""
+    if on_dynamodb_local:
+        from infra import dynamodb
+
+        server = dynamodb.start(None, in_memory=True)
+        os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = server.endpoint
         tables.ensure_tables()
-        yield
+
+        def empty() -> None:
+            for row in tables.TABLES.values():
+                row.delete_table()
+            tables.ensure_tables()
+
+        yield empty
+        server.stop()
+        return
+    with mock_aws():
+        tables.ensure_tables()
+
+        def clear() -> None:
+            for table in dynamodb_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].tables.values():
+                table.items.clear()
+
+        yield clear
 
 
 @pytest.fixture
-def database(_moto: None) -> Iterator[None]:
+def database(_server: Callable[[], None]) -> Iterator[None]:
     """An empty database."""
     yield
-    for table in dynamodb_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].tables.values():
-        table.items.clear()
+    _server()
+
+
+def everything() -> dict[str, Any]:
+    """Return all rows of all tables, by key."""
+    rows = {}
+    for name, row in tables.TABLES.items():
+        for item in tables.connection().client.scan(TableName=row.Meta.table_name)["Items"]:
+            rows[f"{name}/{item['pk']['S']}/{item['sk']['S']}"] = item
+    return rows
 
 
 @dataclass
@@ -179,6 +229,18 @@ def make_key(new_owner: Callable[..., Owner]) -> Callable[..., str]:
         return new_owner(plan, role).token(scopes)
 
     return make
+
+
+def at_once(count: int, call: Callable[[int], Any]) -> list[Any]:
+    """Call a function from many threads that start together; return what each got, in order."""
+    barrier = Barrier(count)
+
+    def wait_and_call(number: int) -> Any:
+        barrier.wait()
+        return call(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(wait_and_call, range(count)))
 
 
 class Time:

@@ -262,9 +262,7 @@ def _run_once(operation: Operation, ctx: Context, args: Wire, key: str) -> Reply
     since a replay may well fail on what the first call did. Operations with outside effects mark
     the key before they start, for those must not happen twice.
     """
-    given = args.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    digest = hashlib.sha256(operation.name.encode() + b"\0" + _canonical(given)).hexdigest()
-    unfinished = Replay(key, digest, None)
+    unfinished = Replay(key, _fingerprint(operation, args), None)
     if operation.open_world and not ctx.unit.reserve(unfinished):
         return _replay(unfinished, ctx.unit.find_replay(key))
     try:
@@ -289,6 +287,11 @@ def _replay(wanted: Replay, stored: Replay | None) -> Reply:
         msg = "A call with this idempotency key is still running. Repeat it later for the answer."
         raise InProgressError(msg, headers={"Retry-After": "1"})
     return Reply(stored.body, replayed=True)
+
+
+def _fingerprint(operation: Operation, args: Wire) -> str:
+    given = args.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return hashlib.sha256(operation.name.encode() + b"\0" + _canonical(given)).hexdigest()
 
 
 def _canonical(value: Any) -> bytes:  # noqa: ANN401  any JSON value

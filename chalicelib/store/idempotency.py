@@ -11,7 +11,7 @@ from pynamodb.transactions import TransactWrite
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.unit import Replay
-from chalicelib.store.tables import ControlRow
+from chalicelib.store.tables import ControlRow, error_code
 
 KEPT = timedelta(hours=24)
 IN_PROGRESS_FOR = timedelta(minutes=2)
@@ -75,7 +75,7 @@ def reserve(workspace_id: str, replay: Replay, *, owner: str) -> bool:
     try:
         _row(workspace_id, replay, owner, IN_PROGRESS_FOR).save(condition=_free_for(owner))
     except PutError as error:
-        if error.cause_response_code == CONDITION_FAILED:
+        if error_code(error) == CONDITION_FAILED:
             return False
         raise UnavailableError from error
     return True
@@ -88,5 +88,5 @@ def release(workspace_id: str, key: str, *, owner: str) -> None:
             condition=IdempotencyRow.owner == owner
         )
     except DeleteError as error:
-        if error.cause_response_code != CONDITION_FAILED:
+        if error_code(error) != CONDITION_FAILED:
             raise UnavailableError from error

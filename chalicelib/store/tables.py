@@ -52,6 +52,16 @@ def reaching() -> Iterator[None]:
         raise UnavailableError from error
 
 
+def error_code(error: PynamoDBException) -> str:
+    """Return DynamoDB's code of a failure, or "" when it never answered.
+
+    PynamoDB's own ``cause_response_code`` trips over botocore's time-outs, whose response is None.
+    """
+    response = getattr(error.cause, "response", None) or {}
+    code: str = response.get("Error", {}).get("Code", "")
+    return code
+
+
 class Row(Model):
     """Base of all rows: a partition key and a sort key, both text."""
 

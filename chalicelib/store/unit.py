@@ -23,7 +23,7 @@ from chalicelib.core.errors import AppError, KeyUsedError, LostRaceError, Unavai
 from chalicelib.core.unit import Change, Replay
 from chalicelib.store import audit, counters, idempotency
 from chalicelib.store.listing import Listing
-from chalicelib.store.tables import Record, Row, connection
+from chalicelib.store.tables import Record, Row, connection, error_code
 
 MAX_ITEMS = 100
 """Items in one transaction (DynamoDB quota); a unit that needs more is a design error."""
@@ -238,7 +238,7 @@ def _update(row: Row, actions: list[Action], transaction: TransactWrite) -> None
 def _is_conflict(error: TransactWriteError) -> bool:
     """Whether other writers were in the way: DynamoDB says so per item or for the whole request."""
     codes = {reason.code for reason in error.cancellation_reasons if reason is not None}
-    codes.add(error.cause_response_code or "")
+    codes.add(error_code(error))
     return bool(
         codes
         & {"TransactionConflict", "TransactionConflictException", "TransactionInProgressException"}

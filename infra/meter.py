@@ -1,0 +1,61 @@
+"""Counts what code asks of DynamoDB: round trips and capacity units, by botocore's events (data.md)."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.store.tables import connection
+
+_SUPPORTED = (
+    "BatchGetItem",
+    "DeleteItem",
+    "GetItem",
+    "PutItem",
+    "Query",
+    "TransactWriteItems",
+    "UpdateItem",
+)
+
+
+@dataclass
+class Usage:
+    """What was asked: the operations in their order, and the units they cost."""
+
+    calls: list[str] = field(default_factory=list)
+    units: float = 0.0
+
+    @property
+    def round_trips(self) -> int:
+        """How many requests DynamoDB was sent."""
+        return len(self.calls)
+
+
+@contextmanager
+def metering() -> Iterator[Usage]:
+    """Count for the length of a ``with`` block, in every thread.
+
+    DynamoDB Local is exact for reads and plain writes, and says nothing true of transactions; moto's
+    units mean nothing at all.
+    """
+    usage, events = Usage(), connection().client.meta.events
+
+    def ask(params: dict[str, Any], **_: object) -> None:
+        params["ReturnConsumedCapacity"] = "INDEXES"
+
+    def count(model: Any, parsed: Mapping[str, Any], **_: object) -> None:  # noqa: ANN401
+        usage.calls.append(model.name)
+        consumed = parsed.get("ConsumedCapacity") or []
+        for entry in consumed if isinstance(consumed, list) else [consumed]:
+            usage.units += entry.get("CapacityUnits", 0)
+
+    names = [f"provide-client-params.dynamodb.{name}" for name in _SUPPORTED]
+    for name in names:
+        events.register(name, ask)
+    events.register("after-call.dynamodb", count)
+    try:
+        yield usage
+    finally:
+        for name in names:
+            events.unregister(name, ask)
+        events.unregister("after-call.dynamodb", count)

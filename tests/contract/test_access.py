@@ -1,0 +1,116 @@
+"""Who may do what: every operation, with every scope, plan and role; and never across workspaces."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.scopes import PLANS, Scope
+from tests.conftest import ALL_SCOPES, Answer, Api, Owner, everything
+from tests.factories.examples import Things, every_operation, example, names_things
+
+
+def send(api: Api, operation: Operation, arguments: dict[str, Any]) -> Answer:
+    """Call an operation over REST."""
+    path = operation.path
+    rest = dict(arguments)
+    for name in operation.path_parameters:
+        path = path.replace(f"{{{name}}}", rest.pop(name))
+    if operation.reads_query:
+        return api.call(operation.method, f"{path}?{urlencode(rest)}")
+    return api.call(operation.method, path, rest)
+
+
+@every_operation
+@pytest.mark.parametrize("scope", list(Scope))
+def test_a_scope_admits_exactly_what_names_it(
+    operation: Operation, scope: Scope, owner: Owner
+) -> None:
+    things = Things.made_with(owner.api())
+    answer = send(owner.api(scope), operation, example(operation, things))
+    if operation.scope in {None, scope}:
+        assert answer.status == 200, answer.body
+    else:
+        assert answer.status == 403
+        assert answer.data["code"] == "insufficient_scope"
+        assert operation.scope in answer.data["message"]
+
+
+@every_operation
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("role", ["user", "admin"])
+def test_plan_and_role_decide_before_scopes(
+    operation: Operation, plan: str, role: str, new_owner: Callable[..., Owner]
+) -> None:
+    owner = new_owner("business", role)
+    things = Things.made_with(owner.api())
+    api = owner.api(*ALL_SCOPES)
+    from chalicelib.store import workspaces
+
+    workspaces.set_plan(owner.workspace.id, plan)
+    answer = send(api, operation, example(operation, things))
+    if plan in {"free", "start"}:
+        assert (answer.status, answer.data["code"]) == (403, "plan_required")
+    elif operation.scope is not None and operation.scope.admin_only and role == "user":
+        assert (answer.status, answer.data["code"]) == (403, "admin_required")
+    else:
+        assert answer.status == 200, answer.body
+
+
+@every_operation
+@pytest.mark.parametrize(
+    "authorization", [None, "", "Bearer", "Bearer x", "Basic {token}", "{token}"]
+)
+def test_without_a_valid_key_there_is_nothing_but_401(
+    operation: Operation, authorization: str | None, owner: Owner
+) -> None:
+    token = owner.token()
+    headers = {} if authorization is None else {"Authorization": authorization.format(token=token)}
+    answer = Api(None).call(operation.method, operation.path.replace("{id}", "x"), headers=headers)
+    assert (answer.status, answer.data["code"]) == (401, "unauthorized")
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert token not in answer.body.decode()
+
+
+def without_request_id(answer: Answer) -> tuple[int, dict[str, Any]]:
+    return answer.status, {k: v for k, v in answer.data.items() if k != "requestId"}
+
+
+@pytest.mark.parametrize(
+    "operation", [o for o in REGISTRY if names_things(o)], ids=lambda o: o.name
+)
+def test_another_workspaces_ids_are_answered_like_ids_that_never_were(
+    operation: Operation, new_owner: Callable[..., Owner]
+) -> None:
+    theirs = Things.made_with(new_owner().api())
+    api = new_owner().api()
+    Things.made_with(api)
+    before = everything()
+    foreign = send(api, operation, example(operation, theirs))
+    unknown = send(api, operation, example(operation, Things.that_never_were()))
+    assert foreign.status == 404
+    assert without_request_id(foreign) == without_request_id(unknown)
+    assert _but_for_last_use(everything()) == _but_for_last_use(before)
+
+
+@pytest.mark.parametrize(
+    "operation", [o for o in REGISTRY if o.read_only and not names_things(o)], ids=lambda o: o.name
+)
+def test_reads_without_an_id_show_nothing_of_another_workspace(
+    operation: Operation, new_owner: Callable[..., Owner]
+) -> None:
+    theirs = Things.made_with(new_owner().api())
+    seen = send(new_owner().api(), operation, {}).body.decode()
+    assert theirs.site not in seen
+    assert theirs.page not in seen
+
+
+def _but_for_last_use(rows: dict[str, Any]) -> str:
+    kept = {
+        key: {name: value for name, value in row.items() if name != "last_used_at"}
+        for key, row in rows.items()
+    }
+    return json.dumps(kept, sort_keys=True, default=repr)

@@ -1,0 +1,158 @@
+"""Whatever is sent: an envelope, and never a 5xx."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chalicelib.core.operations import REGISTRY, Operation
+from tests.conftest import Api, Owner
+from tests.contract.test_access import send
+from tests.factories.examples import Things, every_operation, example
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+    | st.sampled_from(["", " ", "\x00", "😀" * 300, "a" * 1001, "../..", "<script>", "%00", "-1"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def near(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Values that a property's schema admits, or nearly does."""
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"]) | anything
+    if "const" in schema:
+        return st.just(schema["const"]) | anything
+    kinds = schema.get("type", "string")
+    near_by: list[st.SearchStrategy[Any]] = [anything]
+    if "string" in kinds:
+        near_by.append(st.text(st.characters(exclude_categories=["Cs"]), max_size=70))
+    if "integer" in kinds:
+        low, high = schema.get("minimum", 0), schema.get("maximum", 10**6)
+        near_by.append(st.sampled_from([low - 1, low, low + 1, high - 1, high, high + 1]))
+    if "boolean" in kinds:
+        near_by.append(st.booleans())
+    if "object" in kinds:
+        near_by.append(st.dictionaries(st.text(max_size=5), anything, max_size=3))
+    return st.one_of(near_by)
+
+
+def inputs(operation: Operation, things: Things) -> st.SearchStrategy[dict[str, Any]]:
+    """A valid call with some of its arguments replaced, left out, or joined by strange ones."""
+    valid = example(operation, things)
+    properties = operation.input_schema["properties"]
+    replaced = st.fixed_dictionaries(
+        {}, optional={name: near(schema) for name, schema in properties.items()}
+    )
+    strange = st.dictionaries(st.text(max_size=10), anything, max_size=2)
+    dropped = st.sets(st.sampled_from(sorted(valid)), max_size=1) if valid else st.just(set())
+    return st.builds(
+        lambda new, odd, gone: {k: v for k, v in {**valid, **odd, **new}.items() if k not in gone},
+        replaced,
+        strange,
+        dropped,
+    )
+
+
+@every_operation
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@given(data=st.data())
+def test_no_arguments_break_an_operation(
+    operation: Operation, data: st.DataObject, owner: Owner
+) -> None:
+    if not hasattr(owner, "fuzzed"):
+        owner.fuzzed = owner.api()  # one key for all examples of this test
+    api: Api = owner.fuzzed
+    arguments = data.draw(inputs(operation, Things.made_with(api)))
+    if operation.reads_query or operation.path_parameters:
+        arguments = {k: v if isinstance(v, str) else json.dumps(v) for k, v in arguments.items()}
+        for name in operation.path_parameters:
+            arguments[name] = arguments.get(name, "").replace("/", "") or "x"
+            if not arguments[name].isalnum() or not arguments[name].isascii():
+                arguments[name] = "x"
+    answer = send(api, operation, arguments)
+    assert answer.status < 500, answer.body
+    assert answer.data["status"] is (answer.status == 200)
+    if answer.status != 200:
+        assert answer.data["message"]
+        assert answer.data["code"]
+        assert answer.data["requestId"]
+
+
+BODIES = {
+    "nothing": b"",
+    "spaces": b"  \n ",
+    "a bare word": b"hello",
+    "an open brace": b"{",
+    "an array": b"[1]",
+    "a number": b"1",
+    "null": b"null",
+    "NaN": b'{"title": NaN}',
+    "infinity": b'{"title": Infinity}',
+    "a huge float": b'{"title": 1e400}',
+    "a huge integer": b'{"title": ' + b"9" * 10_000 + b"}",
+    "deep nesting": b'{"title": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "deep objects": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+    "a lone surrogate": rb'{"title": "\ud800"}',
+    "a lone surrogate in a key": rb'{"\udfff": 1}',
+    "invalid UTF-8": b'{"title": "\xff\xfe"}',
+    "overlong UTF-8": b'{"title": "\xc0\x80"}',
+    "UTF-16": '{"title": "x"}'.encode("utf-16"),
+    "a byte order mark": b'\xef\xbb\xbf{"title": "x"}',
+    "a NUL": b'{"title": "a\x00b"}',
+    "an escaped NUL": rb'{"title": "a\u0000b"}',
+    "a trailing comma": b'{"title": "x",}',
+    "a comment": b'{"title": "x"} // x',
+    "two values": b'{"title": "x"}{"title": "y"}',
+    "duplicate keys": b'{"title": 1, "title": "x"}',
+    "single quotes": b"{'title': 'x'}",
+    "a form": b"title=x",
+    "five megabytes": b'{"title": "' + b"a" * 5_000_000 + b'"}',
+    "a million keys": b"{" + b",".join(b'"k%d":1' % n for n in range(100_000)) + b"}",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize(
+    "operation", [o for o in REGISTRY if not o.reads_query], ids=lambda o: o.name
+)
+def test_malformed_bodies_are_answered_in_the_envelope(
+    name: str, operation: Operation, api: Api
+) -> None:
+    answer = api.call(operation.method, operation.path, BODIES[name])
+    assert 200 <= answer.status < 500, answer.body
+    assert answer.data["status"] is (answer.status == 200)
+    assert len(answer.body) < 20_000
+
+
+def test_a_body_over_five_megabytes_is_413_before_the_key_is_looked_at() -> None:
+    answer = Api("wrong").refused("POST", "/api/projects/create", b" " * 5_000_001)
+    assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 401),
+        ("application/json; charset=utf-8", 401),
+        ("APPLICATION/JSON", 401),
+        ("application/vnd.api+json", 401),
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data; boundary=x", 415),
+        ("nonsense", 415),
+    ],
+)
+def test_bodies_must_be_json_before_the_key_is_looked_at(content_type: str, status: int) -> None:
+    headers = {"Content-Type": content_type}
+    answer = Api("wrong").call("POST", "/api/projects/create", b"{}", headers)
+    assert answer.status == status

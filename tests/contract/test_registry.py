@@ -1,0 +1,90 @@
+"""Promises that every operation keeps by being in the registry."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.core.operations import REGISTRY, Operation
+from tests.factories.examples import EXAMPLES, every_operation
+
+
+def test_every_operation_has_an_example_for_the_sweeps() -> None:
+    assert {operation.name for operation in REGISTRY} == set(EXAMPLES)
+
+
+def test_tools_and_routes_are_unique() -> None:
+    assert len({o.tool for o in REGISTRY}) == len({(o.method, o.path) for o in REGISTRY})
+    assert len({o.tool for o in REGISTRY}) == len(REGISTRY)
+
+
+def test_a_second_declaration_of_a_tool_or_route_is_refused() -> None:
+    first = next(iter(REGISTRY))
+    with pytest.raises(ValueError, match="declared twice"):
+        REGISTRY.add(first)
+
+
+def test_path_variables_on_one_level_share_one_name() -> None:
+    """API Gateway refuses two names for the same place."""
+    variables: dict[str, set[str]] = defaultdict(set)
+    for operation in REGISTRY:
+        parts = operation.path.split("/")
+        for i, part in enumerate(parts):
+            if part.startswith("{"):
+                variables["/".join(parts[:i])].add(part)
+    assert all(len(names) == 1 for names in variables.values()), variables
+
+
+@every_operation
+def test_names_follow_the_conventions(operation: Operation) -> None:
+    assert re.fullmatch(r"svc_[a-z_]+", operation.tool)
+    assert operation.path.startswith("/api/")
+    assert operation.method in {"GET", "POST", "PUT", "DELETE"}
+    assert set(operation.path_parameters) <= set(operation.input_schema["properties"])
+
+
+@every_operation
+def test_title_and_description_are_written_for_people(operation: Operation) -> None:
+    assert operation.title
+    assert operation.description.endswith(".")
+    assert len(operation.description) >= 40
+
+
+@every_operation
+def test_reads_change_nothing_and_are_idempotent(operation: Operation) -> None:
+    assert operation.read_only == (operation.method == "GET")
+    if operation.read_only:
+        assert operation.idempotent
+        assert not operation.destructive
+
+
+@every_operation
+@pytest.mark.parametrize("side", ["input_schema", "output_schema"])
+def test_schemas_are_closed_described_and_self_contained(operation: Operation, side: str) -> None:
+    schema = getattr(operation, side)
+    assert schema["type"] == "object"
+    assert not {"anyOf", "oneOf", "allOf"} & set(schema)
+    for path, node in _nodes(schema):
+        assert "$ref" not in node, path
+        assert not isinstance(node.get("title"), str), path
+        if "properties" in node:
+            assert node["additionalProperties"] is False, path
+            for name, declared in node["properties"].items():
+                assert declared.get("description"), f"{path}.{name} is not described"
+                assert re.fullmatch(r"[a-z][A-Za-z0-9]*", name), f"{path}.{name} is not camelCase"
+
+
+def _nodes(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _nodes(item, path)
+    elif isinstance(schema, dict):
+        yield path, schema
+        for key, value in schema.items():
+            if key == "properties":
+                for name, declared in value.items():
+                    yield from _nodes(declared, f"{path}.{name}")
+            else:
+                yield from _nodes(value, path)

@@ -1,0 +1,63 @@
+"""A valid call of every operation, for the sweeps over the registry."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY, Operation
+
+
+@dataclass(frozen=True)
+class Things:
+    """Ids of one of everything that a workspace can hold."""
+
+    site: str
+    page: str
+    home: str
+
+    @classmethod
+    def made_with(cls, api: Any) -> "Things":
+        """Make one of everything."""
+        site = api.post("/api/projects/create", {"title": "Bakery", "description": "d"})["project"]
+        home, page = (
+            api.post("/api/pages/create", {"projectId": site["id"], "title": title})["page"]
+            for title in ("Home", "About")
+        )
+        return cls(site=site["id"], page=page["id"], home=home["id"])
+
+    @classmethod
+    def that_never_were(cls) -> "Things":
+        """Return ids that nothing has."""
+        return cls(site=new_id(), page=new_id(), home=new_id())
+
+
+EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
+    "list_workspaces": lambda _: {},
+    "list_sites": lambda _: {"search": "bak", "size": 5},
+    "create_site": lambda _: {"title": "New site"},
+    "update_site": lambda t: {"id": t.site, "title": "Renamed"},
+    "delete_site": lambda t: {"id": t.site},
+    "list_pages": lambda t: {"projectId": t.site},
+    "get_page": lambda t: {"id": t.page},
+    "create_page": lambda t: {"projectId": t.site, "title": "New page"},
+    "save_page_html": lambda t: {"id": t.page, "html": "<p>Hi</p>"},
+    "update_page": lambda t: {"id": t.page, "title": "Renamed"},
+    "delete_page": lambda t: {"id": t.page, "confirm": True},
+}
+
+
+def example(operation: Operation, things: Things) -> dict[str, Any]:
+    """Return the arguments of a valid call."""
+    return EXAMPLES[operation.name](things)
+
+
+def names_things(operation: Operation) -> bool:
+    """Whether the operation's example refers to something by id."""
+    one, other = Things("a", "a", "a"), Things("b", "b", "b")
+    return example(operation, one) != example(operation, other)
+
+
+every_operation = pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda o: o.name)

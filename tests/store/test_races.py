@@ -1,0 +1,116 @@
+"""Many clients at once: one of them wins, the rest are told, and nothing is counted twice."""
+
+from collections import Counter
+
+import pytest
+
+from chalicelib.store import counters
+from tests.conftest import Answer, Api, Owner, at_once
+from tests.factories.examples import Things
+
+pytestmark = pytest.mark.store
+
+
+def outcomes(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
+    return Counter((a.status, a.data.get("code")) for a in answers)
+
+
+def test_of_fifty_creations_for_one_slug_one_wins(owner: Owner, api: Api) -> None:
+    body = {"title": "Bakery", "slug": "bakery"}
+    answers = at_once(50, lambda _: api.call("POST", "/api/projects/create", body))
+    assert outcomes(answers) == {(200, None): 1, (409, "slug_taken"): 49}
+    assert api.get("/api/projects/list")["pagination"]["total"] == 1
+    assert counters.read(owner.workspace.id, "SITE")["total"] == 1
+
+
+def test_generated_slugs_of_one_title_do_not_clash(owner: Owner, api: Api) -> None:
+    answers = at_once(10, lambda _: api.call("POST", "/api/projects/create", {"title": "Пекарня"}))
+    assert outcomes(answers) == {(200, None): 10}
+    assert len({a.data["project"]["slug"] for a in answers}) == 10
+    assert counters.read(owner.workspace.id, "SITE") == {"total": 10, "status:active": 10}
+
+
+def test_one_idempotency_key_raced_by_twenty_makes_one_thing_and_equal_answers(api: Api) -> None:
+    answers = at_once(
+        20,
+        lambda _: api.call(
+            "POST", "/api/projects/create", {"title": "Bakery"}, {"Idempotency-Key": "k"}
+        ),
+    )
+    assert {a.status for a in answers} == {200}
+    assert len({a.body for a in answers}) == 1
+    assert sum("Idempotency-Replayed" not in a.headers for a in answers) == 1
+    assert api.get("/api/projects/list")["pagination"]["total"] == 1
+
+
+def test_of_many_saves_of_one_version_one_wins(api: Api) -> None:
+    page = Things.made_with(api).page
+    answers = at_once(
+        20,
+        lambda n: api.call(
+            "POST", "/api/pages/save-html", {"id": page, "html": f"<p>{n}</p>", "ifVersion": 1}
+        ),
+    )
+    assert outcomes(answers) == {(200, None): 1, (409, "version_conflict"): 19}
+    winner = next(n for n, a in enumerate(answers) if a.status == 200)
+    after = api.get(f"/api/pages/{page}")
+    assert after["page"]["html"] == f"<p>{winner}</p>"
+    assert after["page"]["version"] == 2
+
+
+def test_saves_without_a_version_all_succeed_one_after_another(api: Api) -> None:
+    page = Things.made_with(api).page
+    answers = at_once(
+        8,
+        lambda n: api.call("POST", "/api/pages/save-html", {"id": page, "html": f"<p>{n}</p>"}),
+    )
+    assert outcomes(answers) == {(200, None): 8}
+    assert sorted(a.data["page"]["version"] for a in answers) == list(range(2, 10))
+
+
+def test_the_first_of_many_pages_made_at_once_is_the_only_home(api: Api) -> None:
+    site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+    body = {"projectId": site, "title": "Page"}
+    answers = at_once(10, lambda _: api.call("POST", "/api/pages/create", body))
+    assert outcomes(answers) == {(200, None): 10}
+    pages = api.get(f"/api/pages/list?projectId={site}")["pages"]
+    assert [page["isHome"] for page in pages] == [True] + [False] * 9
+
+
+def test_pages_made_while_their_site_is_deleted_do_not_survive_it(owner: Owner, api: Api) -> None:
+    things = Things.made_with(api)
+
+    def act(number: int) -> Answer:
+        if number == 0:
+            return api.call("POST", "/api/projects/delete", {"id": things.site})
+        return api.call("POST", "/api/pages/create", {"projectId": things.site, "title": "Late"})
+
+    answers = at_once(12, act)
+    assert answers[0].status == 200
+    assert {a.status for a in answers} <= {200, 404}
+    for answer in answers[1:]:
+        if answer.status == 200:
+            assert api.call("GET", f"/api/pages/{answer.data['page']['id']}").status == 404
+    assert counters.read(owner.workspace.id, "PAGE") == {}
+
+
+def test_one_site_deleted_by_many_is_deleted_once(owner: Owner, api: Api) -> None:
+    things = Things.made_with(api)
+    answers = at_once(8, lambda _: api.call("POST", "/api/projects/delete", {"id": things.site}))
+    assert outcomes(answers) == {(200, None): 1, (404, "not_found"): 7}
+    assert counters.read(owner.workspace.id, "SITE") == {}
+
+
+def test_counters_equal_what_many_writers_left(owner: Owner, api: Api) -> None:
+    def act(number: int) -> None:
+        site = api.post("/api/projects/create", {"title": f"Site {number}"})["project"]["id"]
+        if number % 2:
+            api.post("/api/projects/update", {"id": site, "status": "inactive"})
+        if number % 4 == 3:
+            api.post("/api/projects/delete", {"id": site})
+
+    at_once(16, act)
+    left = api.get("/api/projects/list?size=100")["projects"]
+    states = Counter(f"status:{site['status']}" for site in left)
+    assert counters.read(owner.workspace.id, "SITE") == states | {"total": len(left)}
+    assert states == {"status:active": 8, "status:inactive": 4}

@@ -1,0 +1,95 @@
+"""What a request costs: requests to DynamoDB, and read units where the database tells them true."""
+
+import pytest
+
+from infra.meter import metering
+from tests.conftest import Api, Owner
+from tests.factories.examples import Things
+
+pytestmark = pytest.mark.store
+
+
+@pytest.fixture
+def things(api: Api) -> Things:
+    """One of everything; the key has been used, so its last use is not written again."""
+    return Things.made_with(api)
+
+
+@pytest.mark.parametrize(
+    ("limit", "method", "path", "body"),
+    [
+        (2, "GET", "/api/pages/{page}", None),
+        (3, "GET", "/api/projects/list", None),
+        (3, "GET", "/api/projects/list?search=bak&sortBy=title", None),
+        (3, "GET", "/api/pages/list?projectId={site}", None),
+        (3, "GET", "/api/workspaces/list", None),
+        (2, "POST", "/api/projects/create", {"title": "New", "slug": "new"}),
+        (3, "POST", "/api/projects/create", {"title": "New"}),
+        (3, "POST", "/api/pages/create", {"projectId": "{site}", "title": "New"}),
+        (3, "POST", "/api/projects/update", {"id": "{site}", "title": "Renamed"}),
+        (3, "POST", "/api/pages/save-html", {"id": "{page}", "html": "<p>"}),
+    ],
+)
+def test_round_trips_stay_within_their_budget(
+    limit: int, method: str, path: str, body: dict[str, str] | None, api: Api, things: Things
+) -> None:
+    ids = vars(things)
+    filled = body and {name: value.format(**ids) for name, value in body.items()}
+    with metering() as usage:
+        answer = api.call(method, path.format(**ids), filled)
+    assert answer.status == 200
+    assert usage.round_trips <= limit, usage.calls
+
+
+def test_an_idempotency_key_costs_the_first_call_nothing(api: Api, things: Things) -> None:
+    with metering() as usage:
+        api.post("/api/pages/create", {"projectId": things.site, "title": "New"}, key="k")
+    assert usage.round_trips == 3
+
+
+def test_a_mistyped_key_costs_no_read(owner: Owner) -> None:
+    token = owner.token()
+    with metering() as usage:
+        Api(token[:-1] + ("0" if token[-1] != "0" else "1")).refused("GET", "/api/projects/list")
+    assert usage.calls == []
+
+
+def test_last_use_is_written_once_in_ten_minutes(owner: Owner, time: object) -> None:
+    api = owner.api()
+    costs = []
+    for minutes in (0, 1, 8, 1):
+        time.pass_by(minutes=minutes)
+        with metering() as usage:
+            api.get("/api/projects/list")
+        costs.append("UpdateItem" in usage.calls)
+    assert costs == [True, False, False, True]
+
+
+def test_five_hundred_sites_cost_few_units_to_list(
+    owner: Owner, api: Api, on_dynamodb_local: bool
+) -> None:
+    from chalicelib.store.sites import SITES
+    from chalicelib.store.unit import UnitOfWork
+
+    for start in range(0, 500, 50):
+        unit = UnitOfWork(owner.workspace.id, "seed")
+        for number in range(start, start + 50):
+            site = SITES.new(
+                owner.workspace.id,
+                title=f"Site number {number:04}",
+                description="d" * 900,
+                slug=f"site-number-{number:04}",
+                status="active",
+            )
+            unit.create(site)
+        unit.commit()
+    api.get("/api/projects/list")
+    with metering() as usage:
+        data = api.get("/api/projects/list?page=25&size=20&sortBy=title&sortDir=asc")
+    assert data["pagination"]["total"] == 500
+    assert [p["title"] for p in data["projects"]] == [
+        f"Site number {n:04}" for n in range(480, 500)
+    ]
+    assert usage.round_trips == 3
+    if on_dynamodb_local:
+        assert usage.units <= 60, usage

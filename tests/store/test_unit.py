@@ -1,0 +1,180 @@
+"""The unit of work: all or nothing, again after a lost race, and a clear 503 when the database fails."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+
+from chalicelib.core import retry
+from chalicelib.store import audit, counters
+from chalicelib.store.sites import SITES
+from chalicelib.store.tables import connection
+from chalicelib.store.unit import MAX_ITEMS, UnitOfWork
+from tests.conftest import Api, Owner, everything
+from tests.factories.examples import Things
+
+pytestmark = pytest.mark.store
+
+
+@contextmanager
+def failing(operation: str, times: int, fault: Callable[[], Exception]) -> Iterator[list[str]]:
+    """Let the next calls of a DynamoDB operation fail before they are sent."""
+    seen: list[str] = []
+
+    def interfere(**_: Any) -> None:
+        seen.append(operation)
+        if len(seen) <= times:
+            raise fault()
+
+    events = connection().client.meta.events
+    events.register_first(f"before-call.dynamodb.{operation}", interfere)
+    try:
+        yield seen
+    finally:
+        events.unregister(f"before-call.dynamodb.{operation}", interfere)
+
+
+def conflict() -> ClientError:
+    return ClientError(
+        {
+            "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
+            "CancellationReasons": [{"Code": "None"}, {"Code": "TransactionConflict"}],
+        },
+        "TransactWriteItems",
+    )
+
+
+def throttled() -> ClientError:
+    code = "ProvisionedThroughputExceededException"
+    return ClientError({"Error": {"Code": code, "Message": "slow down"}}, "Any")
+
+
+def unreachable() -> EndpointConnectionError:
+    return EndpointConnectionError(endpoint_url="http://nowhere")
+
+
+def timed_out() -> ReadTimeoutError:
+    return ReadTimeoutError(endpoint_url="http://nowhere")
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses between attempts, which are not slept."""
+    slept: list[float] = []
+    monkeypatch.setattr(retry, "sleep", slept.append)
+    return slept
+
+
+def test_a_transaction_conflict_is_tried_again_with_growing_pauses(
+    owner: Owner, api: Api, pauses: list[float]
+) -> None:
+    with failing("TransactWriteItems", 3, conflict) as calls:
+        site = api.post("/api/projects/create", {"title": "Bakery"})["project"]
+    assert len(calls) == 4
+    assert len(pauses) == 3
+    assert all(0 <= p <= retry.FIRST_PAUSE * 2**n for n, p in enumerate(pauses))
+    assert api.get("/api/projects/list")["projects"] == [site]
+    assert counters.read(owner.workspace.id, "SITE")["total"] == 1
+
+
+def test_endless_conflicts_end_as_a_503_with_nothing_changed(api: Api, pauses: list[float]) -> None:
+    api.get("/api/projects/list")
+    before = everything()
+    with failing("TransactWriteItems", 1000, conflict):
+        answer = api.refused("POST", "/api/projects/create", {"title": "Bakery"})
+    assert (answer.status, answer.data["code"]) == (503, "unavailable")
+    assert answer.headers["Retry-After"]
+    assert len(pauses) == retry.MAX_ATTEMPTS
+    assert everything() == before
+
+
+@pytest.mark.parametrize("fault", [throttled, unreachable, timed_out])
+@pytest.mark.parametrize(
+    ("operation", "method", "path", "body"),
+    [
+        ("GetItem", "GET", "/api/projects/list", None),
+        ("Query", "GET", "/api/projects/list", None),
+        ("BatchGetItem", "GET", "/api/projects/list", None),
+        ("BatchGetItem", "GET", "/api/workspaces/list", None),
+        ("TransactWriteItems", "POST", "/api/projects/create", {"title": "x", "slug": "x"}),
+    ],
+)
+def test_a_database_that_fails_is_a_clear_503_and_nothing_is_half_done(
+    fault: Callable[[], Exception],
+    operation: str,
+    method: str,
+    path: str,
+    body: dict[str, str] | None,
+    api: Api,
+) -> None:
+    Things.made_with(api)
+    before = everything()
+    with failing(operation, 1000, fault):
+        answer = api.refused(method, path, body)
+    assert (answer.status, answer.data["code"]) == (503, "unavailable")
+    assert "nowhere" not in answer.body.decode()
+    assert everything() == before
+
+
+def test_keys_that_a_batch_leaves_unprocessed_are_asked_again(api: Api) -> None:
+    for number in range(4):
+        api.post("/api/projects/create", {"title": f"Site {number}"})
+    asked: list[int] = []
+
+    def leave_some(parsed: dict[str, Any], **_: Any) -> None:
+        for table, rows in parsed["Responses"].items():
+            asked.append(len(rows))
+            if len(rows) > 1:
+                dropped = rows[1:]
+                del rows[1:]
+                keys = [{"pk": row["pk"], "sk": row["sk"]} for row in dropped]
+                parsed["UnprocessedKeys"] = {table: {"Keys": keys}}
+
+    events = connection().client.meta.events
+    events.register("after-call.dynamodb.BatchGetItem", leave_some)
+    try:
+        titles = [p["title"] for p in api.get("/api/projects/list")["projects"]]
+    finally:
+        events.unregister("after-call.dynamodb.BatchGetItem", leave_some)
+    assert titles == ["Site 3", "Site 2", "Site 1", "Site 0"]
+    assert asked == [4, 3, 2, 1]
+
+
+def test_a_unit_of_more_than_a_hundred_items_is_a_design_error(owner: Owner) -> None:
+    unit = UnitOfWork(owner.workspace.id, "test")
+    for number in range(MAX_ITEMS):
+        unit.create(SITES.new(owner.workspace.id, title="x", slug=f"x{number}", status="active"))
+    with pytest.raises(RuntimeError, match="101 items"):
+        unit.commit()
+    assert SITES.compact(owner.workspace.id) == []
+
+
+def test_what_runs_after_a_commit_cannot_undo_its_success(owner: Owner) -> None:
+    def fail() -> None:
+        raise OSError("disk full")
+
+    unit = UnitOfWork(owner.workspace.id, "test")
+    site = SITES.new(owner.workspace.id, title="x", slug="x", status="active")
+    unit.create(site)
+    unit.after_commit(fail)
+    unit.commit()
+    assert SITES.find(owner.workspace.id, site.id) is not None
+
+
+def test_each_change_leaves_one_audit_record_without_values(owner: Owner, api: Api) -> None:
+    site = api.post("/api/projects/create", {"title": "Secret plan"})["project"]["id"]
+    api.post("/api/projects/update", {"id": site, "description": "Hidden words"})
+    api.get("/api/projects/list")
+    api.refused("POST", "/api/projects/update", {"id": site})
+    api.post("/api/projects/delete", {"id": site, "dryRun": True})
+    records = audit.latest(owner.workspace.id)
+    assert [(r.operation, r.resource, r.fields) for r in records] == [
+        ("update_site", f"site:{site}", ["description"]),
+        ("create_site", f"site:{site}", ["title"]),
+    ]
+    assert {r.actor for r in records} == {owner.workspace.owner_id}
+    rows = repr([r.attribute_values for r in records])
+    assert "Secret plan" not in rows
+    assert "Hidden words" not in rows

@@ -1,0 +1,125 @@
+"""What every answer carries, and what never leaves the service."""
+
+import json
+import logging
+import re
+
+import pytest
+
+from chalicelib.core import logs
+from chalicelib.store import tables
+from chalicelib.transports import rest
+from tests.conftest import Api, Owner, everything
+from tests.factories.examples import Things
+
+
+def test_health_needs_no_key() -> None:
+    answer = Api(None).call("GET", "/api/health")
+    assert answer.status == 200
+    assert set(answer.data) == {"status", "service", "version", "time"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/api/health"), ("GET", "/api/projects/list"), ("PUT", "/api/projects/list")],
+)
+def test_every_answer_has_a_request_id(method: str, path: str) -> None:
+    answer = Api(None).call(method, path)
+    assert answer.headers["X-Request-Id"]
+    if answer.status != 200:
+        assert answer.data["requestId"] == answer.headers["X-Request-Id"]
+
+
+def test_a_wrong_method_names_the_right_ones() -> None:
+    answer = Api(None).refused("PUT", "/api/projects/list")
+    assert (answer.status, answer.data["code"]) == (405, "method_not_allowed")
+    assert answer.headers["Allow"] == "GET"
+
+
+def test_an_unknown_path_is_404_and_stays_unknown() -> None:
+    import app
+
+    event = {
+        "requestContext": {"httpMethod": "GET", "resourcePath": "/api/nope", "identity": {}},
+        "headers": {},
+        "multiValueHeaders": {},
+        "pathParameters": {},
+        "multiValueQueryStringParameters": None,
+        "body": None,
+        "stageVariables": {},
+        "isBase64Encoded": False,
+    }
+    for _ in range(2):
+        answer = app.app(event, None)
+        assert answer["statusCode"] == 404
+        assert json.loads(answer["body"])["data"]["code"] == "not_found"
+    assert "/api/nope" not in app.app.routes
+
+
+def test_a_crash_is_a_500_that_tells_nothing(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def crash(*_: object) -> None:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(rest, "invoke", crash)
+    answer = api.refused("GET", "/api/projects/list")
+    assert (answer.status, answer.data["code"]) == (500, "internal_error")
+    assert "secret detail" not in answer.body.decode()
+    assert "ZeroDivision" not in answer.body.decode()
+
+
+def test_texts_are_utf8_and_never_escaped(api: Api) -> None:
+    answer = api.call("POST", "/api/projects/create", {"title": "Пекарня 🥐"})
+    assert "Пекарня 🥐".encode() in answer.body
+    assert b"\\u" not in answer.body
+
+
+def test_an_answer_past_lambdas_limit_is_413(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chalicelib.core import operations
+
+    Things.made_with(api)
+    monkeypatch.setattr(operations, "MAX_ANSWER_BYTES", 200)
+    answer = api.refused("GET", "/api/projects/list")
+    assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
+
+
+def test_a_token_is_nowhere_in_tables_or_logs(
+    owner: Owner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs.configure(logging.DEBUG)
+    token = owner.token()
+    api = Api(token)
+    Things.made_with(api)
+    api.refused("POST", "/api/pages/create", {"projectId": "nope", "title": token[:5]})
+    Api(token + "x").refused("GET", "/api/projects/list")
+    secret = token.removeprefix("svc_live_")
+    assert secret not in json.dumps(everything(), default=repr)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 5
+    assert not any(secret in line for line in lines)
+    for line in lines:
+        assert json.loads(line)["level"]
+
+
+def test_a_request_is_logged_once_with_what_finds_it_again(
+    owner: Owner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs.configure()
+    answer = owner.api().call("GET", "/api/projects/list")
+    line = json.loads(capsys.readouterr().err.splitlines()[-1])
+    assert line["requestId"] == answer.headers["X-Request-Id"]
+    assert (line["operation"], line["status"]) == ("list_sites", 200)
+    assert line["workspaceId"] == owner.workspace.id
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
+
+
+def test_tables_are_made_once_with_every_index_and_time_to_live(database: None) -> None:
+    assert tables.ensure_tables() == []
+    description = tables.ContentRow.describe_table()
+    indexes = {i["IndexName"]: i["Projection"] for i in description["LocalSecondaryIndexes"]}
+    assert set(indexes) == {"by_row", "by_o1", "by_o2", "by_o3", "by_o4"}
+    assert indexes["by_o1"]["ProjectionType"] == "KEYS_ONLY"
+    for row in (tables.ContentRow, tables.ControlRow):
+        ttl = tables.connection().client.describe_time_to_live(TableName=row.Meta.table_name)
+        assert ttl["TimeToLiveDescription"]["AttributeName"] == "expires"
