@@ -5,7 +5,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints
 from pydantic_core import to_json
-from ulid import ULID
 
 from chalicelib.core.errors import (
     ConfirmationRequiredError,
@@ -16,6 +15,7 @@ from chalicelib.core.errors import (
     SlugTakenError,
     VersionConflictError,
 )
+from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Context, operation
 from chalicelib.core.schedule import Due, due_work
 from chalicelib.core.schema import DeletedResult, Id, Patch, Slug, Timestamp, Title, Wire, omitted
@@ -322,7 +322,7 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageResult:
         raise VersionConflictError(msg, details={"version": page.version})
     store = object_store()
     folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
-    key = ctx.unit.once("key", lambda: f"{folder}{ULID()}.html")
+    key = ctx.unit.once("key", lambda: f"{folder}{new_id()}.html")
     ctx.unit.on_failure(lambda: store.delete(key))
     ctx.unit.once("stored", lambda: store.put(key, body, HTML_TYPE))
     if (old := page.html_key) is not None:
