@@ -202,17 +202,22 @@ class Reply:
 
 
 def invoke(
-    operation: Operation, ctx: Context, raw: Mapping[str, Any], idempotency_key: str | None = None
+    operation: Operation,
+    ctx: Context,
+    read: Callable[[], Mapping[str, Any]],
+    idempotency_key: str | None = None,
 ) -> Reply:
     """Run an operation: plan, scope, input, idempotency, handler, one commit, envelope.
 
-    ``raw`` is the JSON input under wire names. An idempotency key given to an operation that is not
+    ``read`` returns the input under wire names; it runs after the access checks, so that a body is
+    not parsed for a caller who may not send it. An idempotency key given to an operation that is not
     ``replayable`` has no effect: repeating it changes nothing anyway.
 
     Raises:
         AppError: any failure a client can see; nothing was changed then.
     """
     authorize(operation, ctx)
+    raw = read()
     args = parsing.parse(operation.input, raw)
     for warning in parsing.unknown_fields(args, raw):
         ctx.warn(warning)

@@ -2,6 +2,7 @@
 
 import hashlib
 from functools import cache
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -33,19 +34,21 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     about = {"operation": operation.name, "workspaceId": ctx.workspace_id, "keyId": ctx.key_id}
     headers = {"Content-Type": JSON_TYPE, **allowance.headers}
     try:
-        if operation.reads_query:
-            raw = parsing.from_query(operation.input, request.query)
-        else:
-            raw = json_object(request.body)
-        reply = invoke(
-            operation, ctx, {**raw, **request.path}, request.headers.get("idempotency-key")
-        )
+        key = request.headers.get("idempotency-key")
+        reply = invoke(operation, ctx, lambda: _input(operation, request), key)
     except AppError as error:
         refused = failure(error, request.request_id, **headers)
         return HttpResponse(refused.status, refused.body, refused.headers, {**refused.log, **about})
     if reply.replayed:
         headers["Idempotency-Replayed"] = "true"
     return HttpResponse(200, reply.body, headers, about)
+
+
+def _input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
+    """Read the query or the body; path parameters win over both."""
+    if operation.reads_query:
+        return {**parsing.from_query(operation.input, request.query), **request.path}
+    return {**json_object(request.body), **request.path}
 
 
 def health(_request: HttpRequest) -> HttpResponse:

@@ -140,7 +140,7 @@ class Fetching:
             address="",
             unit=UnitOfWork(owner.workspace.id, request_id),
         )
-        return invoke(self.registry["fetch"], ctx, {}, "key")
+        return invoke(self.registry["fetch"], ctx, dict, "key")
 
 
 def test_a_call_in_flight_keeps_its_key_from_a_second_one(owner: Owner) -> None:
