@@ -1,0 +1,1 @@
+"""What runs around the service: the local stand, the operator's commands, packaging, deployment."""

@@ -1,0 +1,268 @@
+"""Build and check the zip that Lambda runs.
+
+``chalice package`` does the packing, in a clean copy of the project under ``build/`` and with a
+Python that Lambda's current images have; what it leaves out or gets wrong is done or refused here.
+``chalice(..., "deploy")`` in that copy takes the very same zip.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import click
+
+from infra import zipcheck
+
+ROOT = Path(__file__).resolve().parent.parent
+SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt")
+PIP = "pip<26.3"
+"""Chalice's own limit."""
+OLDEST, NEWEST = (3, 12), (3, 14)
+"""Lambda's images on Amazon Linux 2023. That of 3.11 has glibc 2.26, too old for many wheels."""
+CANDIDATES = ("python3.13", "python3.12", "python3.14", "python3")
+PACKAGER_ONLY = {"chalice"}
+"""Chalice packs its own runtime; as a requirement it would bring pip, setuptools, PyYAML … too."""
+MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
+"""Lambda's names of the architectures, and those that wheels use."""
+UNREACHABLE = re.compile(
+    r"NewConnectionError|ConnectTimeout|ProxyError|failure in name resolution|Connection refused"
+    r"|from versions: none"
+)
+
+
+class PackageError(click.ClickException):
+    """The zip could not be built, or must not be deployed; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """A Python that runs, by its path."""
+
+    path: str
+    version: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A checked zip, the copy of the project it is made from, and the Python that packed it."""
+
+    zip: Path
+    project: Path
+    python: Python
+
+
+def build(stage: str, out: Path, python: str | None = None, root: Path = ROOT) -> Package:
+    """Build the stage's zip and template in ``out`` and check the zip.
+
+    A refused zip is left as ``refused.zip``, for inspection, where nothing deploys it.
+
+    Raises:
+        PackageError: no fitting Python, no package index, a fault of the zip.
+    """
+    work = root / "build"
+    architecture = _architecture(root, stage)
+    builder = _environment(find_python(python), work, root)
+    project = _copy(root, work / f"project-{stage}")
+    package = out / "deployment.zip"
+    package.unlink(missing_ok=True)
+    _say("Packaging {} for python{}.{} on {}.".format(stage, *builder.version, architecture))
+    resolved = _resolve(builder, project)
+    _chalice_package(builder, project, stage, out.resolve())
+    _add_bytecode(builder, package)
+    target = zipcheck.Target(builder.version, MACHINES[architecture])
+    if faults := zipcheck.faults(package, target, resolved):
+        package.rename(out / "refused.zip")
+        shutil.rmtree(project)
+        raise PackageError("\n- ".join(["The zip must not be deployed:", *faults]))
+    for cached in (project / ".chalice" / "deployments").glob("*.zip"):
+        shutil.copyfile(package, cached)
+    return Package(package, project, builder)
+
+
+def find_python(wanted: str | None = None) -> Python:
+    """Return ``wanted`` or the first Python found that Lambda has and chalice can package with.
+
+    Each is run, because a shim of pyenv may be there and not work.
+    """
+    tried = []
+    for path in [wanted] if wanted else _candidates():
+        version = _version(path)
+        if version and OLDEST <= version <= NEWEST:
+            return Python(path, version)
+        tried.append(f"{path} ({'.'.join(map(str, version)) if version else 'does not run'})")
+    msg = (
+        f"Packaging needs a Python from {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}. "
+        f"Install one, or name it with --python. Tried: {', '.join(dict.fromkeys(tried))}."
+    )
+    raise PackageError(msg)
+
+
+def _candidates() -> Iterator[str]:
+    yield sys.executable
+    yield from filter(None, map(shutil.which, CANDIDATES))
+    if shutil.which("pyenv"):
+        pyenv = Path(_output("pyenv", "root").strip()) / "versions"
+        for selection in reversed(_output("pyenv", "versions", "--bare").split()):
+            yield str(pyenv / selection / "bin" / "python")
+
+
+def _version(python: str) -> tuple[int, int] | None:
+    """Return a Python's version, or None if it does not run."""
+    try:
+        major, minor = _output(python, "-c", "import sys; print(*sys.version_info[:2])").split()
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return int(major), int(minor)
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
+
+
+def _architecture(root: Path, stage: str) -> str:
+    """Return the stage's architecture. Chalice would package an unknown stage without a word."""
+    config = json.loads((root / ".chalice" / "config.json").read_text())
+    if stage not in config["stages"]:
+        msg = f'No stage "{stage}" in .chalice/config.json; it has {", ".join(config["stages"])}.'
+        raise PackageError(msg)
+    settings = {**config, **config["stages"][stage]}
+    return str(settings.get("lambda_architecture", "x86_64"))
+
+
+def _environment(python: Python, work: Path, root: Path) -> Python:
+    """Make the environment that packages, or bring it up to date; chalice imports the app in it."""
+    venv = work / "venv-{}.{}".format(*python.version)
+    inside = Python(str(venv / "bin" / "python"), python.version)
+    if _version(inside.path) != python.version:
+        _say(f"Making {venv} with {python.path}.")
+        _run(python, "-m", "venv", "--clear", str(venv))
+    _pip(inside, "install", "--quiet", PIP, "-r", str(root / "requirements.txt"))
+    return inside
+
+
+def _copy(root: Path, project: Path) -> Path:
+    """Copy what git knows of the project, so that nothing lying around is shipped."""
+    known = ("git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    try:
+        names = _output(*known, "--", *SHIPPED).split("\0")
+    except (OSError, subprocess.SubprocessError) as error:
+        msg = f"{root} is no git checkout, and packaging ships only what git knows."
+        raise PackageError(msg) from error
+    shutil.rmtree(project, ignore_errors=True)
+    for name in filter(None, names):
+        if (source := root / name).is_file():
+            target = project / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+    requirements = project / "requirements.txt"
+    requirements.write_text("".join(_shipped_requirements(requirements.read_text())))
+    return project
+
+
+def _shipped_requirements(text: str) -> Iterator[str]:
+    for line in text.splitlines(keepends=True):
+        name = re.match(r"[\w.-]+", line)
+        if name is None or zipcheck.normalised(name[0]) not in PACKAGER_ONLY:
+            yield line
+
+
+def _resolve(python: Python, project: Path) -> set[tuple[str, str]]:
+    """Return the names and versions that the zip must hold; chalice only warns of a missing one."""
+    requirements = str(project / "requirements.txt")
+    options = ("--quiet", "--dry-run", "--ignore-installed", "--report", "-")
+    report = json.loads(_pip(python, "install", *options, "-r", requirements))
+    found = [item["metadata"] for item in report["install"]]
+    return {(zipcheck.normalised(item["name"]), item["version"]) for item in found}
+
+
+def chalice(python: Python, project: Path, *arguments: str) -> str:
+    """Run a chalice command in a copy of the project and return what it printed.
+
+    It writes no bytecode: compiled modules below ``chalicelib`` would make chalice pack anew.
+    """
+    return _run(python, str(Path(python.path).with_name("chalice")), *arguments, cwd=project)
+
+
+def _chalice_package(python: Python, project: Path, stage: str, out: Path) -> None:
+    told = chalice(python, project, "package", "--stage", stage, str(out))
+    missing = re.search(
+        r"Could not install dependencies:\n(.*?)\nYou will have to", told, re.DOTALL
+    )
+    if missing:
+        names = ", ".join(missing[1].split())
+        msg = f"No wheel that runs on Lambda for {names}. Pin versions that have one."
+        raise PackageError(msg)
+
+
+def _add_bytecode(python: Python, package: Path) -> None:
+    """Add compiled modules: Lambda's code folder is read-only, so each cold start compiled anew.
+
+    Measured, that halves the time to import the app. The modules are never compared with their
+    sources, whose times a deployment may change (PEP 552, unchecked).
+    """
+    with tempfile.TemporaryDirectory() as folder, ZipFile(package, "a", ZIP_DEFLATED) as archive:
+        archive.extractall(folder)
+        options = ("-q", "--invalidation-mode", "unchecked-hash", "-s", folder, "-p", "/var/task")
+        _run(python, "-m", "compileall", *options, folder)
+        for compiled in sorted(Path(folder).rglob("*.pyc")):
+            archive.write(compiled, compiled.relative_to(folder))
+
+
+def _pip(python: Python, *arguments: str) -> str:
+    return _run(python, "-m", "pip", *arguments)
+
+
+def _run(python: Python, *arguments: str, cwd: Path | None = None) -> str:
+    """Run a Python apart from the checkout and return what it printed."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    # Chalice asks for a region, though nothing of it gets into the zip or the template.
+    environment.setdefault("AWS_DEFAULT_REGION", "us-east-1")
+    command = [python.path, *arguments]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=cwd, env=environment
+    )
+    if done.returncode:
+        raise PackageError(_why(" ".join(arguments[:3]), done.stdout + done.stderr))
+    return done.stdout
+
+
+def _why(command: str, printed: str) -> str:
+    lines = [line for line in printed.splitlines() if line.strip() and "Location" not in line]
+    if UNREACHABLE.search(printed):
+        return (
+            "The package index does not answer or has no such package, and packaging downloads the "
+            "wheels of requirements.txt. Connect to the network, or name a mirror with "
+            f"PIP_INDEX_URL. The last word was: {lines[-1]}"
+        )
+    return "\n".join([f"`{command}` failed:", *lines[-15:]])
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+@click.command()
+@click.option("--stage", default="dev", show_default=True, help="As in .chalice/config.json.")
+@click.option("--out", type=click.Path(path_type=Path), default="build/package", show_default=True)
+@click.option("--python", help="The Python to package with. Default: the first fitting one found.")
+def main(stage: str, out: Path, python: str | None) -> None:
+    """Build the Lambda zip and its template, check them and say what takes the room."""
+    package = build(stage, out, python)
+    size = package.zip.stat().st_size / zipcheck.MIB
+    click.echo(f"{package.zip}: {size:.1f} MiB. The largest parts, in KiB:")
+    click.echo(f"{'':40} {'zipped':>8} {'unpacked':>8}")
+    for name, packed, unpacked in zipcheck.largest(package.zip):
+        click.echo(f"{name:40} {packed / 1024:8.0f} {unpacked / 1024:8.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,474 @@
+"""The Lambda zip: what is refused, and that the real one works far from the checkout."""
+
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from chalicelib.store import tables
+from infra import package, zipcheck
+
+CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
+MACHINE = platform.machine()
+OTHER_MACHINE = {"x86_64": "aarch64"}.get(MACHINE, "x86_64")
+TARGET = zipcheck.Target((3, 12), MACHINE)
+CORE = f"pydantic_core/_pydantic_core.cpython-312-{MACHINE}-linux-gnu.so"
+RESOLVED = {("pydantic-core", "2.50.4")}
+
+
+def shared_object() -> bytes:
+    """A shared object of an installed wheel; it needs libc.so.6 and glibc 2.14."""
+    found = importlib.util.find_spec("_argon2_cffi_bindings._ffi")
+    assert found
+    assert found.origin
+    return Path(found.origin).read_bytes()
+
+
+def wheel_info(*platforms: str) -> str:
+    return "Wheel-Version: 1.0\n" + "".join(f"Tag: cp312-cp312-{name}\n" for name in platforms)
+
+
+def faults_of(path: Path, *, without: str = "", **changes: str | bytes) -> list[str]:
+    """Make a zip that is sound but for the changes and what it lacks; return its faults."""
+    folder = "pydantic_core-2.50.4.dist-info"
+    contents: dict[str, str | bytes] = {
+        "app.py": "app = None",
+        "chalice/app.py": "",
+        "chalicelib/__init__.py": "",
+        CORE: shared_object(),
+        f"{folder}/METADATA": "Metadata-Version: 2.4\nName: pydantic_core\nVersion: 2.50.4\n",
+        f"{folder}/WHEEL": wheel_info(f"manylinux_2_17_{MACHINE}", f"manylinux2014_{MACHINE}"),
+        **changes,
+    }
+    contents.pop(without, None)
+    with zipfile.ZipFile(path / "deployment.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return zipcheck.faults(path / "deployment.zip", TARGET, RESOLVED)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a wheel's ELF file")
+class TestZipCheck:
+    def test_passes_a_sound_zip(self, tmp_path: Path) -> None:
+        assert faults_of(tmp_path) == []
+
+    @pytest.mark.parametrize("name", ["app.py", "chalice/app.py", "chalicelib/__init__.py"])
+    def test_refuses_a_zip_without_the_application(self, tmp_path: Path, name: str) -> None:
+        assert faults_of(tmp_path, without=name) == [f"{name} is missing."]
+
+    @pytest.mark.parametrize(
+        "name",
+        ["tests/test_app.py", "infra/admin.py", ".venv/pyvenv.cfg", ".local/dev.json", ".env"],
+    )
+    def test_refuses_what_belongs_to_the_checkout(self, tmp_path: Path, name: str) -> None:
+        (fault,) = faults_of(tmp_path, **{name: ""})
+        assert fault.startswith(f"{name.partition('/')[0]} is in the zip")
+
+    @pytest.mark.parametrize("secret", ["svc_live_" + "A1b2" * 10, "AKIA" + "Z" * 16])
+    def test_refuses_a_secret_in_our_code(self, tmp_path: Path, secret: str) -> None:
+        (fault,) = faults_of(tmp_path, **{"chalicelib/keys.py": f"KEY = '{secret}'"})
+        assert fault.startswith("chalicelib/keys.py holds what looks like a secret")
+
+    def test_refuses_a_missing_distribution(self, tmp_path: Path) -> None:
+        (fault,) = faults_of(tmp_path, without="pydantic_core-2.50.4.dist-info/METADATA")
+        assert fault.startswith("pydantic-core 2.50.4 is missing")
+
+    def test_refuses_another_version_than_resolved(self, tmp_path: Path) -> None:
+        metadata = {"pydantic_core-2.50.4.dist-info/METADATA": "Name: pydantic_core\nVersion: 2\n"}
+        (fault,) = faults_of(tmp_path, **metadata)
+        assert fault.startswith("pydantic-core 2.50.4 is missing")
+
+    @pytest.mark.parametrize(
+        "tag",
+        [
+            f"linux_{MACHINE}",
+            f"manylinux_2_17_{OTHER_MACHINE}",
+            f"manylinux_2_35_{MACHINE}",
+            "macosx_11_0_arm64",
+            f"musllinux_1_2_{MACHINE}",
+        ],
+    )
+    def test_refuses_a_wheel_of_another_platform(self, tmp_path: Path, tag: str) -> None:
+        (fault,) = faults_of(tmp_path, **{"pydantic_core-2.50.4.dist-info/WHEEL": wheel_info(tag)})
+        assert fault == f"pydantic_core-2.50.4 is built for {tag}, not for manylinux on {MACHINE}."
+
+    def test_refuses_a_zip_without_pydantic_core_for_its_python(self, tmp_path: Path) -> None:
+        assert faults_of(tmp_path, without=CORE) == [
+            f"{CORE} is missing: pydantic would not import."
+        ]
+
+    def test_refuses_a_module_compiled_for_another_python(self, tmp_path: Path) -> None:
+        name = CORE.replace("312", "311")
+        (fault,) = faults_of(tmp_path, **{name: shared_object()})
+        assert fault.startswith(f"{name} is for another Python")
+
+    def test_refuses_another_machine_whatever_the_name_says(self, tmp_path: Path) -> None:
+        machine = {"x86_64": 62, "aarch64": 183}[OTHER_MACHINE]  # e_machine of the ELF header
+        foreign = bytearray(shared_object())
+        foreign[18:20] = machine.to_bytes(2, "little")
+        (fault,) = faults_of(tmp_path, **{CORE: bytes(foreign)})
+        assert fault.startswith(f"{CORE} is compiled for ")
+
+    def test_refuses_a_library_that_is_nowhere(self, tmp_path: Path) -> None:
+        linked = shared_object().replace(b"libc.so.6\0", b"libq.so.6\0")
+        (fault,) = faults_of(tmp_path, **{CORE: linked})
+        assert fault == f"{CORE} needs libq.so.6, which neither Lambda nor the zip has."
+
+    def test_passes_a_library_that_the_zip_brings(self, tmp_path: Path) -> None:
+        linked = shared_object().replace(b"libc.so.6\0", b"libq.so.6\0")
+        bundled = {CORE: linked, "pydantic_core.libs/libq.so.6": shared_object()}
+        assert faults_of(tmp_path, **bundled) == []
+
+    @pytest.mark.skipif(MACHINE != "x86_64", reason="the wheel's versions differ elsewhere")
+    def test_refuses_a_newer_glibc_than_lambdas(self, tmp_path: Path) -> None:
+        linked = shared_object().replace(b"GLIBC_2.14\0", b"GLIBC_2.99\0")
+        (fault,) = faults_of(tmp_path, **{CORE: linked})
+        assert fault == f"{CORE} needs glibc 2.99; Lambda has 2.34."
+
+    @pytest.mark.parametrize("limit", ["MAX_ZIP", "MAX_UNPACKED"])
+    def test_refuses_what_is_too_large(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+    ) -> None:
+        monkeypatch.setattr(zipcheck, limit, 1000)
+        (fault,) = faults_of(tmp_path)
+        assert "MiB is" in fault
+
+    def test_names_the_largest_parts(self, tmp_path: Path) -> None:
+        faults_of(tmp_path)
+        (name, packed, unpacked), *rest = zipcheck.largest(tmp_path / "deployment.zip")
+        assert (name, unpacked) == ("pydantic_core", len(shared_object()))
+        assert 0 < packed < unpacked
+        assert rest
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+class TestFindPython:
+    def test_takes_the_first_that_runs_and_fits(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = script(tmp_path / "shim", "echo 'pyenv: python3.12: command not found'; exit 127")
+        old = script(tmp_path / "old", "echo 3 11")
+        fitting = script(tmp_path / "fitting", "echo 3 12")
+        choice = [str(tmp_path / "absent"), broken, old, fitting, "never reached"]
+        monkeypatch.setattr(package, "_candidates", lambda: iter(choice))
+        assert package.find_python() == package.Python(fitting, (3, 12))
+
+    def test_says_what_it_tried(self, tmp_path: Path) -> None:
+        old = script(tmp_path / "old", "echo 3 11")
+        with pytest.raises(package.PackageError) as refused:
+            package.find_python(old)
+        assert "Packaging needs a Python from 3.12 to 3.14" in refused.value.message
+        assert f"{old} (3.11)" in refused.value.message
+
+
+class TestBuild:
+    def test_refuses_an_unknown_stage(self, tmp_path: Path) -> None:
+        with pytest.raises(package.PackageError, match='No stage "prd"'):
+            package.build("prd", tmp_path)
+
+    def test_copies_only_what_git_knows_and_the_service_needs(self, tmp_path: Path) -> None:
+        root = tmp_path / "checkout"
+        (root / "chalicelib" / "__pycache__").mkdir(parents=True)
+        for name in ("app.py", "chalicelib/a.py", "chalicelib/secret.key", "secret.txt"):
+            (root / name).write_text(name)
+        (root / "chalicelib" / "__pycache__" / "a.pyc").write_bytes(b"")
+        (root / ".gitignore").write_text("__pycache__/\n*.key\n")
+        (root / "requirements.txt").write_text("boto3==1  # S3\nChalice==1.34.0\n")
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+        copy = package._copy(root, tmp_path / "copy")
+        files = {str(f.relative_to(copy)) for f in copy.rglob("*") if f.is_file()}
+        assert files == {"app.py", "chalicelib/a.py", "requirements.txt"}
+        assert (copy / "requirements.txt").read_text() == "boto3==1  # S3\n"
+
+    def test_refuses_a_wheel_that_chalice_only_warns_of(self, tmp_path: Path) -> None:
+        warning = "Could not install dependencies:\nspam==1.0\neggs==2.0\nYou will have to build"
+        (tmp_path / "chalice").write_text(f"print({warning!r})")
+        python = package.Python(script(tmp_path / "python", f'exec {sys.executable} "$@"'), (3, 12))
+        with pytest.raises(package.PackageError, match=r"No wheel .* for spam==1\.0, eggs==2\.0"):
+            package._chalice_package(python, tmp_path, "dev", tmp_path / "out")
+
+    def test_says_that_the_network_is_missing(self, tmp_path: Path) -> None:
+        told = (
+            "Failed to establish a new connection: [Errno -3] Temporary failure in name resolution"
+        )
+        python = package.Python(script(tmp_path / "python", f"echo '{told}' >&2; exit 1"), (3, 12))
+        with pytest.raises(package.PackageError, match="The package index does not answer"):
+            package._pip(python, "install", "requests")
+
+    def test_adds_bytecode_that_is_never_checked_against_its_source(self, tmp_path: Path) -> None:
+        path = tmp_path / "deployment.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("app.py", "x = 1")
+        package._add_bytecode(package.Python(sys.executable, sys.version_info[:2]), path)
+        with zipfile.ZipFile(path) as archive:
+            compiled = archive.read(f"__pycache__/app.{sys.implementation.cache_tag}.pyc")
+        assert compiled[:4] == importlib.util.MAGIC_NUMBER
+        assert compiled[4:8] == b"\x01\0\0\0"  # PEP 552: by hash, unchecked
+
+
+class TestStages:
+    @pytest.fixture(params=CONFIG["stages"])
+    def stage(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
+
+    @pytest.fixture
+    def statements(self, stage: str) -> list[dict[str, Any]]:
+        file = package.ROOT / ".chalice" / CONFIG["stages"][stage]["iam_policy_file"]
+        return json.loads(file.read_text())["Statement"]
+
+    def test_the_policy_reaches_each_table_and_nothing_of_another_stage(
+        self, stage: str, statements: list[dict[str, Any]]
+    ) -> None:
+        rows = next(s for s in statements if s["Sid"] == "Rows")
+        prefix = f"arn:aws:dynamodb:*:*:table/workspace-{stage}-"
+        assert set(rows["Resource"]) == {prefix + table for table in tables.TABLES}
+        for statement in statements:
+            assert all(stage in resource for resource in statement["Resource"])
+
+    def test_the_policy_names_every_action(self, statements: list[dict[str, Any]]) -> None:
+        assert not [s for s in statements if "*" in "".join(s["Action"]) or "NotAction" in s]
+
+    def test_the_bucket_of_the_policy_is_the_one_in_the_environment(
+        self, stage: str, statements: list[dict[str, Any]]
+    ) -> None:
+        environment = CONFIG["stages"][stage]["environment_variables"]
+        bucket = "arn:aws:s3:::" + environment["OBJECT_STORE"].removeprefix("s3://")
+        objects = next(s for s in statements if s["Sid"] == "Objects")
+        assert objects["Resource"] == [f"{bucket}/*"]
+        assert environment["STAGE"] == stage
+
+
+# What follows builds the real zip and stands in for Lambda: `make test-package`.
+
+ENVIRONMENT = {
+    **CONFIG["environment_variables"],
+    **CONFIG["stages"]["dev"]["environment_variables"],
+    "AWS_REGION": "eu-central-1",
+    "AWS_DEFAULT_REGION": "eu-central-1",
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+SEED = """
+import boto3
+from chalicelib.store import accounts, api_keys, tables, workspaces
+tables.ensure_tables()
+boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="workspace-dev-objects")
+accounts.create("owner@example.com", "correct horse")
+workspace = workspaces.create("owner@example.com", "Bakery", "business", "Europe/Moscow")
+print(api_keys.create(workspace, "test", ["*:read", "*:write"])[1])
+"""
+
+LAMBDA = """
+import json, os, sys, types
+answers = os.fdopen(os.dup(1), "w", buffering=1)
+os.dup2(2, 1)
+sys.path.insert(0, sys.argv[1])
+import app
+context = types.SimpleNamespace(aws_request_id="lambda", function_name="workspace-api-dev")
+for line in sys.stdin:
+    handler, event = json.loads(line)
+    if handler:
+        answer = getattr(app, handler)(event, context)
+    else:
+        files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+        answer = {"path": sys.path, "files": files}
+    print(json.dumps(answer), file=answers)
+"""
+
+
+class Lambda:
+    """The functions of an unpacked zip, in a process that has nothing but it and Python itself."""
+
+    def __init__(self, folder: Path, python: str, endpoint: str) -> None:
+        environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": endpoint}
+        self._process = subprocess.Popen(
+            [python, "-I", "-S", "-B", "-c", LAMBDA, str(folder)],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def ask(self, handler: str, event: dict[str, Any]) -> Any:
+        """Run a function on an event; without a name, tell what is loaded."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps([handler, event]) + "\n")
+        answer = self._process.stdout.readline()
+        assert answer, "the function ended; its error is above"
+        return json.loads(answer)
+
+    def call(
+        self, method: str, path: str, body: Any = None, token: str | None = None, route: str = ""
+    ) -> tuple[int, Any]:
+        """Send what API Gateway sends (REST, proxy integration); return status and envelope."""
+        headers = {"Accept": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        raw_path, _, query = path.partition("?")
+        values = dict(pair.split("=") for pair in query.split("&")) if query else None
+        event = {
+            "resource": route or raw_path,
+            "path": raw_path,
+            "httpMethod": method,
+            "headers": headers,
+            "multiValueHeaders": {name: [value] for name, value in headers.items()},
+            "queryStringParameters": values,
+            "multiValueQueryStringParameters": values and {k: [v] for k, v in values.items()},
+            "pathParameters": {"id": raw_path.rpartition("/")[2]} if route else None,
+            "stageVariables": None,
+            "requestContext": {
+                "resourcePath": route or raw_path,
+                "path": f"/dev{raw_path}",
+                "httpMethod": method,
+                "stage": "dev",
+                "protocol": "HTTP/1.1",
+                "requestId": "c6af9ac6-7b61-11e6-9a41-93e8deadbeef",
+                "identity": {"sourceIp": "203.0.113.7"},
+            },
+            "body": None if body is None else json.dumps(body),
+            "isBase64Encoded": False,
+        }
+        answer = self.ask("app", event)
+        return answer["statusCode"], json.loads(answer["body"])["data"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> package.Package:
+    return package.build("dev", tmp_path_factory.mktemp("package"))
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[str]:
+    """DynamoDB and S3 as a server of their own; yields its address."""
+    command = [sys.executable, "-m", "infra.moto_server"]
+    with subprocess.Popen(
+        command, cwd=package.ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stdout
+        yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def token(aws: str) -> str:
+    """A key made by the checkout's own store functions."""
+    environment = {**os.environ, **ENVIRONMENT, "AWS_ENDPOINT_URL": aws}
+    seed = [sys.executable, "-c", SEED]
+    made = subprocess.run(
+        seed, cwd=package.ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return made.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def function(
+    built: package.Package, aws: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Lambda]:
+    folder = tmp_path_factory.mktemp("task")
+    with zipfile.ZipFile(built.zip) as archive:
+        archive.extractall(folder)
+    with Lambda(folder, built.python.path, aws) as running:
+        yield running
+
+
+@pytest.mark.package
+@pytest.mark.timeout(900)
+class TestTheZip:
+    def test_loads_nothing_of_the_checkout(self, function: Lambda) -> None:
+        function.call("GET", "/api/health")
+        loaded = function.ask("", {})
+        task = Path(loaded["path"][0])
+        assert not [p for p in loaded["path"] if Path(p).is_relative_to(package.ROOT)]
+        ours = {
+            n: f for n, f in loaded["files"].items() if n.split(".")[0] in {"app", "chalicelib"}
+        }
+        assert len(ours) > 10
+        assert all(Path(file).is_relative_to(task) for file in ours.values())
+        assert not [n for n in loaded["files"] if n.split(".")[0] in {"site", "pip", "infra"}]
+
+    def test_answers_health_without_a_key(self, function: Lambda) -> None:
+        status, data = function.call("GET", "/api/health")
+        assert (status, data["status"]) == (200, True)
+
+    def test_asks_for_a_key(self, function: Lambda) -> None:
+        status, data = function.call("GET", "/api/workspaces/list")
+        assert (status, data["code"]) == (401, "unauthorized")
+
+    def test_answers_an_unknown_path_with_the_envelope(self, function: Lambda) -> None:
+        status, data = function.call("GET", "/api/nothing-here")
+        assert (status, data["status"], data["code"]) == (404, False, "not_found")
+
+    def test_lists_the_workspaces_of_a_key(self, function: Lambda, token: str) -> None:
+        status, data = function.call("GET", "/api/workspaces/list", token=token)
+        assert status == 200
+        assert [w["name"] for w in data["workspaces"]] == ["Bakery"]
+
+    def test_keeps_a_site_and_its_html(self, function: Lambda, token: str) -> None:
+        status, made = function.call("POST", "/api/projects/create", {"title": "Пироги"}, token)
+        assert status == 200, made
+        site = made["project"]["id"]
+        _, listed = function.call("GET", "/api/projects/list?search=Пироги", token=token)
+        assert [p["id"] for p in listed["projects"]] == [site]
+        new = {"projectId": site, "title": "Home"}
+        _, data = function.call("POST", "/api/pages/create", new, token)
+        page = data["page"]["id"]
+        change = {"id": page, "html": "<h1>Пироги</h1>"}
+        status, data = function.call("POST", "/api/pages/save-html", change, token)
+        assert status == 200, data
+        path = f"/api/pages/{page}"
+        status, data = function.call("GET", path, token=token, route="/api/pages/{id}")
+        assert status == 200, data
+        assert "<h1>Пироги</h1>" in json.dumps(data, ensure_ascii=False)
+
+    @pytest.mark.usefixtures("token")
+    def test_does_the_due_work(self, function: Lambda) -> None:
+        event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
+        event |= {"id": "1", "account": "1", "region": "eu-central-1", "version": "0"}
+        event |= {"time": "2027-01-15T12:00:00Z", "resources": []}
+        assert isinstance(function.ask("run_due_work", event), dict)
+
+    def test_the_template_sets_runtime_and_limits(self, built: package.Package) -> None:
+        template = json.loads((built.zip.parent / "sam.json").read_text())
+        functions = {
+            name: resource["Properties"]
+            for name, resource in template["Resources"].items()
+            if resource["Type"] == "AWS::Serverless::Function"
+        }
+        runtime = "python{}.{}".format(*built.python.version)
+        assert {f["Runtime"] for f in functions.values()} == {runtime}
+        assert functions["APIHandler"]["Timeout"] == 29
+        assert functions["RunDueWork"]["Timeout"] == 300
+
+    def test_chalice_takes_the_checked_zip_again(
+        self, built: package.Package, tmp_path: Path
+    ) -> None:
+        again = ("package", "--stage", "dev", str(tmp_path / "again"))
+        package.chalice(built.python, built.project, *again)
+        assert (tmp_path / "again" / "deployment.zip").read_bytes() == built.zip.read_bytes()
