@@ -1,7 +1,14 @@
 """The Chalice application: the registry's routes and the scheduled functions."""
 
 import os
+import sys
 from typing import Any
+
+SERVING_LOCALLY = os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv
+if SERVING_LOCALLY:
+    from infra.local import use_local_database
+
+    use_local_database()
 
 from chalice.app import Rate
 
@@ -20,7 +27,7 @@ def run_due_work(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice
     return schedules.run_due_work()
 
 
-if os.environ.get("AWS_CHALICE_CLI_MODE") == "true":
+if SERVING_LOCALLY:
     from chalicelib.transports import local
 
     local.install()

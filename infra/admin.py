@@ -24,14 +24,15 @@ def _connect(stage: str | None) -> None:
         endpoint = os.environ.get("DYNAMODB_ENDPOINT")
         if endpoint is None:
             if not state.is_file():
-                msg = f"No local database: {state} is missing. Run make dev, or name a deployed --stage."
+                msg = f"No local database: {state} is missing. Run make dev, or name a --stage."
                 raise click.ClickException(msg)
             endpoint = json.loads(state.read_text())["endpoint"]
         os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = endpoint
-    from infra.local import LOCAL_AWS  # noqa: PLC0415  the command line starts without it
+    from infra.stand import LOCAL_AWS, REAL_AWS  # noqa: PLC0415  the command line starts without it
 
-    for name, value in LOCAL_AWS.items():
-        os.environ.setdefault(name, value)
+    for name in REAL_AWS:
+        os.environ.pop(name, None)
+    os.environ.update(LOCAL_AWS)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,4 +1,4 @@
-"""Counts what code asks of DynamoDB: round trips and capacity units, by botocore's events (data.md)."""
+"""Counts what code asks of DynamoDB, round trips and capacity units, by botocore's events."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,8 +35,8 @@ class Usage:
 def metering() -> Iterator[Usage]:
     """Count for the length of a ``with`` block, in every thread.
 
-    DynamoDB Local is exact for reads and plain writes, and says nothing true of transactions; moto's
-    units mean nothing at all.
+    DynamoDB Local is exact for reads and plain writes but not for transactions; moto's units mean
+    nothing at all.
     """
     usage, events = Usage(), connection().client.meta.events
 

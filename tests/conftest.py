@@ -1,4 +1,4 @@
-"""What every test stands on: a database of its own, a clock it may set, and ways in through the public face."""
+"""What every test stands on: an empty database, a clock it may set, ways in by the public face."""
 
 import itertools
 import json
@@ -45,7 +45,7 @@ ALL_SCOPES = ["*:read", "*:write"]
 
 @pytest.fixture(scope="session", autouse=True)
 def _thread_safe_moto() -> None:
-    """Let moto run one request at a time: its tables are not safe under threads (data.md)."""
+    """Let moto run one request at a time: its tables are not safe under threads."""
     lock, call_action = Lock(), responses.DynamoHandler.call_action
 
     def locked(handler: Any) -> Any:
@@ -59,6 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--dynamodb-local", action="store_true", help="use DynamoDB Local instead of moto"
     )
+    parser.addoption("--update-snapshots", action="store_true", help="write the golden snapshots")
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +70,7 @@ def on_dynamodb_local(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cheap_passwords() -> None:
-    """Hash passwords at the least cost: what they are worth is argon2's business, not the suite's."""
+    """Hash passwords at the least cost: their strength is argon2's business, not the suite's."""
     from argon2 import PasswordHasher
 
     cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from typing import TextIO
 
 from chalicelib.core import clock
 from chalicelib.core.schema import iso
@@ -27,9 +28,22 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
+class _Stderr(logging.StreamHandler[TextIO]):
+    """Writes to what stderr is at that moment; tests and servers replace it."""
+
+    @property
+    def stream(self) -> TextIO:
+        """The stream to write to."""
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _: TextIO) -> None:
+        """Ignore what StreamHandler wants to keep."""
+
+
 def configure(level: int = logging.INFO) -> None:
     """Send everything this service logs to stderr as JSON, and nothing twice."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr()
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger("chalicelib")
     root.handlers[:] = [handler]

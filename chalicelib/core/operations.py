@@ -207,11 +207,11 @@ def invoke(
     read: Callable[[], Mapping[str, Any]],
     idempotency_key: str | None = None,
 ) -> Reply:
-    """Run an operation: plan, scope, input, idempotency, handler, one commit, envelope.
+    """Run an operation: access, input, idempotency, handler, one commit, envelope.
 
     ``read`` returns the input under wire names; it runs after the access checks, so that a body is
-    not parsed for a caller who may not send it. An idempotency key given to an operation that is not
-    ``replayable`` has no effect: repeating it changes nothing anyway.
+    not parsed for a caller who may not send it. An idempotency key has no effect on an operation
+    that is not ``replayable``: repeating it changes nothing anyway.
 
     Raises:
         AppError: any failure a client can see; nothing was changed then.
@@ -230,15 +230,20 @@ def invoke(
 def authorize(operation: Operation, ctx: Context) -> None:
     """Check plan, scope and role, in this order (contract, Keys and scopes)."""
     require_plan(ctx)
-    scope = operation.scope
-    if scope is None:
+    if may_use(operation, ctx):
         return
+    scope = operation.scope
     if scope not in ctx.scopes:
         msg = f"This key lacks the scope {scope}. Create a key that has it in the settings."
         raise InsufficientScopeError(msg)
-    if scope.admin_only and ctx.role != "admin":
-        msg = f"The scope {scope} is for keys of ADMIN accounts; this key's account is not one."
-        raise AdminRequiredError(msg)
+    msg = f"The scope {scope} is for keys of ADMIN accounts; this key's account is not one."
+    raise AdminRequiredError(msg)
+
+
+def may_use(operation: Operation, ctx: Context) -> bool:
+    """Whether the caller's scopes and role admit an operation."""
+    scope = operation.scope
+    return scope is None or (scope in ctx.scopes and (ctx.role == "admin" or not scope.admin_only))
 
 
 def require_plan(ctx: Context) -> None:

@@ -1,15 +1,18 @@
 """Wire models and field types: camelCase outside, snake_case inside, every property described."""
 
+import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     PlainSerializer,
     StringConstraints,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
@@ -78,12 +81,31 @@ class NoInput(Wire):
 
 
 # Field types. The bounds are those of the spec (Limits) and of tools.md.
-Id = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Id = Annotated[
+    str, StringConstraints(min_length=1, max_length=64), WithJsonSchema({"type": "string"})
+]
+"""An id is opaque; its schema says no more, because every tool repeats it."""
+
+
+def _readable(text: str) -> str:
+    """Refuse what a list could not show: control characters, or nothing that can be seen."""
+    kinds = {unicodedata.category(character) for character in text}
+    if "Cc" in kinds:
+        raise PydanticCustomError("control_characters", "expected no control characters")
+    if kinds and kinds <= {"Cf", "Zs", "Zl", "Zp"}:
+        raise PydanticCustomError("invisible", "expected at least one visible character")
+    return text
+
+
+Title = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
+    AfterValidator(_readable),
+]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 Slug = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"),
+    StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"),
 ]
 Kopecks = Annotated[int, Field(ge=0, le=10**11)]
 Minutes = Annotated[int, Field(ge=0)]
@@ -95,7 +117,11 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-Timestamp = Annotated[datetime, PlainSerializer(iso, return_type=str, when_used="always")]
+Timestamp = Annotated[
+    datetime,
+    PlainSerializer(iso, return_type=str, when_used="always"),
+    WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
+]
 """A moment, written as ISO 8601 in UTC with milliseconds."""
 
 

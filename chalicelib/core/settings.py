@@ -11,13 +11,14 @@ class Settings:
 
     ``object_store`` is ``s3://<bucket>`` on AWS and ``file://<folder>`` elsewhere;
     ``rate_limit_scale`` multiplies every rate limit (load tests); ``public_url`` is the base URL
-    that visitors see.
+    that visitors see; browsers on ``allowed_origins`` may use the tool server, too.
     """
 
     stage: str
     table_prefix: str
     object_store: str
     public_url: str
+    allowed_origins: frozenset[str]
     rate_limit_scale: float
 
     def table_name(self, table: str) -> str:
@@ -34,5 +35,6 @@ def settings() -> Settings:
         table_prefix=env("TABLE_PREFIX", "workspace"),
         object_store=env("OBJECT_STORE", "file://.local/objects"),
         public_url=env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/"),
+        allowed_origins=frozenset(env("ALLOWED_ORIGINS", "").split()),
         rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
     )

@@ -77,7 +77,7 @@ class SiteListQuery(Wire):
     status: Literal["active", "inactive", "suspended"] | None = omitted(
         "Only sites with this status."
     )
-    search: SearchText | None = omitted("Part of the title or slug; case does not matter.")
+    search: SearchText | None = omitted("Part of the title or slug.")
     sort_by: Literal["createdAt", "updatedAt", "title"] = Field(
         default="createdAt", description="What to sort by."
     )
@@ -94,11 +94,9 @@ class SiteList(Wire):
 class SiteCreate(Wire):
     """A new site."""
 
-    title: Title = Field(description="Title, 1-200 characters.")
-    description: Description | None = omitted("Description, up to 1000 characters.")
-    slug: Slug | None = omitted(
-        "Part of the address: a-z, 0-9, hyphens; unique. Made from the title if omitted."
-    )
+    title: Title = Field(description="Title.")
+    description: Description | None = omitted("Description.")
+    slug: Slug | None = omitted("Unique part of the address; made from the title if omitted.")
 
 
 class SitePatch(Patch):
@@ -108,9 +106,7 @@ class SitePatch(Patch):
     title: Title = omitted("New title.")
     description: Description | None = omitted("New description; null clears it.")
     slug: Slug = omitted("New slug; the old address stops working.")
-    status: Literal["active", "inactive"] = omitted(
-        "active shows the site, inactive hides it; only the platform suspends."
-    )
+    status: Literal["active", "inactive"] = omitted("active shows the site, inactive hides it.")
 
 
 class SiteDelete(Wire):

@@ -12,8 +12,12 @@ from chalice.app import Chalice, Response
 
 from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.transports import rest
+from chalicelib.transports import mcp, rest
 from chalicelib.transports.http import HttpRequest, HttpResponse, answer, failure
+
+MCP_PATH = "/api/mcp"
+REFUSING = "refuse_"
+"""Views that answer 405: API Gateway would answer methods without a route by itself (mcp.md)."""
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
@@ -45,9 +49,10 @@ def unknown_path() -> NotFoundError:
 
 def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowedError:
     """Return the error for a known path's wrong method."""
-    allowed = ", ".join(sorted(methods))
+    taken = (name for name, entry in methods.items() if not entry.view_name.startswith(REFUSING))
+    allowed = ", ".join(sorted(taken))
     return MethodNotAllowedError(
-        f"This path does not take {method}; it takes {allowed}.", headers={"Allow": allowed}
+        f"This path does not take {method[:32]}; it takes {allowed}.", headers={"Allow": allowed}
     )
 
 
@@ -57,6 +62,16 @@ def mount(app: App) -> None:
         _route(app, operation.name, operation.method, operation.path, _serving(operation))
     for path, handler in rest.PUBLIC_ROUTES.items():
         _route(app, handler.__name__, "GET", path, handler)
+    _route(app, "mcp", "POST", MCP_PATH, mcp.serve)
+    for method in ("GET", "DELETE"):
+        _route(app, f"{REFUSING}mcp_{method.lower()}", method, MCP_PATH, _refusing(app))
+
+
+def _refusing(app: App) -> Handler:
+    def refuse(request: HttpRequest) -> HttpResponse:
+        raise method_not_allowed(request.method, app.routes[request.route])
+
+    return refuse
 
 
 def _serving(operation: Operation) -> Handler:

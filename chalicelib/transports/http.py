@@ -1,9 +1,11 @@
 """HTTP without a framework: a request, a response, and the rules every one of ours follows."""
 
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 from uuid import uuid4
 
@@ -101,8 +103,11 @@ def check_body(request: HttpRequest) -> None:
         PayloadTooLargeError: more than 5 MB.
         UnsupportedMediaTypeError: another content type; none at all counts as JSON.
     """
-    if len(request.body) > MAX_BODY_BYTES:
-        raise body_too_large(len(request.body))
+    check_size(request)
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if request.body and coding != "identity":
+        msg = f'The body is encoded as "{coding[:80]}". Send it plain, without Content-Encoding.'
+        raise UnsupportedMediaTypeError(msg)
     kind = request.headers.get("content-type", JSON_TYPE).partition(";")[0].strip().lower()
     if (
         request.body
@@ -113,11 +118,49 @@ def check_body(request: HttpRequest) -> None:
         raise UnsupportedMediaTypeError(msg)
 
 
+def check_size(request: HttpRequest) -> None:
+    """Refuse a body over the limit.
+
+    Raises:
+        PayloadTooLargeError: more than 5 MB.
+    """
+    if len(request.body) > MAX_BODY_BYTES:
+        raise body_too_large(len(request.body))
+
+
 def body_too_large(size: int) -> PayloadTooLargeError:
     """Return the error for a body over the limit."""
     return PayloadTooLargeError(
         f"The body has {size:,} bytes; the limit is {MAX_BODY_BYTES:,}. Send less at once."
     )
+
+
+_MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")
+"""What a number too large for a float looks like; bodies without it need no second look."""
+
+
+def parse_json(body: bytes) -> Any:  # noqa: ANN401  any JSON value
+    """Parse JSON.
+
+    Raises:
+        ValueError: malformed, or with NaN, an infinity, a lone surrogate or a number out of range.
+    """
+    value = from_json(body, allow_inf_nan=False)
+    if _MAY_OVERFLOW.search(body) and not _finite(value):
+        raise ValueError("number out of range")
+    return value
+
+
+def _finite(value: object) -> bool:
+    match value:
+        case float():
+            return isfinite(value)
+        case dict():
+            return all(map(_finite, value.values()))
+        case list():
+            return all(map(_finite, value))
+        case _:
+            return True
 
 
 def json_object(body: bytes) -> dict[str, Any]:
@@ -130,7 +173,7 @@ def json_object(body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
     try:
-        value = from_json(body, allow_inf_nan=False)
+        value = parse_json(body)
     except ValueError as error:
         msg = f"The body is not valid JSON: {error}."
         raise ValidationError(msg) from None

@@ -1,4 +1,4 @@
-"""Who may do what: every operation, with every scope, plan and role; and never across workspaces."""
+"""Who may do what: every operation by scope, plan and role; and never across workspaces."""
 
 import json
 from collections.abc import Callable

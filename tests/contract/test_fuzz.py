@@ -99,6 +99,7 @@ BODIES = {
     "NaN": b'{"title": NaN}',
     "infinity": b'{"title": Infinity}',
     "a huge float": b'{"title": 1e400}',
+    "a huge float out of sight": b'{"x": [[1e400]]}',
     "a huge integer": b'{"title": ' + b"9" * 10_000 + b"}",
     "deep nesting": b'{"title": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "deep objects": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
@@ -119,6 +120,28 @@ BODIES = {
     "five megabytes": b'{"title": "' + b"a" * 5_000_000 + b'"}',
     "a million keys": b"{" + b",".join(b'"k%d":1' % n for n in range(100_000)) + b"}",
 }
+
+
+def test_a_number_out_of_range_is_never_stored_as_infinity(api: Api) -> None:
+    page = Things.made_with(api).page
+    for number in (b"1e400", b"-1E+0999", b"9" * 400 + b".5"):
+        body = b'{"id": "%b", "designSystem": {"a": [%b]}}' % (page.encode(), number)
+        assert api.refused("POST", "/api/pages/update", body).status == 400
+    assert b"Infinity" not in api.call("GET", f"/api/pages/{page}").body
+
+
+@pytest.mark.parametrize("coding", ["gzip", "rot13", "br, gzip"])
+def test_encoded_bodies_are_refused_with_what_to_do(coding: str, api: Api) -> None:
+    headers = {"Content-Encoding": coding}
+    answer = api.refused("POST", "/api/projects/create", {"title": "x"}, **headers)
+    assert answer.status == 415
+    assert "Content-Encoding" in answer.data["message"]
+
+
+@pytest.mark.parametrize("title", ["\x00", "a\x07b", "\u202e", "\u200b\ufeff", "a\nb"])
+def test_titles_that_a_list_could_not_show_are_refused(title: str, api: Api) -> None:
+    answer = api.refused("POST", "/api/projects/create", {"title": title})
+    assert answer.data["errors"][0]["field"] == "title"
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -1,4 +1,4 @@
-"""The unit of work: all or nothing, again after a lost race, and a clear 503 when the database fails."""
+"""The unit of work: all or nothing, again after a lost race, a clear 503 when DynamoDB fails."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

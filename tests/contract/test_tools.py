@@ -1,0 +1,117 @@
+"""Tools as AI clients see them: made from the declaration, few bytes, and no surprise changes."""
+
+import json
+from pathlib import Path
+from statistics import median
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.transports.tools import tool
+from tests.conftest import Api, Owner
+from tests.contract.test_access import send
+from tests.factories.examples import Things, every_operation, example
+
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "tools"
+ALL_TOOLS = 77
+
+
+def size(operation: Operation) -> int:
+    return len(json.dumps(tool(operation), separators=(",", ":"), ensure_ascii=False).encode())
+
+
+@every_operation
+def test_a_tool_says_what_it_may_do(operation: Operation) -> None:
+    definition = tool(operation)
+    hints = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
+    assert list(definition["annotations"]) == hints
+    assert all(isinstance(definition["annotations"][hint], bool) for hint in hints)
+    assert definition["title"]
+    assert set(definition) <= {
+        "name",
+        "title",
+        "description",
+        "inputSchema",
+        "outputSchema",
+        "annotations",
+    }
+
+
+@every_operation
+def test_its_schema_is_a_closed_object_that_validators_take(operation: Operation) -> None:
+    schema = tool(operation)["inputSchema"]
+    Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    assert "idempotencyKey" in schema["properties"] or not operation.replayable
+
+
+@every_operation
+def test_valid_arguments_fit_the_schema(operation: Operation) -> None:
+    schema = tool(operation)["inputSchema"]
+    arguments = example(operation, Things.that_never_were())
+    Draft202012Validator(schema).validate(arguments)
+    if operation.replayable:
+        Draft202012Validator(schema).validate({**arguments, "idempotencyKey": "k"})
+
+
+@every_operation
+def test_a_tool_is_as_its_snapshot(operation: Operation, request: pytest.FixtureRequest) -> None:
+    """A change of a tool is a change for every client: look at it, then make snapshots."""
+    path = SNAPSHOTS / f"{operation.tool}.json"
+    text = json.dumps(tool(operation), indent=2, ensure_ascii=False) + "\n"
+    if request.config.getoption("--update-snapshots"):
+        path.write_text(text)
+    assert path.read_text() == text
+
+
+def test_there_is_no_snapshot_of_a_tool_that_is_gone() -> None:
+    assert {path.stem for path in SNAPSHOTS.glob("*.json")} == {o.tool for o in REGISTRY}
+
+
+def test_the_list_stays_within_its_bytes() -> None:
+    """Every byte of the list is read by a model on every conversation (mcp.md, The list)."""
+    sizes = [size(operation) for operation in REGISTRY]
+    assert median(sizes) <= 700
+    assert sum(sizes) / len(sizes) * ALL_TOOLS <= 60_000
+
+
+def call(api: Api, operation: Operation, arguments: dict[str, object]) -> dict[str, object]:
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": operation.tool, "arguments": arguments},
+    }
+    result: dict[str, object] = json.loads(api.call("POST", "/api/mcp", message).body)["result"]
+    return result
+
+
+@pytest.mark.parametrize("operation", [o for o in REGISTRY if o.read_only], ids=lambda o: o.name)
+def test_what_a_read_tool_says_is_what_rest_says(operation: Operation, owner: Owner) -> None:
+    api = owner.api()
+    arguments = example(operation, Things.made_with(api))
+    result = call(api, operation, arguments)
+    rest = send(api, operation, arguments)
+    assert result["content"] == [{"type": "text", "text": rest.body.decode()}]
+
+
+@every_operation
+@pytest.mark.parametrize("trouble", ["unknown ids", "no arguments", "no scope"])
+def test_a_failed_tool_says_what_rest_says(
+    operation: Operation, trouble: str, owner: Owner
+) -> None:
+    api = owner.api() if trouble != "no scope" else owner.api("agents:read")
+    arguments = example(operation, Things.that_never_were()) if trouble == "unknown ids" else {}
+    if trouble != "unknown ids" and operation.path_parameters:
+        arguments = dict.fromkeys(operation.path_parameters, "x")
+    rest = send(api, operation, arguments)
+    if rest.status == 200:
+        return
+    result = call(api, operation, arguments)
+    told = json.loads(result["content"][0]["text"])  # type: ignore[index]
+    assert result["isError"] is True
+    assert told["httpStatus"] == rest.status
+    for part in ("status", "message", "code", "errors"):
+        assert told["data"].get(part) == rest.data.get(part)

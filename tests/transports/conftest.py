@@ -1,0 +1,180 @@
+"""The server that ``chalice local`` runs, in this process, and raw connections to it."""
+
+import json
+import logging
+import re
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any, Self
+
+import chalice.local
+import pytest
+from chalice.app import Chalice
+from chalice.config import Config
+
+import app as application
+from chalicelib.core import logs
+from chalicelib.transports import local
+
+ANSWER_SECONDS = 5.0
+
+
+def _refuse(constant: str) -> None:
+    pytest.fail(f"{constant} is not JSON")
+
+
+@dataclass
+class WireReply:
+    """A response, read strictly: anything that is not HTTP/1.1 fails the test."""
+
+    status: int
+    fields: list[tuple[str, str]]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """Return a header that may come at most once."""
+        values = [value for key, value in self.fields if key.lower() == name.lower()]
+        assert len(values) <= 1, (name, values)
+        return values[0] if values else None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What is inside the envelope."""
+        content = json.loads(self.body, parse_constant=_refuse)
+        assert list(content) == ["data"]
+        data: dict[str, Any] = content["data"]
+        return data
+
+
+class Connection:
+    """A raw connection."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS)
+        self.stream = self.socket.makefile("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Send bytes, or as many as the server takes."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.socket.sendall(data)
+
+    def end_input(self) -> None:
+        """Say that no more will be sent."""
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def line(self) -> bytes:
+        """Read a line."""
+        return self.stream.readline()
+
+    def reply(self, *, to: str = "GET") -> WireReply:
+        """Read a response to a request with this method."""
+        status = re.fullmatch(rb"HTTP/1\.1 ([1-5][0-9]{2}) [\x20-\x7e]*\r\n", start := self.line())
+        assert status, start
+        fields = []
+        while (line := self.line()) != b"\r\n":
+            name, colon, value = line.decode("ascii").partition(": ")
+            assert re.fullmatch(r"[A-Za-z-]+", name), line
+            assert colon, line
+            assert value.endswith("\r\n"), line
+            fields.append((name, value[:-2]))
+        reply = WireReply(int(status[1]), fields, b"")
+        length = reply.header("Content-Length")
+        assert length is not None
+        if to != "HEAD":
+            reply.body = self.stream.read(int(length))
+            assert len(reply.body) == int(length)
+        return reply
+
+    def at_end(self) -> bool:
+        """Whether the server has closed the connection, and sent nothing more."""
+        return self.stream.read(1) == b""
+
+
+@dataclass
+class LocalServer:
+    """Where the server is."""
+
+    port: int
+
+    def connect(self) -> Connection:
+        """Open a connection."""
+        return Connection(self.port)
+
+    def ask(self, request: bytes) -> WireReply:
+        """Send a request on a connection of its own."""
+        with self.connect() as connection:
+            connection.send(request)
+            return connection.reply(to=request.partition(b" ")[0].decode("latin-1"))
+
+    def healthy(self) -> bool:
+        """Whether the server answers."""
+        reply = self.ask(b"GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        return reply.status == 200 and reply.data["status"] is True
+
+
+@contextmanager
+def serving(app: Chalice, **options: Any) -> Iterator[LocalServer]:
+    """Serve an app as ``chalice local`` does, without the due work in the background."""
+    stock, kind = chalice.local.LocalDevServer, type(app)
+    local.install(**options)
+    made = chalice.local.create_local_server(app, Config(), "127.0.0.1", 0)
+    assert isinstance(made, local.Server)
+    thread = Thread(target=made.server.serve_forever, args=(0.02,), name="local-server")
+    thread.start()
+    try:
+        yield LocalServer(made.server.server_address[1])
+    finally:
+        made.server.shutdown()
+        thread.join()
+        made.server.server_close()
+        app.__class__ = kind
+        chalice.local.LocalDevServer = stock
+
+
+@pytest.fixture(scope="module")
+def local_server(_server: Callable[[], None]) -> Iterator[LocalServer]:
+    """The whole service, served locally."""
+    with serving(application.app) as server:
+        yield server
+
+
+class Records(logging.Handler):
+    """Keeps what is logged, and the lines it would be written as."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[logging.LogRecord] = []
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.all.append(record)
+        self.lines.append(logs.JsonFormatter().format(record))
+
+    @property
+    def errors(self) -> list[str]:
+        """The lines that say that something broke."""
+        return [
+            line
+            for record, line in zip(self.all, self.lines, strict=True)
+            if record.levelno >= logging.ERROR
+        ]
+
+
+@pytest.fixture
+def logged() -> Iterator[Records]:
+    """What the service logs during the test, in place of standard error."""
+    records = Records()
+    logger = logging.getLogger("chalicelib")
+    before, logger.handlers[:] = list(logger.handlers), [records]
+    yield records
+    logger.handlers[:] = before

@@ -1,0 +1,439 @@
+"""``chalice local`` speaks HTTP as the deployed system does."""
+
+import os
+import re
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection, RemoteDisconnected
+from pathlib import Path
+from typing import Any
+
+import chalice.local
+import pytest
+from chalice.app import Response
+from chalice.config import Config
+
+import app as application
+from chalicelib.core import errors
+from chalicelib.transports import gateway, local, schedules
+from chalicelib.transports.http import MAX_BODY_BYTES, HttpResponse
+from tests.transports.conftest import LocalServer, Records, serving
+
+HEALTH = b"GET /api/health HTTP/1.1\r\nHost: x\r\n\r\n"
+CREATE = b"POST /api/projects/create HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.fixture(autouse=True)
+def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """Nothing is written past the log, and no key in it."""
+    yield
+    assert "hush" not in "".join(logged.lines)
+    written = capfd.readouterr()
+    assert written.err == ""
+    assert "Traceback" not in written.out
+
+
+def eventually(true: Callable[[], bool], within: float = 5) -> bool:
+    """Whether something becomes true within this many seconds."""
+    end = time.monotonic() + within
+    while not (now := true()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return now
+
+
+def connection_threads() -> int:
+    """How many connections have a thread."""
+    return sum("process_request_thread" in thread.name for thread in threading.enumerate())
+
+
+class TestPathsAndMethods:
+    def test_an_unknown_path_is_404_and_echoes_no_key(self, local_server: LocalServer) -> None:
+        reply = local_server.ask(
+            b"GET /api/none HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hush\r\n\r\n"
+        )
+        assert (reply.status, reply.data["code"]) == (404, "not_found")
+        assert b"hush" not in reply.body
+
+    @pytest.mark.parametrize("method", ["POST", "PUT", "HEAD", "OPTIONS", "TRACE", "BREW", "get"])
+    def test_a_wrong_method_is_405_and_names_the_right_ones(
+        self, local_server: LocalServer, method: str
+    ) -> None:
+        reply = local_server.ask(f"{method} /api/health HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert (reply.status, reply.header("Allow")) == (405, "GET")
+
+    def test_path_and_method_are_checked_before_the_body(self, local_server: LocalServer) -> None:
+        huge = b" HTTP/1.1\r\nHost: x\r\nContent-Length: 6000000\r\n\r\n"
+        chunked = b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        assert local_server.ask(b"POST /api/none" + huge).status == 404
+        assert local_server.ask(b"POST /api/none" + chunked).status == 404
+        assert local_server.ask(b"POST /api/health" + huge).status == 405
+        assert local_server.ask(b"POST /api/health" + chunked).status == 405
+
+    def test_size_is_checked_before_the_type_and_the_type_before_the_key(
+        self, local_server: LocalServer
+    ) -> None:
+        text = CREATE + b"Content-Type: text/plain\r\n"
+        assert local_server.ask(text + b"Content-Length: 6000000\r\n\r\n").status == 413
+        assert local_server.ask(text + b"Content-Length: 2\r\n\r\n{}").status == 415
+        assert local_server.ask(CREATE + b"Content-Length: 2\r\n\r\n{}").status == 401
+
+    def test_head_has_no_body_and_leaves_the_connection_usable(
+        self, local_server: LocalServer
+    ) -> None:
+        with local_server.connect() as connection:
+            connection.send(HEALTH.replace(b"GET", b"HEAD"))
+            head = connection.reply(to="HEAD")
+            connection.send(HEALTH)
+            assert connection.reply().status == 200
+        assert head.status == 405
+        assert int(head.header("Content-Length") or 0) > 0
+
+
+class TestBodies:
+    def test_a_client_that_sends_before_it_reads_still_sees_413(
+        self, local_server: LocalServer
+    ) -> None:
+        with local_server.connect() as connection:
+            head = CREATE + b"Content-Length: 60000000\r\n\r\n"
+            connection.socket.sendall(head + b"a" * 60_000_000)  # Fails if it is cut off.
+            reply = connection.reply()
+            assert connection.at_end()
+        assert (reply.status, reply.data["code"]) == (413, "payload_too_large")
+        assert reply.header("Connection") == "close"
+
+    def test_a_body_at_the_limit_is_read(self, local_server: LocalServer) -> None:
+        size = b"Content-Length: %d\r\n\r\n" % MAX_BODY_BYTES
+        reply = local_server.ask(CREATE + size + b" " * MAX_BODY_BYTES)
+        assert reply.status == 401
+
+    def test_chunks_are_refused_with_what_to_do(self, local_server: LocalServer) -> None:
+        with local_server.connect() as connection:
+            connection.send(CREATE + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+            reply = connection.reply()
+            assert connection.at_end()
+        assert (reply.status, reply.data["code"]) == (411, "length_required")
+        assert "Content-Length" in reply.data["message"]
+
+    def test_a_client_that_waits_for_100_continue_gets_it(self, local_server: LocalServer) -> None:
+        with local_server.connect() as connection:
+            connection.send(CREATE + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+            assert connection.line() == b"HTTP/1.1 100 Continue\r\n"
+            assert connection.line() == b"\r\n"
+            connection.send(b"{}")
+            assert connection.reply().status == 401
+            connection.send(HEALTH)
+            assert connection.reply().status == 200
+
+    @pytest.mark.parametrize(
+        ("target", "status"), [("/api/projects/create", 413), ("/api/none", 404)]
+    )
+    def test_a_refused_body_is_not_asked_for(
+        self, local_server: LocalServer, target: str, status: int
+    ) -> None:
+        with local_server.connect() as connection:
+            head = f"POST {target} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+            connection.send(head.encode() + b"Content-Length: 6000000\r\n\r\n")
+            reply = connection.reply()
+            assert connection.at_end()
+        assert reply.status == status
+
+    def test_a_body_that_stalls_is_408(
+        self, local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(local.RequestHandler, "timeout", 0.1)
+        with local_server.connect() as connection:
+            connection.send(CREATE + b'Content-Length: 20\r\n\r\n{"ti')
+            reply = connection.reply()
+            assert connection.at_end()
+        assert (reply.status, reply.data["code"]) == (408, "request_timeout")
+
+    def test_headers_that_stall_are_408(
+        self, local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(local.RequestHandler, "timeout", 0.1)
+        with local_server.connect() as connection:
+            connection.send(b"GET /api/health HTTP/1.1\r\nHo")
+            assert connection.reply().status == 408
+
+
+class TestConnections:
+    def test_a_kept_alive_connection_answers_at_once(self, local_server: LocalServer) -> None:
+        connection = HTTPConnection("127.0.0.1", local_server.port)
+        seconds = []
+        for _ in range(30):
+            started = time.perf_counter()
+            connection.request("GET", "/api/health")
+            connection.getresponse().read()
+            seconds.append(time.perf_counter() - started)
+        connection.close()
+        assert statistics.median(seconds) < 0.02  # With Nagle's algorithm it is 0.044.
+
+    def test_pipelined_requests_are_answered_in_order(self, local_server: LocalServer) -> None:
+        post = CREATE + b"Content-Length: 2\r\n\r\n{}"
+        with local_server.connect() as connection:
+            connection.send(
+                HEALTH + post + HEALTH.replace(b"health", b"none") + HEALTH.replace(b"GET", b"HEAD")
+            )
+            statuses = [connection.reply(to=to).status for to in ("GET", "POST", "GET", "HEAD")]
+            connection.send(HEALTH)
+            assert connection.reply().status == 200
+        assert statuses == [200, 401, 404, 405]
+
+    @pytest.mark.parametrize(
+        "framing",
+        [
+            b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+            b"Content-Length: 2\r\nContent-Length: 30\r\n",
+            b"Transfer-Encoding: chunked\r\n",
+            b"Content-Length: 6000000\r\n",
+            b"Content-Length : 2\r\n",
+        ],
+    )
+    def test_nothing_is_answered_after_a_request_whose_end_is_unknown(
+        self, local_server: LocalServer, framing: bytes
+    ) -> None:
+        with local_server.connect() as connection:
+            connection.send(CREATE + framing + b"\r\n0\r\n\r\n" + HEALTH * 3)
+            assert connection.reply().status in {400, 411, 413}
+            assert connection.at_end()
+
+    def test_http_1_0_closes_unless_asked_to_stay(self, local_server: LocalServer) -> None:
+        with local_server.connect() as connection:
+            connection.send(b"GET /api/health HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n")
+            assert connection.reply().header("Connection") == "keep-alive"
+            connection.send(b"GET /api/health HTTP/1.0\r\n\r\n")
+            assert connection.reply().header("Connection") == "close"
+            assert connection.at_end()
+
+    def test_connection_close_is_honoured(self, local_server: LocalServer) -> None:
+        with local_server.connect() as connection:
+            connection.send(HEALTH.replace(b"Host: x", b"Host: x\r\nConnection: TE, Close"))
+            assert connection.reply().header("Connection") == "close"
+            assert connection.at_end()
+
+    def test_an_idle_connection_is_closed_without_an_answer(
+        self, local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(local, "KEEP_ALIVE_SECONDS", 0.1)
+        with local_server.connect() as connection:
+            connection.send(HEALTH)
+            assert connection.reply().status == 200
+            assert connection.at_end()
+
+    def test_clients_that_go_leave_nothing_behind(
+        self, local_server: LocalServer, logged: Records
+    ) -> None:
+        before = connection_threads()
+        for sent in (
+            b"",
+            b"GET /api/hea",
+            HEALTH[:-2],
+            CREATE + b"Content-Length: 1000\r\n\r\n{",
+            HEALTH * 200,
+            b"GET /api/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 20,
+        ):
+            for reset in (False, True):
+                with local_server.connect() as connection:
+                    connection.send(sent)
+                    if reset:
+                        option = struct.pack("ii", 1, 0)
+                        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
+        assert eventually(lambda: connection_threads() <= before)
+        assert logged.errors == []
+        assert local_server.healthy()
+
+    def test_a_burst_of_connections_is_taken(self, local_server: LocalServer) -> None:
+        started = time.monotonic()
+        connections = [local_server.connect() for _ in range(100)]
+        for connection in connections:
+            connection.send(HEALTH)
+        assert {connection.reply().status for connection in connections} == {200}
+        for connection in connections:
+            connection.__exit__()
+        assert time.monotonic() - started < 10
+
+
+class TestOtherApps:
+    """What the server does for any app, seen with a small one."""
+
+    @pytest.fixture
+    def echo(self) -> gateway.App:
+        made = gateway.App(app_name="echo", configure_logs=False)
+
+        @made.route("/echo/{word}", methods=["POST"], content_types=[])
+        def echo(word: str) -> Response:
+            request = made.current_request
+            assert request is not None
+            body = {
+                "word": word,
+                "body": request.raw_body.hex(),
+                "query": {name: request.query_params.getlist(name) for name in request.query_params}
+                if request.query_params
+                else {},
+                "address": request.context["identity"]["sourceIp"],
+                "headers": dict(request.headers),
+            }
+            return Response({"data": {"status": True, **body}})
+
+        @made.route("/open", methods=["GET"], cors=True)
+        def open_to_all() -> Response:
+            return Response("", status_code=304, headers={"ETag": '"a"'})
+
+        return made
+
+    def post(self, server: LocalServer, target: str, body: bytes = b"", more: bytes = b"") -> Any:
+        head = f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n".encode()
+        return server.ask(head + more + b"\r\n" + body).data
+
+    def test_binary_bodies_arrive_byte_for_byte(self, echo: gateway.App) -> None:
+        body = bytes(range(256)) * 100
+        with serving(echo) as server:
+            for kind in (
+                b"multipart/form-data; boundary=a",
+                b"application/octet-stream",
+                b"image/png",
+            ):
+                data = self.post(server, "/echo/a", body, b"Content-Type: " + kind + b"\r\n")
+                assert bytes.fromhex(data["body"]) == body
+
+    def test_path_query_headers_and_address_arrive(self, echo: gateway.App) -> None:
+        with serving(echo) as server:
+            data = self.post(
+                server, "/echo/%D0%B0%2Fb;c?p=1&p=2&q=%D0%BF&r", more=b"X: 1\r\nx: 2\r\n"
+            )
+        assert data["word"] == "%D0%B0%2Fb%3Bc"  # As on API Gateway; the gateway unquotes it.
+        assert data["query"] == {"p": ["1", "2"], "q": ["п"], "r": [""]}
+        assert data["headers"]["x"] == "1, 2"
+        assert data["address"] == "127.0.0.1"
+
+    def test_requests_at_once_do_not_mix(self, echo: gateway.App) -> None:
+        with serving(echo) as server, ThreadPoolExecutor(16) as pool:
+            words = [f"w{i}" for i in range(200)]
+            answers = pool.map(lambda word: self.post(server, f"/echo/{word}")["word"], words)
+            assert list(answers) == words
+
+    def test_a_preflight_is_answered_where_the_route_allows_other_origins(
+        self, echo: gateway.App
+    ) -> None:
+        with serving(echo) as server:
+            reply = server.ask(b"OPTIONS /open HTTP/1.1\r\nHost: x\r\nOrigin: https://y\r\n\r\n")
+        assert reply.status == 200
+        assert reply.header("Access-Control-Allow-Origin") == "*"
+        assert reply.header("X-Request-Id")
+
+    def test_an_answer_without_a_body_has_no_length(self, echo: gateway.App) -> None:
+        with serving(echo) as server, server.connect() as connection:
+            connection.send(b"GET /open HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.line() == b"HTTP/1.1 304 Not Modified\r\n"
+            lines = list(iter(connection.line, b"\r\n"))
+        assert b'ETag: "a"\r\n' in lines
+        assert not any(line.startswith(b"Content-Length") for line in lines)
+
+    def test_a_crash_is_500_in_the_envelope(self, logged: Records) -> None:
+        class Crashing(gateway.App):
+            def __call__(self, *_: Any) -> Any:
+                raise RuntimeError("out of order")
+
+        with serving(Crashing(app_name="crashing", configure_logs=False)) as server:
+            reply = server.ask(HEALTH)
+        assert (reply.status, reply.data["code"]) == (500, "internal_error")
+        assert b"out of order" not in reply.body
+        assert len(logged.errors) == 1
+
+    def test_a_hook_may_take_over_a_request(self, echo: gateway.App) -> None:
+        def take_over(handler: local.RequestHandler) -> bool:
+            if handler.path != "/chat":
+                return False
+            if handler.command != "POST":
+                raise errors.MethodNotAllowedError("Only POST.")
+            handler.respond(HttpResponse(200, handler.read_body().upper()))
+            return True
+
+        with serving(echo, take_over=take_over) as server, server.connect() as connection:
+            connection.send(b"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi")
+            assert connection.reply().body == b"HI"
+            connection.send(HEALTH)
+            assert connection.reply().status == 404
+            connection.send(HEALTH.replace(b"/api/health", b"/chat"))
+            assert connection.reply().status == 405
+
+
+SMALL_PROJECT = """
+from chalicelib.core import logs
+from chalicelib.transports import gateway, local
+logs.configure()
+app = gateway.App(app_name="small", configure_logs=False)
+gateway.mount(app)
+local.install()
+"""
+
+
+class TestServing:
+    def test_due_work_runs_while_it_serves(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        done: list[str] = []
+        monkeypatch.setattr(chalice.local, "LocalDevServer", chalice.local.LocalDevServer)
+        monkeypatch.setattr(schedules, "run_in_background", lambda: done.append("due work"))
+        monkeypatch.setattr(local.HttpServer, "serve_forever", lambda _: done.append("serve"))
+        local.install()
+        server: Any = chalice.local.LocalDevServer(application.app, Config(), "127.0.0.1", 0)
+        assert done == []
+        server.serve_forever()
+        server.server.server_close()
+        assert done == ["due work", "serve"]
+
+    def test_installing_alone_starts_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(chalice.local, "LocalDevServer", chalice.local.LocalDevServer)
+        before = set(threading.enumerate())
+        local.install()
+        assert set(threading.enumerate()) <= before
+
+    def test_the_stock_command_serves_so_and_writes_no_key(self, tmp_path: Path) -> None:
+        (tmp_path / ".chalice").mkdir()
+        (tmp_path / ".chalice/config.json").write_text('{"app_name": "small"}')
+        (tmp_path / "app.py").write_text(SMALL_PROJECT)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        home = Path(application.__file__).parent
+        places = {"PYTHONPATH": str(home), "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:9"}
+        command = [Path(sys.executable).with_name("chalice"), "local", "--no-autoreload"]
+        written = tmp_path / "written"
+        with written.open("wb") as file:
+            process = subprocess.Popen(
+                [*command, "--port", str(port)],
+                cwd=tmp_path,
+                env={**os.environ, **places},
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            assert eventually(lambda: _answers(port), within=30), written.read_text()
+            reply = LocalServer(port).ask(
+                b"BREW /api/health?a HTTP/1.1\r\nHost: x\r\nAuthorization: hush\r\n\r\n"
+            )
+            assert reply.status == 405
+        finally:
+            process.terminate()
+            process.wait(10)
+        text = written.read_text()
+        assert '"route": "/api/health"' in text
+        assert "hush" not in text
+        assert not re.search(r'"[A-Z]+ /\S* HTTP/1', text)
+
+
+def _answers(port: int) -> bool:
+    connection = HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/api/health")
+        return connection.getresponse().status == 200
+    except (OSError, RemoteDisconnected):
+        return False
+    finally:
+        connection.close()
