@@ -37,6 +37,7 @@ from moto.dynamodb.models import dynamodb_backends
 
 import app as application
 from chalicelib.core import clock
+from chalicelib.gateways import dns
 from chalicelib.store import accounts, api_keys, tables, workspaces
 from chalicelib.store.workspaces import WorkspaceRow
 
@@ -242,6 +243,21 @@ def at_once(count: int, call: Callable[[int], Any]) -> list[Any]:
 
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(wait_and_call, range(count)))
+
+
+@pytest.fixture(autouse=True)
+def txt_records(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str] | None]:
+    """The TXT records of a DNS of the test's own, by host; None for a host that nobody answers."""
+    records: dict[str, set[str] | None] = {}
+
+    def lookup(host: str) -> frozenset[str]:
+        found = records.get(host, set())
+        if found is None:
+            raise dns.DnsUnavailableError
+        return frozenset(found)
+
+    monkeypatch.setattr(dns, "lookup_txt", lookup)
+    return records
 
 
 class Time:

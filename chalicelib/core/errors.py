@@ -145,6 +145,12 @@ class SlugTakenError(ConflictError):
     code = "slug_taken"
 
 
+class DomainTakenError(ConflictError):
+    """Another site has proven that it owns this domain."""
+
+    code = "domain_taken"
+
+
 class VersionConflictError(ConflictError):
     """The record has changed since the version that the caller named."""
 

@@ -1,12 +1,19 @@
 """Sites (spec: projects): list, create, update, delete with everything on them."""
 
+import secrets
 from datetime import timedelta
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints
 
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError, SlugTakenError, ValidationError
+from chalicelib.core.errors import (
+    DomainTakenError,
+    NotFoundError,
+    SlugTakenError,
+    ValidationError,
+)
 from chalicelib.core.operations import Context, operation
 from chalicelib.core.retry import until_won
 from chalicelib.core.schedule import Due, due_work
@@ -25,12 +32,24 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
+from chalicelib.gateways import dns
 from chalicelib.gateways.object_store import object_store
-from chalicelib.rules import slugs
+from chalicelib.rules import hostnames, slugs
 from chalicelib.store import due, pages
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.listing import Query
-from chalicelib.store.sites import SITES, SLUG_CLAIM, SUSPENDED, SiteRow, id_claim, slug_claim
+from chalicelib.store.sites import (
+    DOMAIN_CLAIM,
+    SITES,
+    SLUG_CLAIM,
+    SUSPENDED,
+    DomainMap,
+    SiteRow,
+    domain_claim,
+    domain_request,
+    id_claim,
+    slug_claim,
+)
 from chalicelib.store.unit import UnitOfWork
 
 KEPT_AFTER_DELETION = timedelta(days=30)
@@ -39,6 +58,36 @@ CASCADE = "site-cascade"
 PURGE = "site-purge"
 
 Description = Annotated[str, StringConstraints(max_length=1000)]
+
+
+class DnsRecord(Wire):
+    """A DNS record to create."""
+
+    type: str = Field(description="Record type.")
+    host: str = Field(description="Full host name.")
+    value: str = Field(description="Value.")
+
+
+class DomainOut(Wire):
+    """A custom domain and how far its proof is."""
+
+    name: str = Field(description="Host name, in punycode.")
+    status: str = Field(
+        description="pending: create the record; active: proven; error: the proof has vanished."
+    )
+    records: list[DnsRecord] = Field(description="The records that prove you own the domain.")
+    checked_at: Timestamp = Field(description="When the DNS was last asked.")
+
+    @classmethod
+    def of(cls, domain: DomainMap) -> Self:
+        """Return the wire form of a stored binding."""
+        proof = DnsRecord(type="TXT", host=_proof_host(domain.name), value=_proof(domain.token))
+        return cls(
+            name=domain.name,
+            status=domain.status,
+            records=[proof],
+            checked_at=domain.checked_at,
+        )
 
 
 class SiteOut(Wire):
@@ -50,6 +99,7 @@ class SiteOut(Wire):
     slug: str = Field(description="Unique short name, part of the site's address.")
     status: str = Field(description="active, inactive, or suspended by the platform.")
     url: str = Field(description="Public address.")
+    domain: DomainOut | None = Field(description="Custom domain, or null.")
     stats_enabled: bool = Field(description="Whether visits are counted.")
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
@@ -57,10 +107,12 @@ class SiteOut(Wire):
     @classmethod
     def of(cls, site: SiteRow) -> Self:
         """Return the wire form of a stored site."""
-        url = f"{settings().public_url}/s/{site.slug}"
-        return cls.model_validate(
-            {name: getattr(site, name) for name in cls.model_fields if name != "url"} | {"url": url}
-        )
+        made = {
+            "url": f"{settings().public_url}/s/{site.slug}",
+            "domain": DomainOut.of(site.domain) if site.domain else None,
+        }
+        stored = {name: getattr(site, name) for name in cls.model_fields if name not in made}
+        return cls.model_validate(stored | made)
 
 
 class SiteResult(Wire):
@@ -114,6 +166,35 @@ class SiteDelete(Wire):
 
     id: Id = Field(description="Site id, from the site list.")
     dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+
+
+class SiteDomain(Wire):
+    """Which domain to bind to a site."""
+
+    id: Id = Field(description="Site id, from the site list.")
+    domain: Annotated[str, StringConstraints(max_length=1000)] | None = Field(
+        description="Host name, such as www.example.com; null unbinds."
+    )
+
+
+class DomainResult(Wire):
+    """The domain of a site."""
+
+    domain: DomainOut | None = Field(description="The custom domain, or null when unbound.")
+
+
+class SiteStats(Wire):
+    """Whether to count a site's visits."""
+
+    id: Id = Field(description="Site id, from the site list.")
+    enabled: bool | None = omitted("Say it: omitted, the setting flips, and a retry undoes that.")
+
+
+class SiteStatsResult(Wire):
+    """Whether a site's visits are counted."""
+
+    id: Id = Field(description="Site id.")
+    stats_enabled: bool = Field(description="Whether visits are counted now.")
 
 
 class SiteCascade(Wire):
@@ -242,7 +323,9 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     """
     site = _find(ctx, args.id)
     cascade = SiteCascade(
-        pages=len(pages.PAGES.compact(ctx.workspace_id, site.id)), forms=0, domain=None
+        pages=len(pages.PAGES.compact(ctx.workspace_id, site.id)),
+        forms=0,
+        domain=site.domain.name if site.domain else None,
     )
     if args.dry_run:
         return SiteDeleted(id=site.id, deleted=False, cascade=cascade)
@@ -251,10 +334,106 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     ctx.unit.discard(site, until=until)
     ctx.unit.delete(slug_claim(ctx.workspace_id, site.slug, site.id))
     ctx.unit.delete(id_claim(ctx.workspace_id, site.id))
+    _free_domain(ctx, site)
     ctx.unit.create(work)
     ctx.unit.create(due.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
     ctx.unit.after_commit(lambda: due.attempt(work, delete_pages_of_site))
     return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
+
+
+def _proof_host(domain: str) -> str:
+    return f"_svc-verify.{domain}"
+
+
+def _proof(token: str) -> str:
+    return f"svc-verify={token}"
+
+
+@operation(
+    tool="svc_set_site_domain",
+    rest="POST /api/projects/set-domain",
+    scope=Scope.PROJECTS_WRITE,
+    title="Bind a custom domain",
+    destructive=True,
+    idempotent=True,
+    open_world=True,
+)
+def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
+    """Bind a custom domain to a site, or unbind it with null.
+
+    A new domain is pending: create the TXT record of the answer, then call again to have the DNS
+    checked. A domain not proven within 72 hours is dropped.
+    """
+    site = _find(ctx, args.id)
+    name = None if args.domain is None else _check_domain(args.domain)
+    if site.domain is None or site.domain.name != name:
+        _free_domain(ctx, site)
+        site.domain_binding = None if name is None else _request_domain(ctx, name)
+    if site.domain is not None:
+        _check_proof(ctx, site, site.domain)
+    ctx.unit.save(site)
+    return DomainResult(domain=DomainOut.of(site.domain) if site.domain else None)
+
+
+def _check_domain(name: str) -> str:
+    own_host = urlsplit(settings().public_url).hostname or ""
+    try:
+        return hostnames.normalize(name, own_host)
+    except ValueError as error:
+        raise ValidationError.of("domain", f'{error}; received "{name[:80]}"') from None
+
+
+def _request_domain(ctx: Context, name: str) -> DomainMap:
+    return domain_request(name, ctx.unit.once("token", lambda: secrets.token_hex(16)))
+
+
+def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
+    """Ask the DNS for the TXT record and move the binding's status by what it says."""
+    host = _proof_host(domain.name)
+    found = ctx.unit.once("txt", lambda: _ask(host))
+    domain.checked_at = clock.now()
+    if found is None:
+        ctx.warn(f"The DNS did not answer for {host}; the status is unchanged. Try again later.")
+    elif _proof(domain.token) in found:
+        if not domain.claimed:
+            claim = domain_claim(ctx.workspace_id, domain.name, site.id)
+            ctx.unit.create(claim, otherwise=_domain_taken(domain.name))
+        domain.status = "active"
+    elif domain.claimed:
+        domain.status = "error"
+    elif ClaimRow.find_claim(DOMAIN_CLAIM, domain.name):
+        raise _domain_taken(domain.name)
+
+
+def _ask(host: str) -> frozenset[str] | None:
+    try:
+        return dns.lookup_txt(host)
+    except dns.DnsUnavailableError:
+        return None
+
+
+def _domain_taken(name: str) -> DomainTakenError:
+    return DomainTakenError(f"Another site has proven that it owns {name}. Unbind it there first.")
+
+
+def _free_domain(ctx: Context, site: SiteRow) -> None:
+    """Stage the release of the domain that a site holds, if it has proven one."""
+    if site.domain is not None and site.domain.claimed:
+        ctx.unit.delete(domain_claim(ctx.workspace_id, site.domain.name, site.id))
+
+
+@operation(
+    tool="svc_toggle_site_stats",
+    rest="POST /api/projects/toggle-stats",
+    scope=Scope.PROJECTS_WRITE,
+    title="Switch visit counting",
+)
+def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
+    """Switch the counting of a site's visits on or off. What was counted stays."""
+    site = _find(ctx, args.id)
+    site.stats_enabled = (not site.stats_enabled) if args.enabled is None else args.enabled
+    ctx.unit.save(site)
+    return SiteStatsResult(id=site.id, stats_enabled=site.stats_enabled)
 
 
 PAGES_A_BATCH = 20

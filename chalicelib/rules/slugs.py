@@ -7,8 +7,8 @@ from collections.abc import Container, Iterator
 MAX_LENGTH = 63
 """A slug may become a host name's label (RFC 1035, 2.3.4)."""
 
-RESERVED = frozenset({"admin", "api", "blog", "console", "files", "list", "s", "www"})
-"""Addresses of the platform itself (tools.md, row 5), and ``list``, a route beside ``{slug}``."""
+RESERVED = frozenset({"admin", "api", "blog", "console", "files", "www"})
+"""Names of the platform's own addresses (tools.md, row 5)."""
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 

@@ -7,7 +7,7 @@ units for 500).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -58,7 +58,7 @@ class Listing(Generic[R]):
 
     def stamp(self, record: R) -> None:
         """Set the compact attributes from the record's own."""
-        text = "\n".join(fold(part) for part in self.text(record))
+        text = self._folded(record)
         record.t = cut_bytes(text, INLINE_TEXT_BYTES)
         record.x = None if record.t == text else 1
         record.r = getattr(record, self.parent) if self.parent else NO_PARENT
@@ -113,28 +113,33 @@ class Listing(Generic[R]):
 
     def page(self, workspace_id: str, query: "Query") -> "Page[R]":
         """Return one page of records and the exact number of all that match."""
-        rows = self.compact(workspace_id, query.parent)
-        rows = [row for row in rows if query.admits(row, self.facets)]
-        if query.search:
-            rows = self._matching(workspace_id, rows, fold(query.search))
+        rows = [
+            row
+            for row in self.compact(workspace_id, query.parent)
+            if query.admits(row, self.facets)
+        ]
         sort_key = self.sorts[query.sort]
+        if query.search or sort_key == "t":
+            rows = self._with_whole_texts(workspace_id, rows)
+        if query.search:
+            wanted = fold(query.search)
+            rows = [row for row in rows if any(wanted in part for part in row.texts)]
         rows.sort(key=lambda row: (row.sort_value(sort_key), row.id), reverse=query.descending)
         start = (query.page - 1) * query.size
         keys = [self.key(workspace_id, row.id) for row in rows[start : start + query.size]]
         return Page([record for record in fetch(keys) if isinstance(record, self.row)], len(rows))
 
-    def _matching(self, workspace_id: str, rows: list["Compact"], wanted: str) -> list["Compact"]:
-        """Keep the rows whose text holds the wanted one.
-
-        Texts too long for the index are fetched to decide.
-        """
-        unsure = [row for row in rows if row.cut and wanted not in row.text]
-        full = {
-            record.id: any(wanted in fold(part) for part in self.text(record))
-            for record in fetch([self.key(workspace_id, row.id) for row in unsure])
+    def _with_whole_texts(self, workspace_id: str, rows: list["Compact"]) -> list["Compact"]:
+        """Fetch the records whose texts are too long for the index, and put the whole text in."""
+        whole = {
+            record.id: self._folded(record)
+            for record in fetch(self.key(workspace_id, row.id) for row in rows if row.cut)
             if isinstance(record, self.row)
         }
-        return [row for row in rows if wanted in row.text or full.get(row.id, False)]
+        return [replace(row, text=whole.get(row.id, row.text)) if row.cut else row for row in rows]
+
+    def _folded(self, record: R) -> str:
+        return "\n".join(fold(part) for part in self.text(record))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +204,18 @@ class Compact:
             cut="N" in item.get("x", ()),
         )
 
+    @property
+    def texts(self) -> list[str]:
+        """The folded texts, the name first."""
+        return self.text.split("\n")
+
     def sort_value(self, key: SortKey) -> Any:  # noqa: ANN401  text or number, alike within one sort
         """Return what the row sorts by."""
         match key:
             case "id":
                 return self.id
             case "t":
-                return self.text.partition("\n")[0]
+                return self.texts[0]
             case _:
                 return self.numbers[int(key[1]) - 1]
 

@@ -1,9 +1,17 @@
 """Sites (spec: projects)."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
-from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
+from pynamodb.attributes import (
+    BooleanAttribute,
+    MapAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
 
+from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.retry import until_won
 from chalicelib.core.unit import Change
@@ -14,7 +22,31 @@ from chalicelib.store.unit import UnitOfWork, listed
 
 SLUG_CLAIM = "site-slug"
 ID_CLAIM = "site-id"
+DOMAIN_CLAIM = "domain"
 SUSPENDED = "suspended"
+PENDING = "pending"
+PENDING_FOR = timedelta(hours=72)
+"""How long a domain may wait for its proof (tools.md, row 8)."""
+
+
+class DomainMap(MapAttribute[str, Any]):
+    """A custom domain: ``token`` is what its TXT record must prove, ``status`` how far that is."""
+
+    name = UnicodeAttribute()
+    token = UnicodeAttribute()
+    status = UnicodeAttribute()
+    requested_at = UTCDateTimeAttribute()
+    checked_at = UTCDateTimeAttribute()
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether it was not proven in time; then it counts as not bound."""
+        return self.status == PENDING and clock.now() - self.requested_at > PENDING_FOR
+
+    @property
+    def claimed(self) -> bool:
+        """Whether its owner has proven it, and so holds the platform-wide claim."""
+        return self.status != PENDING
 
 
 class SiteRow(Record):
@@ -30,6 +62,13 @@ class SiteRow(Record):
     status_when_resumed = UnicodeAttribute(null=True)
     stats_enabled = BooleanAttribute(default=True)
     home_page_id = UnicodeAttribute(null=True)
+    domain_binding = DomainMap(null=True)  # type: ignore[no-untyped-call]  # PynamoDB's __init__
+
+    @property
+    def domain(self) -> DomainMap | None:
+        """The custom domain, unless its proof has lapsed."""
+        binding = self.domain_binding
+        return None if binding is None or binding.lapsed else binding
 
 
 SITES = listed(
@@ -49,6 +88,19 @@ def slug_claim(workspace_id: str, slug: str, site_id: str) -> ClaimRow:
     return claim(SLUG_CLAIM, slug, site_id, workspace_id)
 
 
+def domain_request(name: str, token: str) -> DomainMap:
+    """Return a new binding, waiting for its proof."""
+    now = clock.now()
+    return DomainMap(  # type: ignore[no-untyped-call]  # as above
+        name=name, token=token, status=PENDING, requested_at=now, checked_at=now
+    )
+
+
+def domain_claim(workspace_id: str, domain: str, site_id: str) -> ClaimRow:
+    """Return the claim of the site that has proven to own a domain."""
+    return claim(DOMAIN_CLAIM, domain, site_id, workspace_id)
+
+
 def id_claim(workspace_id: str, site_id: str) -> ClaimRow:
     """Return the look-up from a site's id to its workspace, for callers without one."""
     return claim(ID_CLAIM, site_id, site_id, workspace_id)
@@ -62,10 +114,9 @@ def suspend(site_id: str) -> SiteRow:
     """
 
     def change(site: SiteRow) -> None:
-        if site.status != SUSPENDED:
-            site.status_when_resumed, site.status = site.status, SUSPENDED
+        site.status_when_resumed, site.status = site.status, SUSPENDED
 
-    return _operate("suspend_site", site_id, change)
+    return _operate("suspend_site", site_id, change, when=lambda site: site.status != SUSPENDED)
 
 
 def resume(site_id: str) -> SiteRow:
@@ -76,14 +127,19 @@ def resume(site_id: str) -> SiteRow:
     """
 
     def change(site: SiteRow) -> None:
-        if site.status == SUSPENDED:
-            site.status, site.status_when_resumed = site.status_when_resumed or "active", None
+        site.status, site.status_when_resumed = site.status_when_resumed or "active", None
 
-    return _operate("resume_site", site_id, change)
+    return _operate("resume_site", site_id, change, when=lambda site: site.status == SUSPENDED)
 
 
-def _operate(operation: str, site_id: str, change: Callable[[SiteRow], None]) -> SiteRow:
-    """Change a site on the platform's behalf, whatever its workspace."""
+def _operate(
+    operation: str,
+    site_id: str,
+    change: Callable[[SiteRow], None],
+    *,
+    when: Callable[[SiteRow], bool],
+) -> SiteRow:
+    """Change a site on the platform's behalf, whatever its workspace, if it needs the change."""
 
     def attempt() -> SiteRow:
         held = ClaimRow.find_claim(ID_CLAIM, site_id)
@@ -92,9 +148,10 @@ def _operate(operation: str, site_id: str, change: Callable[[SiteRow], None]) ->
             msg = f'No site has the id "{site_id}".'
             raise NotFoundError(msg)
         unit = UnitOfWork(held.workspace_id or "", operation)
-        change(site)
-        unit.save(site)
-        unit.commit(Change.by_operator(operation))
+        if when(site):
+            change(site)
+            unit.save(site)
+            unit.commit(Change.by_operator(operation))
         return site
 
     return until_won(attempt)

@@ -40,6 +40,8 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "create_site": lambda _: {"title": "New site"},
     "update_site": lambda t: {"id": t.site, "title": "Renamed"},
     "delete_site": lambda t: {"id": t.site},
+    "set_site_domain": lambda t: {"id": t.site, "domain": "www.example.com"},
+    "toggle_site_stats": lambda t: {"id": t.site, "enabled": False},
     "list_pages": lambda t: {"projectId": t.site},
     "get_page": lambda t: {"id": t.page},
     "create_page": lambda t: {"projectId": t.site, "title": "New page"},

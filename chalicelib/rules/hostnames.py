@@ -1,0 +1,54 @@
+"""Host names that a site may be bound to."""
+
+from functools import cache
+from ipaddress import ip_address
+from typing import Any
+
+MAX_LENGTH = 253
+"""A host name in DNS (RFC 1035, 2.3.4)."""
+_NOT_IN_A_NAME = frozenset("/:@?#*%\\ \t\r\n")
+
+
+@cache
+def _public_suffixes() -> Any:  # noqa: ANN401  the library has no types
+    from publicsuffixlist import PublicSuffixList  # noqa: PLC0415  a tenth of a second to load
+
+    return PublicSuffixList()
+
+
+def normalize(name: str, own_host: str) -> str:
+    """Return a host name in lower case and punycode, without a final dot.
+
+    Raises:
+        ValueError: saying what is wrong: a URL, port, path, wildcard or address; a name that is no
+            valid host name, is a public suffix such as co.uk, or belongs to this platform.
+    """
+    import idna  # noqa: PLC0415  its tables load only when a domain is bound
+
+    name = name.strip().rstrip(".")
+    if _NOT_IN_A_NAME & set(name):
+        raise ValueError("expected a bare host name, without scheme, port, path or wildcard")
+    if _is_address(name):
+        raise ValueError("expected a host name, not an IP address")
+    try:
+        host = idna.encode(name, uts46=True, std3_rules=True).decode().lower()
+    except idna.IDNAError as error:
+        msg = f"expected a valid host name: {error}"
+        raise ValueError(msg) from None
+    if "." not in host or len(host) > MAX_LENGTH:
+        raise ValueError("expected a full host name, such as www.example.com")
+    if _public_suffixes().is_public(host):
+        raise ValueError("expected a name of your own; this one is a public suffix")
+    if host == own_host or host.endswith("." + own_host):
+        raise ValueError("expected a name of your own; this one belongs to the platform")
+    return host
+
+
+def _is_address(name: str) -> bool:
+    """Whether browsers would take a name for an IP address: its last label is a number."""
+    try:
+        ip_address(name)
+    except ValueError:
+        last = name.rpartition(".")[2].lower()
+        return last.isdigit() or last.startswith("0x")
+    return True

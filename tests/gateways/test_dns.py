@@ -1,0 +1,84 @@
+"""The DNS gateway, against a name server of the test's own on loopback."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import dns.message
+import dns.rcode
+import dns.resolver
+import dns.rrset
+import pytest
+
+from chalicelib.gateways import dns as gateway
+
+Answering = Callable[[dns.message.Message], bytes | None]
+
+
+@pytest.fixture
+def name_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Answering]]:
+    """A name server that answers every question by what the test puts under ``answer``."""
+    rules: dict[str, Answering] = {}
+    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                data, client = server.recvfrom(4096)
+            except OSError:
+                return
+            reply = rules["answer"](dns.message.from_wire(data))
+            if reply is not None:
+                server.sendto(reply, client)
+
+    threading.Thread(target=serve, daemon=True).start()
+    resolver = dns.resolver.Resolver(configure=False)
+    resolver.nameservers = ["127.0.0.1"]
+    resolver.port = server.getsockname()[1]
+    monkeypatch.setattr(dns.resolver, "default_resolver", resolver)
+    monkeypatch.setattr(gateway, "TIMEOUT_SECONDS", 0.5)
+    yield rules
+    server.close()
+
+
+def texts(*values: str) -> Answering:
+    def answer(question: dns.message.Message) -> bytes:
+        reply = dns.message.make_response(question)
+        if values:
+            name = question.question[0].name
+            reply.answer.append(dns.rrset.from_text(name, 60, "IN", "TXT", *values))
+        return reply.to_wire()
+
+    return answer
+
+
+def code(rcode: dns.rcode.Rcode) -> Answering:
+    def answer(question: dns.message.Message) -> bytes:
+        reply = dns.message.make_response(question)
+        reply.set_rcode(rcode)
+        return reply.to_wire()
+
+    return answer
+
+
+def test_texts_are_found_and_their_parts_joined(name_server: dict[str, Answering]) -> None:
+    name_server["answer"] = texts('"one"', '"svc-" "verify=x"')
+    assert gateway._lookup_txt("x.example.com") == {"one", "svc-verify=x"}
+
+
+@pytest.mark.parametrize("answer", [texts(), code(dns.rcode.NXDOMAIN)])
+def test_no_record_and_no_name_are_no_texts(
+    answer: Answering, name_server: dict[str, Answering]
+) -> None:
+    name_server["answer"] = answer
+    assert gateway._lookup_txt("x.example.com") == frozenset()
+
+
+@pytest.mark.parametrize("answer", [code(dns.rcode.SERVFAIL), lambda _: None, lambda _: b"?"])
+def test_a_broken_or_silent_server_is_not_mistaken_for_no_record(
+    answer: Answering, name_server: dict[str, Answering]
+) -> None:
+    name_server["answer"] = answer
+    with pytest.raises(gateway.DnsUnavailableError):
+        gateway._lookup_txt("x.example.com")
