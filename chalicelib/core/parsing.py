@@ -36,20 +36,33 @@ def parse(model: type[W], raw: Mapping[str, Any]) -> W:
         raise ValidationError(summary, errors=errors) from None
 
 
+_EXPECTED = {
+    "missing": "is required",
+    "string_type": "expected text",
+    "string_unicode": "expected valid Unicode text",
+    "string_too_short": "expected at least {min_length} character(s)",
+    "string_too_long": "expected at most {max_length} characters",
+    "string_pattern_mismatch": "expected text matching {pattern}",
+    "int_type": "expected an integer",
+    "bool_type": "expected true or false",
+    "dict_type": "expected an object",
+    "list_type": "expected an array",
+    "model_type": "expected an object",
+    "model_attributes_type": "expected an object",
+    "greater_than_equal": "expected at least {ge}",
+    "less_than_equal": "expected at most {le}",
+    "too_short": "expected at least {min_length} item(s)",
+    "too_long": "expected at most {max_length} items",
+    "literal_error": "expected {expected}",
+}
+"""What pydantic's errors mean in JSON's terms; the rest are worded where they are raised."""
+
+
 def _explain(error: ErrorDetails) -> FieldError:
     field = ".".join(str(part) for part in error["loc"]) or "input"
-    kind, message = error["type"], error["msg"]
-    if kind == "missing":
-        return FieldError(field, "is required")
-    if kind in {"value_error", "assertion_error"}:
-        message = message.partition(", ")[2] or message
-    elif kind == "string_pattern_mismatch":
-        message = f"expected text matching {error['ctx']['pattern']}"
-    else:
-        message = message.replace("Input should be", "expected").replace(
-            "String should", "text should"
-        )
-    if field == "input":
+    expected = _EXPECTED.get(error["type"])
+    message = expected.format(**error.get("ctx", {})) if expected else error["msg"]
+    if field == "input" or error["type"] == "missing":
         return FieldError(field, message)
     return FieldError(field, f"{message}, received {_describe(error['input'])}")
 

@@ -107,6 +107,20 @@ Slug = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"),
 ]
+
+
+def _must_be_true(value: bool) -> bool:  # noqa: FBT001  a validator
+    if not value:
+        raise PydanticCustomError("true", "expected true")
+    return value
+
+
+OnlyTrue = Annotated[
+    bool,
+    AfterValidator(_must_be_true),
+    WithJsonSchema({"type": "boolean", "const": True}),
+]
+"""A flag that can only be set; JSON's ``true``, not a number that equals it."""
 Kopecks = Annotated[int, Field(ge=0, le=10**11)]
 Minutes = Annotated[int, Field(ge=0)]
 PageNumber = Annotated[int, Field(ge=1, le=10**9)]

@@ -1,7 +1,7 @@
 """Pages of a site: their metadata, and their HTML in the object store."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, StringConstraints
 from pydantic_core import to_json
@@ -18,7 +18,17 @@ from chalicelib.core.errors import (
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Context, operation
 from chalicelib.core.schedule import Due, due_work
-from chalicelib.core.schema import DeletedResult, Id, Patch, Slug, Timestamp, Title, Wire, omitted
+from chalicelib.core.schema import (
+    DeletedResult,
+    Id,
+    OnlyTrue,
+    Patch,
+    Slug,
+    Timestamp,
+    Title,
+    Wire,
+    omitted,
+)
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import cut_bytes
 from chalicelib.gateways.object_store import object_store
@@ -149,7 +159,7 @@ class PagePatch(Patch):
     design_system: dict[str, Any] | None = omitted(
         "Design tokens, up to 64 KB of JSON; null clears them."
     )
-    is_home: Literal[True] = omitted("Make this the site's first page.")
+    is_home: OnlyTrue = omitted("Make this the site's first page.")
     sort_order: Annotated[int, Field(ge=-(10**9), le=10**9)] | None = omitted(
         "Place among the site's pages, ascending; null puts it last."
     )
@@ -387,6 +397,7 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
         msg = f'Deleting the page "{page.title}" cannot be undone. Repeat with confirm: true.'
         about = {"id": page.id, "title": page.title, "slug": page.slug}
         raise ConfirmationRequiredError(msg, details={"page": about})
+    ctx.unit.delete(page)
     if page.is_home:
         site = _site_of(ctx, page)
         if len(PAGES.compact(ctx.workspace_id, site.id)) > 1:
@@ -396,7 +407,6 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
         ctx.unit.save(site)
     folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
     work = due.row(PURGE, ctx.workspace_id, {"folder": folder})
-    ctx.unit.delete(page)
     ctx.unit.delete(slug_claim(ctx.workspace_id, page))
     ctx.unit.create(work)
     ctx.unit.after_commit(lambda: due.attempt(work, purge_page_files))

@@ -1,7 +1,7 @@
 """Sites (spec: projects): list, create, update, delete with everything on them."""
 
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -32,6 +32,7 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
+from chalicelib.core.unit import Unit
 from chalicelib.gateways import dns
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import hostnames, slugs
@@ -308,39 +309,6 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     return SiteResult(project=SiteOut.of(site))
 
 
-@operation(
-    tool="svc_delete_site",
-    rest="POST /api/projects/delete",
-    scope=Scope.PROJECTS_WRITE,
-    title="Delete a site",
-    destructive=True,
-    idempotent=True,
-)
-def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
-    """Delete a site with its pages and forms, and free its slug and domain.
-
-    Leads, clients and services stay. Try dryRun first to see what would go.
-    """
-    site = _find(ctx, args.id)
-    cascade = SiteCascade(
-        pages=len(pages.PAGES.compact(ctx.workspace_id, site.id)),
-        forms=0,
-        domain=site.domain.name if site.domain else None,
-    )
-    if args.dry_run:
-        return SiteDeleted(id=site.id, deleted=False, cascade=cascade)
-    until = clock.now() + KEPT_AFTER_DELETION
-    work = due.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
-    ctx.unit.discard(site, until=until)
-    ctx.unit.delete(slug_claim(ctx.workspace_id, site.slug, site.id))
-    ctx.unit.delete(id_claim(ctx.workspace_id, site.id))
-    _free_domain(ctx, site)
-    ctx.unit.create(work)
-    ctx.unit.create(due.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
-    ctx.unit.after_commit(lambda: due.attempt(work, delete_pages_of_site))
-    return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
-
-
 def _proof_host(domain: str) -> str:
     return f"_svc-verify.{domain}"
 
@@ -436,26 +404,65 @@ def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
     return SiteStatsResult(id=site.id, stats_enabled=site.stats_enabled)
 
 
-PAGES_A_BATCH = 20
-"""Pages deleted in one transaction: each takes a record, its copy in the trash and a slug claim."""
+@operation(
+    tool="svc_delete_site",
+    rest="POST /api/projects/delete",
+    scope=Scope.PROJECTS_WRITE,
+    title="Delete a site",
+    destructive=True,
+    idempotent=True,
+)
+def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
+    """Delete a site with its pages and forms, and free its slug and domain.
+
+    Leads, clients and services stay. Try dryRun first to see what would go.
+    """
+    site = _find(ctx, args.id)
+    cascade = SiteCascade(
+        pages=len(pages.PAGES.compact(ctx.workspace_id, site.id)),
+        forms=0,
+        domain=site.domain.name if site.domain else None,
+    )
+    if args.dry_run:
+        return SiteDeleted(id=site.id, deleted=False, cascade=cascade)
+    until = clock.now() + KEPT_AFTER_DELETION
+    work = due.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
+    ctx.unit.discard(site, until=until)
+    ctx.unit.delete(slug_claim(ctx.workspace_id, site.slug, site.id))
+    ctx.unit.delete(id_claim(ctx.workspace_id, site.id))
+    _free_domain(ctx, site)
+    ctx.unit.create(due.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
+    _discard_some_pages(ctx.unit, site.id, until)
+    ctx.unit.create(work)
+    ctx.unit.after_commit(lambda: due.attempt(work, delete_pages_of_site))
+    return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
+
+
+PAGES_A_UNIT = 25
+"""Pages deleted in one transaction: each takes its record, the copy in the trash, a slug claim."""
+
+
+def _discard_some_pages(unit: Unit, site_id: str, until: datetime) -> int:
+    batch = pages.some_of_site(unit.workspace_id, site_id, PAGES_A_UNIT)
+    for page in batch:
+        unit.discard(page, until=until)
+        unit.delete(pages.slug_claim(unit.workspace_id, page))
+    return len(batch)
 
 
 @due_work(CASCADE)
 def delete_pages_of_site(work: Due) -> None:
-    """Delete the pages of a deleted site, batch by batch.
+    """Delete the pages that a site's deletion left: those past its unit, or made at that moment.
 
-    What a killed process leaves, the runner finishes.
+    It runs right after the deletion; what a killed process leaves, the runner finishes.
     """
-    workspace_id, site_id = work.workspace_id, work.payload["siteId"]
 
-    def some() -> bool:
-        unit = UnitOfWork(workspace_id, site_id)
-        batch = pages.some_of_site(workspace_id, site_id, PAGES_A_BATCH)
-        for page in batch:
-            unit.discard(page, until=clock.now() + KEPT_AFTER_DELETION)
-            unit.delete(pages.slug_claim(workspace_id, page))
+    def some() -> int:
+        unit = UnitOfWork(work.workspace_id, "site-cascade")
+        until = clock.now() + KEPT_AFTER_DELETION
+        count = _discard_some_pages(unit, work.payload["siteId"], until)
         unit.commit()
-        return bool(batch)
+        return count
 
     while until_won(some):
         pass

@@ -189,6 +189,9 @@ class UnitOfWork:
                 raise min(failed, key=lambda e: not isinstance(e, KeyUsedError)) from None
             if _is_conflict(error):
                 raise LostRaceError from None
+            # DynamoDB may have committed before the answer was lost, so that what was stored
+            # outside is in use: an orphan is better than a record that points at nothing.
+            self._on_failure.clear()
             raise UnavailableError from error
 
     def _stamp(self, row: Row) -> None:
