@@ -5,6 +5,7 @@ running. Tables and demo are made by the ``chalice local`` process, through ``us
 """
 
 import errno
+import json
 import logging
 import os
 import signal
@@ -122,6 +123,9 @@ def banner(stand: Stand, database: OpenDatabase, key: str | None) -> str:
             "  Create one:",
             f"    curl {header} -H 'Content-Type: application/json' \\",
             f"""      -d '{{"title": "My site"}}' {stand.url}/api/projects/create""",
+            "",
+            "  MCP client config (docs/clients.md has each client's own form):",
+            f"    {json.dumps(_mcp_config(stand, key))}",
         ]
     else:
         lines += [
@@ -129,6 +133,15 @@ def banner(stand: Stand, database: OpenDatabase, key: str | None) -> str:
             "            .venv/bin/python -m infra admin create-key (--help says how)",
         ]
     return "\n".join([*lines, "", "  Ctrl-C stops everything.", ""])
+
+
+def _mcp_config(stand: Stand, key: str) -> dict[str, object]:
+    server = {
+        "type": "http",
+        "url": f"{stand.url}/api/mcp",
+        "headers": {"Authorization": f"Bearer {key}"},
+    }
+    return {"mcpServers": {"workspace": server}}
 
 
 def _check_port(stand: Stand) -> None:
