@@ -1,0 +1,449 @@
+"""Whatever is posted to the tool server, in either era: an answer its clients can read, no crash.
+
+That is: a JSON-RPC error, a result (of a failed call perhaps), 202 without a body, or an envelope
+from before the JSON-RPC layer. Bodies are written by hand here, as ``json.dumps`` cannot repeat a
+key or write what is not quite JSON.
+"""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.store.unit import UnitOfWork
+from chalicelib.transports import mcp
+from chalicelib.transports.auth import authenticate
+from chalicelib.transports.http import parse_json
+from chalicelib.transports.mcp import CAPABILITIES_KEY, VERSION_KEY
+from tests.conftest import Answer, Api
+from tests.factories.examples import Things, every_operation, example
+
+MODERN = "2026-07-28"
+LONGEST_FAILURE = 20_000
+"""Bytes: a failure tells what was wrong; it does not send the input back."""
+LONGEST_HEADER = 8_000
+"""Bytes: a longer one does not reach us (API Gateway quotas)."""
+PLAIN = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+
+
+@pytest.fixture
+def quick(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
+    """The API through a key that is looked up once: what follows is what is looked at here."""
+    known: list[Any] = []
+
+    def remembered(headers: Mapping[str, str], request_id: str, address: str) -> Any:
+        if not known:
+            known.extend(authenticate(headers, request_id, address))
+        ctx, allowance = known
+        unit = UnitOfWork(ctx.workspace_id, request_id)
+        return replace(ctx, request_id=request_id, unit=unit, warnings=[]), allowance
+
+    monkeypatch.setattr(mcp, "authenticate", remembered)
+    return api
+
+
+every_era = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "stateless"])
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A value as it stands in the body, whether it is JSON or not."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Twice:
+    """A value of a key that comes twice; the second time with another value."""
+
+    first: Any
+    second: Any
+
+
+RAW = {
+    "a huge number": "1e400",
+    "a huge negative number": "-1E+0999",
+    "an absurd exponent": "1e999999999999",
+    "a tiny number": "1e-400",
+    "5,000 digits": "9" * 5_000,
+    "4,300 digits": "9" * 4_300,
+    "309 digits": "-" + "9" * 309,
+    "digits with a fraction": "9" * 400 + ".5",
+    "a whole float": "1.0",
+    "minus zero": "-0",
+    "2**63": str(2**63),
+    "NaN": "NaN",
+    "an infinity": "-Infinity",
+    "a leading zero": "01",
+    "a lone surrogate": r'"\ud800"',
+    "surrogates the wrong way round": r'"\udc00\ud800"',
+    "a lone surrogate as a key": r'{"\udfff": 1}',
+    "a pair of surrogates": r'"\ud83d\ude00"',
+    "an escaped NUL": r'"a\u0000b"',
+    "an array 150 deep": "[" * 150 + "]" * 150,
+    "an object 150 deep": '{"a":' * 150 + "1" + "}" * 150,
+    "an array 100,000 deep": "[" * 100_000 + "]" * 100_000,
+    "an object 50,000 deep": '{"a":' * 50_000 + "1" + "}" * 50_000,
+    "an open array 100,000 deep": "[" * 100_000,
+    "a repeated key": '{"a": 1, "a": {"a": 2, "a": 3}}',
+    "10,000 keys": "{" + ",".join(f'"k{n}":1' for n in range(10_000)) + "}",
+    "a long text": '"' + "a" * 200_000 + '"',
+    "an empty key": '{"": {"": ""}}',
+    "a prototype": '{"__proto__": {"constructor": {"prototype": 1}}, "__class__": "x"}',
+    "a word": "undefined",
+    "nothing": "",
+}
+"""What ``json.dumps`` does not write, or nobody thinks of sending."""
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts
+    | st.sampled_from(["", " ", "\x00", "\u202e", "😀" * 300, "svc_get_page", MODERN]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+strange = st.sampled_from(list(RAW.values())).map(Raw) | plain
+
+
+def written(value: Any) -> str:
+    """Write a value as JSON, or nearly."""
+    match value:
+        case Raw(text):
+            return text
+        case dict():
+            pairs = [
+                (name, one)
+                for name, given in value.items()
+                for one in ((given.first, given.second) if isinstance(given, Twice) else (given,))
+            ]
+            return "{" + ",".join(f"{json.dumps(n)}:{written(one)}" for n, one in pairs) + "}"
+        case list():
+            return "[" + ",".join(map(written, value)) + "]"
+        case Twice():
+            return written(value.second)
+    return json.dumps(value)
+
+
+def valid(method: str, *, modern: bool) -> dict[str, Any]:
+    """Return a valid request."""
+    params: dict[str, Any] = {}
+    if method == "initialize":
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}}
+        params["clientInfo"] = {"name": "fuzz", "version": "1"}
+    if method == "tools/list":
+        params = {"cursor": "x"}
+    if method == "tools/call":
+        params = {"name": "svc_list_sites", "arguments": {"search": "x", "size": 5}}
+    if modern:
+        params["_meta"] = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
+    return {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+
+
+def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the path to everything inside a message."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield (*path, name)
+            yield from places(inner, (*path, name))
+
+
+def put(message: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    """Put a value at a path, unless an earlier change removed its surroundings."""
+    node: Any = message
+    for name in path[:-1]:
+        node = node.get(name) if isinstance(node, dict) else None
+    if not isinstance(node, dict):
+        return
+    if value is GONE:
+        node.pop(path[-1], None)
+    else:
+        node[path[-1]] = value
+
+
+GONE = object()
+
+
+@st.composite
+def broken(draw: st.DrawFn, *, modern: bool) -> dict[str, Any]:
+    """A valid request with one to three of its parts replaced, repeated, removed or added."""
+    methods = ["initialize", "ping", "server/discover", "tools/list", "tools/call", "tools/call"]
+    message = deepcopy(valid(draw(st.sampled_from(methods)), modern=modern))
+    paths = [*places(message), ("result",), ("params", "odd"), ("params", "arguments")]
+    for path in draw(st.lists(st.sampled_from(paths), min_size=1, max_size=3, unique=True)):
+        one = strange | st.just(GONE) | st.builds(Twice, strange, strange)
+        put(message, path, draw(one))
+    return message
+
+
+def headers_for(body: str, *, modern: bool) -> dict[str, str]:
+    """Return the headers that agree with a body, as far as it can be read."""
+    if not modern:
+        return {}
+    try:
+        message = parse_json(body.encode())
+    except ValueError:
+        message = None
+    message = message if isinstance(message, dict) else {}
+    params = message.get("params")
+    params = params if isinstance(params, dict) else {}
+    meta = params.get("_meta")
+    meta = meta if isinstance(meta, dict) else {}
+    agreeing = {
+        "MCP-Protocol-Version": meta.get(VERSION_KEY, MODERN),
+        "Mcp-Method": message.get("method"),
+        "Mcp-Name": params.get("name"),
+    }
+    sent = {name: encoded(value) for name, value in agreeing.items() if isinstance(value, str)}
+    return {name: value for name, value in sent.items() if len(value) < LONGEST_HEADER}
+
+
+def encoded(value: str) -> str:
+    """Return a header's value, in the base64 envelope unless it can stand as it is."""
+    if value.isascii() and value.isprintable() and value == value.strip():
+        return value
+    return f"=?base64?{base64.b64encode(value.encode()).decode()}?="
+
+
+def post(
+    api: Api, body: str | bytes, headers: Mapping[str, str] | None = None, query: str = ""
+) -> Answer:
+    """Post a body, and check what comes back."""
+    sent = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
+    answer = api.call("POST", f"/api/mcp{query}", sent, dict(headers or {}))
+    check(answer, sent)
+    return answer
+
+
+def _no_constant(text: str) -> None:
+    pytest.fail(f"{text} is not JSON")
+
+
+def read(body: bytes | str) -> Any:
+    """Read strict JSON in strict UTF-8."""
+    text = body.decode() if isinstance(body, bytes) else body
+    value = json.loads(text, parse_constant=_no_constant)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def check(answer: Answer, sent: bytes) -> None:
+    """Check that an answer is one of those that clients are told of."""
+    assert answer.status < 500, answer.body
+    assert answer.headers["X-Request-Id"]
+    if answer.status == 202:
+        assert answer.body == b""
+        return
+    assert answer.headers["Content-Type"] == "application/json"
+    told = read(answer.body)
+    if "data" in told:
+        assert answer.status in {401, 403, 405, 413}
+        check_envelope(told)
+        return
+    assert told["jsonrpc"] == "2.0"
+    assert set(told) in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
+    assert told["id"] == expected_id(sent, told)
+    if "error" in told:
+        assert answer.status in {200, 400, 404}
+        assert len(answer.body) < LONGEST_FAILURE + len(json.dumps(told["id"]))
+        assert -32768 <= told["error"]["code"] <= -32000
+        assert told["error"]["message"]
+        return
+    assert answer.status == 200
+    if "isError" in told["result"]:
+        check_call(told["result"])
+
+
+def expected_id(sent: bytes, told: dict[str, Any]) -> Any:
+    """Return the id that must come back: what was sent, or null where the envelope was refused."""
+    if told.get("error", {}).get("code") in {-32700, -32600}:
+        return None
+    return parse_json(sent)["id"]
+
+
+def check_envelope(told: dict[str, Any]) -> None:
+    """Check a failure envelope."""
+    assert told["data"]["status"] is False
+    assert told["data"]["message"]
+    assert told["data"]["code"]
+    assert told["data"]["requestId"]
+
+
+def check_call(result: dict[str, Any]) -> None:
+    """Check a tool's result: one text that is the envelope."""
+    (content,) = result["content"]
+    assert content["type"] == "text"
+    told = read(content["text"])
+    if result["isError"]:
+        check_envelope(told)
+        assert 400 <= told["httpStatus"] != 500, told
+        assert told["data"]["code"] != "internal_error"
+        assert len(content["text"]) < LONGEST_FAILURE
+    else:
+        assert told["data"]["status"] is True
+
+
+@every_era
+@settings(max_examples=200, **PLAIN)
+@given(data=st.data())
+def test_broken_messages(modern: bool, data: st.DataObject, quick: Api) -> None:
+    body = written(data.draw(broken(modern=modern)))
+    post(quick, body, headers_for(body, modern=modern))
+
+
+@every_era
+@pytest.mark.parametrize("path", list(places(valid("tools/call", modern=True))), ids="/".join)
+def test_each_oddity_in_each_place_of_a_message(
+    modern: bool, path: tuple[str, ...], quick: Api
+) -> None:
+    for odd in (*map(Raw, RAW.values()), None, True, -1, 1.5, "", "x", [], {}, GONE):
+        message = deepcopy(valid("tools/call", modern=modern))
+        put(message, path, odd)
+        body = written(message)
+        post(quick, body, headers_for(body, modern=modern))
+
+
+@every_era
+def test_each_oddity_as_the_whole_message(modern: bool, quick: Api) -> None:
+    for text in RAW.values():
+        post(quick, text, headers_for(text, modern=modern))
+
+
+@every_era
+@settings(max_examples=200, **PLAIN)
+@given(
+    start=st.integers(0, 250),
+    length=st.integers(0, 60),
+    junk=st.binary(max_size=20) | st.sampled_from([b"{", b"]", b'"', b"\\", b"\xff", b"\x00"]),
+)
+def test_damaged_bytes(modern: bool, start: int, length: int, junk: bytes, quick: Api) -> None:
+    whole = written(valid("tools/call", modern=modern))
+    sent = whole.encode()
+    post(quick, sent[:start] + junk + sent[start + length :], headers_for(whole, modern=modern))
+
+
+@every_operation
+@settings(max_examples=10, **PLAIN)
+@given(data=st.data())
+def test_strange_arguments_of_every_tool(
+    operation: Operation, data: st.DataObject, quick: Api
+) -> None:
+    usual = example(operation, Things.that_never_were())
+    names = st.sampled_from([*operation.input_schema["properties"], "idempotencyKey", "strange"])
+    some = st.dictionaries(names, strange | st.builds(Twice, plain, plain), max_size=3)
+    odd = data.draw(some | strange)
+    modern = data.draw(st.booleans())
+    arguments = {**usual, **odd} if isinstance(odd, dict) else odd
+    body = written(call_of(operation, arguments, modern=modern))
+    post(quick, body, headers_for(body, modern=modern))
+
+
+def call_of(operation: Operation, arguments: Any, *, modern: bool) -> dict[str, Any]:
+    """Return a request to call a tool."""
+    message = valid("tools/call", modern=modern)
+    message["params"] |= {"name": operation.tool, "arguments": arguments}
+    return message
+
+
+OF_EACH_TYPE: dict[str, list[Any]] = {
+    "null": [None],
+    "boolean": [True],
+    "integer": [-1, 2**63, Raw("9" * 4_000)],
+    "number": [1.5, Raw("1e300")],
+    "string": ["", "\x00", Raw(RAW["a pair of surrogates"])],
+    "array": [[], [None], Raw(RAW["an array 150 deep"])],
+    "object": [{}, {"": 1}, Raw(RAW["an object 150 deep"])],
+}
+
+
+@every_operation
+def test_a_wrong_type_of_any_argument_is_named(operation: Operation, quick: Api) -> None:
+    usual = example(operation, Things.that_never_were())
+    for name, schema in operation.input_schema["properties"].items():
+        kinds = {schema.get("type")} if isinstance(schema.get("type"), str) else schema.get("type")
+        for kind, values in OF_EACH_TYPE.items():
+            if not kinds or kind in kinds or (kind == "integer" and "number" in kinds):
+                continue
+            for value in values:
+                message = call_of(operation, {**usual, name: value}, modern=False)
+                result = json.loads(post(quick, written(message)).body)["result"]
+                told = json.loads(result["content"][0]["text"])
+                assert told.get("httpStatus") == 400, (name, value, told)
+                fields = [one["field"].partition(".")[0] for one in told["data"]["errors"]]
+                assert name in fields, (value, told)
+
+
+header_values = st.text(
+    st.characters(max_codepoint=255, exclude_categories=["Cc"]), max_size=40
+) | st.sampled_from(["=?base64??=", "=?base64?/w==?=", "=?base64?" + "A" * 999 + "?=", MODERN, ","])
+MCP_HEADERS = ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id", "Last-Event-Id"]
+MCP_HEADERS += ["X-MCP-Toolsets", "X-MCP-Tools", "X-MCP-Exclude-Tools", "X-MCP-Readonly"]
+MCP_HEADERS += ["Origin", "Accept", "Content-Type", "Authorization"]
+
+
+@every_era
+@settings(max_examples=150, **PLAIN)
+@given(
+    method=st.sampled_from(["initialize", "server/discover", "tools/list", "tools/call"]),
+    odd=st.dictionaries(st.sampled_from(MCP_HEADERS), header_values, max_size=4),
+)
+def test_strange_headers(modern: bool, method: str, odd: dict[str, str], api: Api) -> None:
+    body = written(valid(method, modern=modern))
+    answer = post(api, body, {**headers_for(body, modern=modern), **odd})
+    if "Authorization" in odd:
+        assert answer.status == 401
+
+
+@settings(max_examples=100, **PLAIN)
+@given(
+    query=st.lists(
+        st.tuples(
+            st.sampled_from(["toolsets", "tools", "exclude", "readonly", "odd", ""]),
+            st.sampled_from(["pages", "all", "svc_get_page", "true", "%00", "%ff", ",,", "%", "=&"])
+            | st.integers(0, 255).map("%{:02x}".format),
+        ),
+        max_size=5,
+    )
+)
+def test_strange_queries_only_trim_the_list(query: list[tuple[str, str]], api: Api) -> None:
+    asked = "?" + "&".join(f"{name}={value}" for name, value in query)
+    answer = post(api, written(valid("tools/list", modern=False)), query=asked)
+    listed = [tool["name"] for tool in json.loads(answer.body)["result"]["tools"]]
+    in_order = [o.tool for o in REGISTRY]
+    assert listed == sorted(listed, key=in_order.index)
+
+
+@pytest.mark.parametrize("path", list(places(valid("tools/call", modern=True))), ids="/".join)
+def test_five_megabytes_in_each_place(path: tuple[str, ...], quick: Api) -> None:
+    message = valid("tools/call", modern=True)
+    headers = headers_for(written(message), modern=True)
+    put(message, path, Raw('"' + "a" * 4_999_000 + '"'))
+    assert post(quick, written(message), headers).status < 413
+
+
+@every_era
+@pytest.mark.parametrize("size", [1_048_576, 2_400_000], ids=["the most", "too much"])
+def test_large_pages_are_answered(modern: bool, size: int, api: Api) -> None:
+    page = Things.made_with(api).page
+    html = "ж" * (size // 2)
+    for name, arguments in (("save_page_html", {"html": html}), ("get_page", {})):
+        message = call_of(REGISTRY[name], {"id": page, **arguments}, modern=modern)
+        body = json.dumps(message, ensure_ascii=False)
+        post(api, body, headers_for(body, modern=modern))
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "HEAD"])
+def test_other_methods_are_405_whatever_they_carry(method: str, api: Api) -> None:
+    for body in (b"", b"{", RAW["an open array 100,000 deep"].encode()):
+        answer = api.call(method, "/api/mcp", body)
+        assert answer.status == 405

@@ -1,0 +1,243 @@
+"""The object store: S3 and a folder behave alike."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError
+from moto import mock_aws
+
+from chalicelib.core.errors import UnavailableError
+from chalicelib.gateways import object_store as gateway
+from chalicelib.gateways.object_store import FolderStore, ObjectStore, S3Store, object_store
+
+TYPE = "text/html; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """An S3 bucket in memory, and boto3's client of it."""
+
+    client: Any
+    name: str
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def bucket() -> Iterator[Bucket]:
+    """An empty bucket."""
+    with mock_aws():
+        made = Bucket(boto3.client("s3"), f"bucket-{next(_numbers)}")
+        made.client.create_bucket(
+            Bucket=made.name, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+        )
+        gateway._s3_client.cache_clear()
+        yield made
+    gateway._s3_client.cache_clear()
+
+
+@pytest.fixture
+def s3(bucket: Bucket) -> S3Store:
+    """An empty store in a bucket."""
+    return S3Store(bucket.name)
+
+
+@pytest.fixture(params=["folder", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+    """An empty store, of each kind."""
+    if request.param == "folder":
+        return FolderStore(tmp_path / "objects")
+    made: S3Store = request.getfixturevalue("s3")
+    return made
+
+
+class TestObjectStore:
+    @pytest.mark.parametrize(
+        "body", [b"", b"<p>", "Ёж 🦔\r\n".encode(), bytes(range(256)), b"x" * 2**20]
+    )
+    def test_returns_what_was_put(self, body: bytes, store: ObjectStore) -> None:
+        store.put("w/sites/s/pages/p/1.html", body, TYPE)
+        assert store.get("w/sites/s/pages/p/1.html") == body
+
+    def test_knows_no_object_that_was_never_put(self, store: ObjectStore) -> None:
+        store.put("w/a/1", b"x", TYPE)
+        assert store.get("w/a/2") is None
+        assert store.get("other/a/1") is None
+
+    def test_replaces_an_object_of_the_same_key(self, store: ObjectStore) -> None:
+        store.put("w/1", b"long before", TYPE)
+        store.put("w/1", b"after", TYPE)
+        assert store.get("w/1") == b"after"
+
+    def test_deletes_one_object_and_no_other(self, store: ObjectStore) -> None:
+        store.put("w/1", b"1", TYPE)
+        store.put("w/11", b"11", TYPE)
+        store.delete("w/1")
+        assert store.get("w/1") is None
+        assert store.get("w/11") == b"11"
+
+    def test_deleting_what_is_not_there_is_fine(self, store: ObjectStore) -> None:
+        store.delete("w/none")
+        store.delete_under("w/none/")
+
+    def test_deletes_everything_under_a_prefix_and_nothing_beside_it(
+        self, store: ObjectStore
+    ) -> None:
+        inside = ["w/sites/a/1", "w/sites/a/pages/2", "w/sites/a/pages/deep/3"]
+        beside = ["w/sites/ab/1", "w/sites/b/1", "v/sites/a/1", "w/sites/a.html"]
+        for key in inside + beside:
+            store.put(key, key.encode(), TYPE)
+        store.delete_under("w/sites/a/")
+        assert [store.get(key) for key in inside] == [None] * 3
+        assert [store.get(key) for key in beside] == [key.encode() for key in beside]
+        store.put(inside[0], b"again", TYPE)
+        assert store.get(inside[0]) == b"again"
+
+
+class TestFolderStore:
+    @pytest.mark.parametrize("key", ["../x", "w/../../x", "/etc/passwd", "w/../../../../x"])
+    def test_refuses_a_key_that_leaves_the_folder(self, key: str, tmp_path: Path) -> None:
+        store = FolderStore(tmp_path / "objects")
+        (tmp_path / "x").write_bytes(b"outside")
+        for use in (store.get, store.delete, store.delete_under):
+            with pytest.raises(ValueError, match="leaves the store"):
+                use(key)
+        with pytest.raises(ValueError, match="leaves the store"):
+            store.put(key, b"evil", TYPE)
+        assert (tmp_path / "x").read_bytes() == b"outside"
+
+    def test_survives_the_process_that_wrote(self, tmp_path: Path) -> None:
+        FolderStore(tmp_path).put("w/1", b"kept", TYPE)
+        assert FolderStore(tmp_path).get("w/1") == b"kept"
+
+    def test_leaves_no_file_beside_the_object(self, tmp_path: Path) -> None:
+        store = FolderStore(tmp_path)
+        store.put("w/1", b"one", TYPE)
+        store.put("w/1", b"two", TYPE)
+        assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["1"]
+
+    def test_a_write_that_fails_leaves_the_old_object(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = FolderStore(tmp_path)
+        store.put("w/1", b"old", TYPE)
+        monkeypatch.setattr(gateway.os, "fsync", self.full)
+        with pytest.raises((OSError, UnavailableError)):
+            store.put("w/1", b"new and much longer", TYPE)
+        assert store.get("w/1") == b"old"
+
+    @pytest.mark.xfail(reason="put leaves its temporary file when the write fails")
+    def test_a_write_that_fails_leaves_no_file_behind(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = FolderStore(tmp_path)
+        monkeypatch.setattr(gateway.os, "fsync", self.full)
+        with pytest.raises((OSError, UnavailableError)):
+            store.put("w/1", b"new", TYPE)
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+    @staticmethod
+    def full(_: int) -> None:
+        raise OSError("disk full")
+
+
+def throttled() -> Exception:
+    return ClientError({"Error": {"Code": "SlowDown", "Message": "slow"}}, "Any")
+
+
+def unreachable() -> Exception:
+    return ConnectTimeoutError(endpoint_url="http://nowhere")
+
+
+class TestS3Store:
+    def test_keeps_the_content_type(self, bucket: Bucket, s3: S3Store) -> None:
+        s3.put("w/1", b"x", TYPE)
+        assert bucket.client.head_object(Bucket=bucket.name, Key="w/1")["ContentType"] == TYPE
+
+    def test_deletes_more_objects_than_one_request_takes(
+        self, bucket: Bucket, s3: S3Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(5):
+            bucket.client.put_object(Bucket=bucket.name, Key=f"w/{number}", Body=b"x")
+
+        def two_a_page(params: dict[str, Any], **_: Any) -> None:
+            params.setdefault("MaxKeys", 2)
+
+        client = gateway._s3_client()
+        client.meta.events.register("provide-client-params.s3.ListObjectsV2", two_a_page)
+        s3.delete_under("w/")
+        assert bucket.client.list_objects_v2(Bucket=bucket.name)["KeyCount"] == 0
+
+    @pytest.mark.xfail(reason="delete_under ignores the Errors of DeleteObjects")
+    def test_says_so_when_some_objects_could_not_be_deleted(
+        self, bucket: Bucket, s3: S3Store
+    ) -> None:
+        bucket.client.put_object(Bucket=bucket.name, Key="w/1", Body=b"x")
+
+        def fail(parsed: dict[str, Any], **_: Any) -> None:
+            parsed["Errors"] = [{"Key": "w/1", "Code": "InternalError", "Message": "again"}]
+
+        gateway._s3_client().meta.events.register("after-call.s3.DeleteObjects", fail)
+        with pytest.raises(Exception, match=r".+"):
+            s3.delete_under("w/")
+
+    @pytest.mark.xfail(reason="failures of the object store are not turned into a 503")
+    @pytest.mark.parametrize("fault", [throttled, unreachable])
+    @pytest.mark.parametrize("call", ["PutObject", "GetObject", "DeleteObject"])
+    def test_a_store_that_fails_is_a_clear_503(
+        self, call: str, fault: Callable[[], Exception], s3: S3Store
+    ) -> None:
+        def interfere(**_: Any) -> None:
+            raise fault()
+
+        gateway._s3_client().meta.events.register_first(f"before-call.s3.{call}", interfere)
+        calls = {
+            "PutObject": lambda: s3.put("w/1", b"x", TYPE),
+            "GetObject": lambda: s3.get("w/1"),
+            "DeleteObject": lambda: s3.delete("w/1"),
+        }
+        with pytest.raises(UnavailableError):
+            calls[call]()
+
+    @pytest.mark.xfail(reason="the S3 client has boto3's time-outs, a minute each")
+    def test_gives_up_within_api_gateways_29_seconds(self, bucket: Bucket, s3: S3Store) -> None:
+        config = gateway._s3_client().meta.config
+        attempts = (config.retries or {}).get("total_max_attempts", 5)
+        assert (config.connect_timeout + config.read_timeout) * attempts <= 60
+        assert config.read_timeout <= 10
+
+
+class TestChoice:
+    @pytest.fixture(autouse=True)
+    def _forgets(self) -> Iterator[None]:
+        object_store.cache_clear()
+        yield
+        object_store.cache_clear()
+
+    def choose(self, monkeypatch: pytest.MonkeyPatch, place: str) -> ObjectStore:
+        chosen = replace(gateway.settings(), object_store=place)
+        monkeypatch.setattr(gateway, "settings", lambda: chosen)
+        return object_store()
+
+    def test_is_a_bucket_on_aws(self, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = self.choose(monkeypatch, f"s3://{bucket.name}")
+        store.put("w/1", b"x", TYPE)
+        assert bucket.client.list_objects_v2(Bucket=bucket.name)["Contents"][0]["Key"] == "w/1"
+
+    def test_is_a_folder_elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.choose(monkeypatch, f"file://{tmp_path}").put("w/1", b"x", TYPE)
+        assert (tmp_path / "w" / "1").read_bytes() == b"x"
+
+    @pytest.mark.parametrize("place", ["", "ftp://x", "/srv/objects", quote("s3://x", safe="")])
+    def test_is_refused_with_what_it_should_be(
+        self, place: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with pytest.raises(ValueError, match="s3://<bucket> or file://<folder>"):
+            self.choose(monkeypatch, place)

@@ -1,0 +1,588 @@
+"""The operator's command line: one JSON object on stdout, one line on stderr if it fails."""
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from chalicelib.core.ids import new_id
+from chalicelib.rules import api_keys as tokens
+from chalicelib.store import accounts, api_keys, audit, counters, unit, workspaces
+from infra import admin as command_line
+from infra.admin import admin
+from tests.conftest import Api, Owner, Time, everything
+
+LIST = "/api/projects/list"
+COMMANDS = (
+    *("create-account", "create-workspace", "add-member", "create-key", "revoke-key"),
+    *("set-plan", "suspend-site", "resume-site"),
+)
+
+
+@dataclass
+class Operator:
+    """Who types the commands."""
+
+    def types(self, *words: str) -> Result:
+        return CliRunner().invoke(admin, words)
+
+    def does(self, *words: str) -> dict[str, Any]:
+        """Type a command that must succeed; return what it prints."""
+        result = self.types(*words)
+        assert result.exit_code == 0, (result.output, result.exception)
+        assert result.stdout.count("\n") == 1
+        printed: dict[str, Any] = json.loads(result.stdout)
+        return printed
+
+    def fails(self, *words: str) -> str:
+        """Type a command that must fail; return the line it says."""
+        result = self.types(*words)
+        assert result.exit_code == 1, (result.output, result.exception)
+        assert result.stdout == ""
+        assert result.stderr.endswith("\n")
+        line = result.stderr[:-1]
+        assert line
+        assert "\n" not in line
+        assert "Traceback" not in line
+        return line
+
+    def makes_an_account(self, email: str, **more: str) -> dict[str, Any]:
+        options = [word for name, value in more.items() for word in (f"--{name}", value)]
+        return self.does("create-account", "--email", email, "--password", "long enough", *options)
+
+    def makes_a_key(self, workspace: str, scopes: str = "*:read,*:write") -> dict[str, Any]:
+        words = ("--workspace", workspace, "--name", "A key", "--scopes", scopes)
+        return self.does("create-key", *words)
+
+    def sets_plan(self, workspace: str, plan: str) -> dict[str, Any]:
+        return self.does("set-plan", "--workspace", workspace, "--plan", plan)
+
+
+@pytest.fixture
+def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    """The operator, connected to the database of the tests."""
+    monkeypatch.setattr(command_line, "_connect", lambda *_: None)
+    return Operator()
+
+
+@pytest.fixture
+def workspace(operator: Operator) -> str:
+    """The id of a workspace on Business."""
+    operator.makes_an_account("ann@example.com")
+    made = operator.does("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня")
+    workspace_id: str = made["workspaceId"]
+    return workspace_id
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No database to connect to."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    for name in ("AWS_ENDPOINT_URL_DYNAMODB", "DYNAMODB_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def seed_keys(
+    monkeypatch: pytest.MonkeyPatch, workspace: str, count: int, expires: datetime | None = None
+) -> list[api_keys.ApiKeyRow]:
+    """Make keys without counting those there are, which takes long."""
+    home = workspaces.get(workspace)
+    with monkeypatch.context() as patched:
+        patched.setattr(api_keys, "of_workspace", lambda _: [])
+        return [api_keys.create(home, "x", ["*:read"], expires)[0] for _ in range(count)]
+
+
+class TestCreateAccount:
+    def test_prints_the_account(self, operator: Operator) -> None:
+        printed = operator.makes_an_account("Ann.Lee@Example.com", name="Ann", role="admin")
+        assert list(printed) == ["accountId", "email", "role"]
+        assert (printed["email"], printed["role"]) == ("ann.lee@example.com", "admin")
+        account = accounts.get(printed["accountId"])
+        assert (account.email, account.name, account.role) == (
+            "ann.lee@example.com",
+            "Ann",
+            "admin",
+        )
+
+    def test_makes_a_user_unless_asked_otherwise(self, operator: Operator) -> None:
+        assert operator.makes_an_account("ann@example.com")["role"] == "user"
+
+    def test_refuses_an_address_that_has_an_account(self, operator: Operator) -> None:
+        operator.makes_an_account("ann@example.com")
+        before = everything()
+        line = operator.fails(
+            "create-account", "--email", "ANN@example.com", "--password", "long enough"
+        )
+        assert "ann@example.com" in line
+        assert everything() == before
+
+    @pytest.mark.parametrize(
+        ("email", "password", "says"),
+        [
+            ("ann", "long enough", "email"),
+            ("ann@", "long enough", "email"),
+            ("", "long enough", "email"),
+            ("ann@example.com", "short", "8 characters"),
+            ("ann@example.com", "", "8 characters"),
+        ],
+    )
+    def test_refuses_a_malformed_address_or_a_short_password(
+        self, email: str, password: str, says: str, operator: Operator
+    ) -> None:
+        line = operator.fails("create-account", "--email", email, "--password", password)
+        assert says in line
+        assert everything() == {}
+
+    def test_keeps_no_password(self, operator: Operator) -> None:
+        operator.does("create-account", "--email", "a@example.com", "--password", "pass-word-9")
+        assert "pass-word-9" not in repr(everything())
+
+
+class TestCreateWorkspace:
+    def test_prints_the_workspace(self, operator: Operator) -> None:
+        operator.makes_an_account("ann@example.com")
+        printed = operator.does(
+            *("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня"),
+            *("--plan", "start", "--timezone", "Asia/Yekaterinburg"),
+        )
+        assert list(printed) == ["workspaceId", "slug", "plan", "timezone"]
+        assert (printed["slug"], printed["plan"]) == ("pekarnya", "start")
+        assert printed["timezone"] == "Asia/Yekaterinburg"
+
+    def test_is_on_business_in_moscow_unless_asked_otherwise(self, operator: Operator) -> None:
+        operator.makes_an_account("ann@example.com")
+        printed = operator.does("create-workspace", "--owner", "ann@example.com", "--name", "x")
+        assert (printed["plan"], printed["timezone"]) == ("business", "Europe/Moscow")
+
+    def test_two_of_one_name_get_two_slugs(self, operator: Operator, workspace: str) -> None:
+        printed = operator.does(
+            "create-workspace", "--owner", "ann@example.com", "--name", "Пекарня"
+        )
+        assert printed["slug"] == "pekarnya-2"
+        assert printed["workspaceId"] != workspace
+
+    @pytest.mark.parametrize("plan", ["free", "start", "business", "enterprise"])
+    def test_takes_every_plan(self, plan: str, operator: Operator) -> None:
+        operator.makes_an_account("ann@example.com")
+        words = ("--owner", "ann@example.com", "--name", "x", "--plan", plan)
+        assert operator.does("create-workspace", *words)["plan"] == plan
+
+    @pytest.mark.parametrize(
+        ("owner", "name", "more", "says"),
+        [
+            ("nobody@example.com", "x", (), "nobody@example.com"),
+            ("ann@example.com", "  ", (), "name"),
+            ("ann@example.com", "x", ("--plan", "gold"), "gold"),
+            ("ann@example.com", "x", ("--timezone", "Mars/Base"), "Mars/Base"),
+        ],
+    )
+    def test_refuses_other_values(
+        self, owner: str, name: str, more: tuple[str, ...], says: str, operator: Operator
+    ) -> None:
+        operator.makes_an_account("ann@example.com")
+        before = everything()
+        line = operator.fails("create-workspace", "--owner", owner, "--name", name, *more)
+        assert says in line
+        assert everything() == before
+
+
+class TestAddMember:
+    def test_prints_the_membership(self, operator: Operator, workspace: str) -> None:
+        account = operator.makes_an_account("bob@example.com")["accountId"]
+        words = ("--workspace", workspace, "--email", "bob@example.com")
+        assert operator.does("add-member", *words) == {
+            "workspaceId": workspace,
+            "accountId": account,
+            "role": "member",
+        }
+        assert operator.does("add-member", *words, "--role", "manager")["role"] == "manager"
+
+    def test_the_member_sees_the_workspace_among_its_own(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        operator.makes_an_account("bob@example.com")
+        own = operator.does("create-workspace", "--owner", "bob@example.com", "--name", "Bob's")
+        api = Api(operator.makes_a_key(own["workspaceId"])["token"])
+        assert len(api.get("/api/workspaces/list")["workspaces"]) == 1
+        words = ("--workspace", workspace, "--email", "bob@example.com")
+        for role in ("member", "manager"):
+            operator.does("add-member", *words, "--role", role)
+            data = api.get("/api/workspaces/list")
+            assert data["activeWorkspaceId"] == own["workspaceId"]
+            shown = {w["id"]: (w["role"], w["isOwner"]) for w in data["workspaces"]}
+            assert shown == {own["workspaceId"]: ("owner", True), workspace: (role, False)}
+
+    @pytest.mark.parametrize(
+        ("email", "more", "says"),
+        [
+            ("nobody@example.com", (), "nobody@example.com"),
+            ("ann@example.com", (), "owns"),
+            ("bob@example.com", ("--role", "owner"), "owner"),
+            ("bob@example.com", ("--role", "boss"), "boss"),
+        ],
+    )
+    def test_refuses_other_members_and_roles(
+        self, email: str, more: tuple[str, ...], says: str, operator: Operator, workspace: str
+    ) -> None:
+        operator.makes_an_account("bob@example.com")
+        before = everything()
+        line = operator.fails("add-member", "--workspace", workspace, "--email", email, *more)
+        assert says in line
+        assert everything() == before
+
+    def test_refuses_an_unknown_workspace(self, operator: Operator) -> None:
+        operator.makes_an_account("bob@example.com")
+        words = ("--workspace", "nowhere", "--email", "bob@example.com")
+        assert "nowhere" in operator.fails("add-member", *words)
+
+
+class TestCreateKey:
+    def test_prints_a_token_that_works_and_nothing_more_than_it_may(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        printed = operator.makes_a_key(workspace, "projects:read, pages:write,projects:read")
+        assert list(printed) == ["keyId", "token", "scopes"]
+        assert printed["scopes"] == ["projects:read", "pages:write"]
+        assert printed["token"].startswith("svc_live_")
+        api = Api(printed["token"])
+        assert api.get(LIST)["projects"] == []
+        assert api.get("/api/workspaces/list")["activeWorkspaceId"] == workspace
+        answer = api.refused("POST", "/api/projects/create", {"title": "x"})
+        assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
+
+    def test_shows_the_token_this_once_and_it_is_nowhere_else(
+        self, operator: Operator, workspace: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG)
+        printed = operator.makes_a_key(workspace)
+        api = Api(printed["token"])
+        api.post("/api/projects/create", {"title": "x"})
+        operator.does("revoke-key", "--key", printed["keyId"])
+        refusal = api.refused("GET", LIST)
+        secret = printed["token"].removeprefix("svc_live_")
+        kept = repr(everything())
+        assert tokens.digest(printed["token"]) in kept
+        assert secret[-4:] in kept
+        for text in (kept, caplog.text, refusal.body.decode()):
+            assert printed["token"] not in text
+            assert secret[:-6] not in text
+
+    def test_names_are_not_unique_but_tokens_are(self, operator: Operator, workspace: str) -> None:
+        one, two = operator.makes_a_key(workspace), operator.makes_a_key(workspace)
+        assert one["token"] != two["token"]
+        assert one["keyId"] != two["keyId"]
+
+    def test_takes_every_scope_and_both_patterns(self, operator: Operator, workspace: str) -> None:
+        areas = ("projects", "pages", "products", "services", "bookings", "crm", "files")
+        scopes = [
+            f"{area}:{right}" for area in (*areas, "agents", "blog") for right in ("read", "write")
+        ]
+        wanted = [*scopes, "*:read", "*:write"]
+        assert set(operator.makes_a_key(workspace, ",".join(wanted))["scopes"]) == set(wanted)
+
+    @pytest.mark.parametrize(
+        ("scopes", "says"),
+        [
+            ("projects:delete", "projects:delete"),
+            ("projects", "projects"),
+            ("*", "*"),
+            ("*:*", "*:*"),
+            ("projects:read,nonsense", "nonsense"),
+            ("billing:read", "billing:read"),
+            ("keys:write", "keys:write"),
+            ("", "projects:read"),
+            (" , ", "projects:read"),
+        ],
+    )
+    def test_refuses_what_is_no_scope_and_names_those_there_are(
+        self, scopes: str, says: str, operator: Operator, workspace: str
+    ) -> None:
+        before = everything()
+        words = ("--workspace", workspace, "--name", "x", "--scopes", scopes)
+        line = operator.fails("create-key", *words)
+        assert says in line
+        assert "*:read" in line
+        assert everything() == before
+
+    def test_refuses_a_blank_name_and_an_unknown_workspace(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        words = ("--name", " ", "--scopes", "*:read")
+        assert "name" in operator.fails("create-key", "--workspace", workspace, *words)
+        words = ("--name", "x", "--scopes", "*:read")
+        assert "nowhere" in operator.fails("create-key", "--workspace", "nowhere", *words)
+
+    @pytest.mark.parametrize(
+        "expires",
+        [
+            "2027-01-15T14:00:00+00:00",
+            "2027-01-15T14:00:00Z",
+            "2027-01-15T14:00",
+            "2027-01-15T17:00:00+03:00",
+        ],
+    )
+    def test_a_key_works_until_it_expires(
+        self, expires: str, operator: Operator, workspace: str, time: Time
+    ) -> None:
+        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        api = Api(operator.does("create-key", *words, "--expires", expires)["token"])
+        assert time.now == datetime(2027, 1, 15, 12, tzinfo=UTC)
+        time.pass_by(hours=1, minutes=59, seconds=59)
+        assert api.get(LIST)["projects"] == []
+        time.pass_by(seconds=1)
+        answer = api.refused("GET", LIST)
+        assert (answer.status, answer.data["code"]) == (401, "unauthorized")
+
+    @pytest.mark.parametrize(
+        "expires",
+        ["2027-01-15T11:59:59Z", "2027-01-15T12:00:00Z", "2020-01-01", "2027-01-15T14:00+03:00"],
+    )
+    def test_refuses_an_expiry_in_the_past(
+        self, expires: str, operator: Operator, workspace: str, time: Time
+    ) -> None:
+        before = everything()
+        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        assert "future" in operator.fails("create-key", *words, "--expires", expires)
+        assert everything() == before
+
+    @pytest.mark.parametrize("expires", ["tomorrow", "", "31.01.2030", "2030-13-01"])
+    def test_refuses_an_expiry_that_is_no_moment(
+        self, expires: str, operator: Operator, workspace: str
+    ) -> None:
+        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        assert "ISO 8601" in operator.fails("create-key", *words, "--expires", expires)
+
+    @pytest.mark.xfail(reason="9999-12-31 west of Greenwich overflows: a traceback, not a line")
+    def test_refuses_an_expiry_that_no_calendar_holds(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        operator.fails("create-key", *words, "--expires", "9999-12-31T23:59:59-12:00")
+
+    def test_a_workspace_has_at_most_50_live_keys(
+        self, operator: Operator, workspace: str, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        soon = time.now.replace(hour=13)
+        first, *_ = seed_keys(monkeypatch, workspace, 48)
+        seed_keys(monkeypatch, workspace, 1, soon)
+        operator.makes_a_key(workspace)
+        words = ("create-key", "--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        assert "50" in operator.fails(*words)
+        operator.does("revoke-key", "--key", first.key_id)
+        operator.does(*words)
+        operator.fails(*words)
+        time.pass_by(hours=2)
+        operator.does(*words)
+        operator.fails(*words)
+        assert len(api_keys.of_workspace(workspace)) == 52
+
+    def test_blog_scopes_may_be_granted_to_any_accounts_key(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        assert operator.makes_a_key(workspace, "blog:read")["scopes"] == ["blog:read"]
+
+
+class TestRevokeKey:
+    def test_takes_effect_on_the_next_request(
+        self, operator: Operator, workspace: str, time: Time
+    ) -> None:
+        key, other = operator.makes_a_key(workspace), operator.makes_a_key(workspace)
+        api = Api(key["token"])
+        api.get(LIST)
+        printed = operator.does("revoke-key", "--key", key["keyId"])
+        assert printed == {"keyId": key["keyId"], "revokedAt": "2027-01-15T12:00:00.000Z"}
+        answer = api.refused("GET", LIST)
+        assert (answer.status, answer.data["code"]) == (401, "unauthorized")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert Api(other["token"]).get(LIST)["projects"] == []
+
+    def test_revoking_again_keeps_the_first_time(
+        self, operator: Operator, workspace: str, time: Time
+    ) -> None:
+        key = operator.makes_a_key(workspace)["keyId"]
+        first = operator.does("revoke-key", "--key", key)
+        time.pass_by(hours=1)
+        assert operator.does("revoke-key", "--key", key) == first
+
+    def test_refuses_an_unknown_key_even_by_its_token(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        key = operator.makes_a_key(workspace)
+        for value in (new_id(), "", key["token"]):
+            assert "No key" in operator.fails("revoke-key", "--key", value)
+        assert Api(key["token"]).get(LIST)["projects"] == []
+
+    @pytest.mark.xfail(reason="an unknown key is echoed whole, even if it is a token")
+    def test_does_not_echo_a_token_given_by_mistake(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        token = operator.makes_a_key(workspace)["token"]
+        assert token not in operator.fails("revoke-key", "--key", token)
+
+    @pytest.mark.xfail(reason="making and revoking keys leaves no audit record (security.md)")
+    def test_making_and_revoking_are_audited(self, operator: Operator, workspace: str) -> None:
+        key = operator.makes_a_key(workspace)["keyId"]
+        operator.does("revoke-key", "--key", key)
+        assert [r.operation for r in audit.latest(workspace)] == ["revoke_key", "create_key"]
+
+
+class TestSetPlan:
+    @pytest.mark.parametrize("lower", ["free", "start"])
+    def test_takes_effect_on_the_next_request(
+        self, lower: str, operator: Operator, workspace: str
+    ) -> None:
+        keys = [operator.makes_a_key(workspace) for _ in range(3)]
+        assert operator.sets_plan(workspace, lower) == {"workspaceId": workspace, "plan": lower}
+        keys.append(operator.makes_a_key(workspace))
+        for key in keys:
+            for path in (LIST, "/api/workspaces/list"):
+                answer = Api(key["token"]).refused("GET", path)
+                assert (answer.status, answer.data["code"]) == (403, "plan_required")
+                assert lower in answer.data["message"]
+        for plan in ("enterprise", "business"):
+            operator.sets_plan(workspace, plan)
+            for key in keys:
+                assert Api(key["token"]).get(LIST)["projects"] == []
+
+    def test_leaves_other_workspaces_alone(
+        self, operator: Operator, workspace: str, owner: Owner
+    ) -> None:
+        api = owner.api()
+        operator.sets_plan(workspace, "free")
+        assert api.get(LIST)["projects"] == []
+
+    def test_does_not_bring_a_revoked_key_back(self, operator: Operator, workspace: str) -> None:
+        key = operator.makes_a_key(workspace)
+        operator.does("revoke-key", "--key", key["keyId"])
+        operator.sets_plan(workspace, "enterprise")
+        assert Api(key["token"]).refused("GET", LIST).status == 401
+
+    def test_is_audited_as_the_operators(self, operator: Operator, workspace: str) -> None:
+        operator.sets_plan(workspace, "free")
+        (record,) = [r for r in audit.latest(workspace) if r.operation == "set_plan"]
+        assert record.actor == "operator"
+
+    def test_refuses_other_plans_and_workspaces(self, operator: Operator, workspace: str) -> None:
+        before = everything()
+        words = ("--workspace", workspace, "--plan", "gold")
+        assert "gold" in operator.fails("set-plan", *words)
+        words = ("--workspace", "nowhere", "--plan", "free")
+        assert "nowhere" in operator.fails("set-plan", *words)
+        assert everything() == before
+
+    @pytest.mark.xfail(reason="expired keys count towards the transaction's 100 items")
+    def test_works_however_many_keys_have_expired(
+        self, operator: Operator, workspace: str, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(unit, "MAX_ITEMS", 20)
+        seed_keys(monkeypatch, workspace, 20, time.now.replace(minute=59))
+        time.pass_by(hours=1)
+        live = operator.makes_a_key(workspace)["token"]
+        operator.sets_plan(workspace, "free")
+        assert Api(live).refused("GET", LIST).data["code"] == "plan_required"
+
+    @pytest.mark.xfail(reason="a key made between the reading of the keys and the commit is missed")
+    def test_reaches_a_key_that_is_made_at_the_same_moment(
+        self, operator: Operator, workspace: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = api_keys.of_workspace
+        made: list[str] = []
+
+        def of_workspace(workspace_id: str) -> list[api_keys.ApiKeyRow]:
+            keys = real(workspace_id)
+            if not made:
+                made.append("")
+                made[0] = operator.makes_a_key(workspace)["token"]
+            return keys
+
+        monkeypatch.setattr(api_keys, "of_workspace", of_workspace)
+        operator.sets_plan(workspace, "free")
+        assert Api(made[0]).refused("GET", LIST).data["code"] == "plan_required"
+
+
+class TestSuspendAndResumeSite:
+    def test_print_the_status_and_the_next_list_shows_it(
+        self, operator: Operator, owner: Owner
+    ) -> None:
+        api = owner.api()
+        site = api.post("/api/projects/create", {"title": "x"})["project"]["id"]
+        for command, status in (
+            ("suspend-site", "suspended"),
+            ("suspend-site", "suspended"),
+            ("resume-site", "active"),
+            ("resume-site", "active"),
+        ):
+            assert operator.does(command, "--site", site) == {"id": site, "status": status}
+            assert api.get(LIST)["projects"][0]["status"] == status
+            assert counters.read(owner.workspace.id, "SITE")[f"status:{status}"] == 1
+
+    def test_refuse_an_unknown_or_deleted_site(self, operator: Operator, owner: Owner) -> None:
+        api = owner.api()
+        site = api.post("/api/projects/create", {"title": "x"})["project"]["id"]
+        api.post("/api/projects/delete", {"id": site})
+        for command in ("suspend-site", "resume-site"):
+            for value in (site, new_id(), "", owner.workspace.id):
+                assert "No site" in operator.fails(command, "--site", value)
+
+
+class TestEveryFailure:
+    @pytest.mark.xfail(reason="click's usage errors are three lines and exit 2")
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("create-account", "--email", "ann@example.com"),
+            ("create-account", "--email", "a@b.de", "--password", "long enough", "--role", "boss"),
+            ("create-key", "--workspce", "x"),
+            ("no-such-command",),
+        ],
+    )
+    def test_a_mistyped_call_is_one_line_too(
+        self, words: tuple[str, ...], operator: Operator
+    ) -> None:
+        operator.fails(*words)
+
+    @pytest.mark.xfail(reason="only AppError is turned into a line; the rest are tracebacks")
+    def test_a_crash_is_one_line_too(
+        self, operator: Operator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def crash(*_: object) -> None:
+            raise RuntimeError("broken\nin two lines")
+
+        monkeypatch.setattr(accounts, "create", crash)
+        operator.fails("create-account", "--email", "a@b.de", "--password", "long enough")
+
+    @pytest.mark.usefixtures("nowhere")
+    def test_no_local_database_is_said_in_one_line(self) -> None:
+        line = Operator().fails("revoke-key", "--key", "x")
+        assert "make dev" in line
+        assert "--stage" in line
+
+    @pytest.mark.usefixtures("nowhere")
+    def test_the_list_of_commands_needs_no_database(self) -> None:
+        result = Operator().types("--help")
+        assert result.exit_code == 0
+        assert all(command in result.stdout for command in COMMANDS)
+
+    @pytest.mark.xfail(reason="the group connects before a command's help is shown")
+    @pytest.mark.usefixtures("nowhere")
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_a_commands_help_needs_no_database(self, command: str) -> None:
+        assert Operator().types(command, "--help").exit_code == 0
+
+
+def test_what_the_operator_makes_is_what_the_product_uses(
+    operator: Operator, new_owner: Callable[..., Owner]
+) -> None:
+    """A workspace made by the command line and one made by the tests behave alike."""
+    operator.makes_an_account("ann@example.com")
+    made = operator.does("create-workspace", "--owner", "ann@example.com", "--name", "Workspace")
+    one = Api(operator.makes_a_key(made["workspaceId"])["token"])
+    two = new_owner().api()
+    shapes = [set(api.get("/api/workspaces/list")["workspaces"][0]) for api in (one, two)]
+    assert shapes[0] == shapes[1]

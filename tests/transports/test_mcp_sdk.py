@@ -1,0 +1,279 @@
+"""The tool server as the official Python SDK's client sees it, over real HTTP, in each mode."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import INTERNAL_ERROR, CallToolResult
+
+from chalicelib import VERSION
+from chalicelib.core.operations import REGISTRY
+from chalicelib.store import api_keys, workspaces
+from tests.conftest import Owner
+from tests.transports.conftest import LocalServer
+
+MODES = {
+    "automatic": ("auto", "2026-07-28"),
+    "handshake": ("legacy", "2025-11-25"),
+    "stateless": ("2026-07-28", "2026-07-28"),
+}
+"""The client's ``mode``, and the version it then speaks with us."""
+NEGOTIATED = ["automatic", "handshake"]
+"""The modes that ask something on connecting."""
+
+WORKS_SECONDS = 20.0
+REFUSED_SECONDS = 5.0
+
+T = TypeVar("T")
+
+every_mode = pytest.mark.parametrize("mode", MODES)
+
+
+class Sdk:
+    """The SDK's client, connected to the local server."""
+
+    def __init__(self, server: LocalServer, mode: str) -> None:
+        self.url = f"http://127.0.0.1:{server.port}/api/mcp"
+        self.mode = MODES[mode][0]
+
+    @asynccontextmanager
+    async def _connected(
+        self, token: str | None, query: str, headers: dict[str, str]
+    ) -> AsyncIterator[Client]:
+        if token is not None:
+            headers = {"Authorization": f"Bearer {token}", **headers}
+        async with httpx2.AsyncClient(headers=headers, timeout=WORKS_SECONDS) as http:
+            transport = streamable_http_client(self.url + query, http_client=http)
+            async with Client(transport, mode=self.mode) as client:
+                yield client
+
+    def run(
+        self,
+        token: str | None,
+        use: Callable[[Client], Awaitable[T]],
+        query: str = "",
+        seconds: float = WORKS_SECONDS,
+        **headers: str,
+    ) -> T:
+        """Connect with a key, use the connection, and close it, all in time."""
+
+        async def session() -> T:
+            async with asyncio.timeout(seconds), self._connected(token, query, headers) as client:
+                return await use(client)
+
+        return asyncio.run(session())
+
+
+@pytest.fixture
+def sdk(mode: str, local_server: LocalServer) -> Sdk:
+    return Sdk(local_server, mode)
+
+
+def text(result: CallToolResult) -> dict[str, Any]:
+    """Return what a result's one text says."""
+    (content,) = result.content
+    assert content.type == "text"
+    told: dict[str, Any] = json.loads(content.text)
+    return told
+
+
+async def names(client: Client) -> list[str]:
+    return [tool.name for tool in (await client.list_tools()).tools]
+
+
+def admitted(*scopes: str) -> list[str]:
+    """Return the tools that a key of a USER account with these scopes may call."""
+    return [
+        o.tool
+        for o in REGISTRY
+        if o.scope is None or (not o.scope.admin_only and (not scopes or o.scope in scopes))
+    ]
+
+
+def first_cause(group: BaseException) -> BaseException:
+    """Return the failure at the bottom of nested exception groups."""
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group
+
+
+@every_mode
+class TestWithAKey:
+    def test_it_connects(self, mode: str, sdk: Sdk, owner: Owner) -> None:
+        async def use(client: Client) -> tuple[str, Any, str | None, Any]:
+            await client.list_tools()
+            return (
+                client.protocol_version,
+                client.server_info,
+                client.instructions,
+                client.server_capabilities,
+            )
+
+        version, info, instructions, capabilities = sdk.run(owner.token(), use)
+        assert version == MODES[mode][1]
+        if mode in NEGOTIATED:
+            assert (info.name, info.version) == ("workspace-automation", VERSION)
+            assert "kopecks" in (instructions or "")
+            assert capabilities.tools is not None
+            assert capabilities.resources is None
+            assert capabilities.prompts is None
+
+    def test_it_lists_all_that_the_key_may_call(self, sdk: Sdk, owner: Owner) -> None:
+        async def use(client: Client) -> Any:
+            return await client.list_tools()
+
+        listed = sdk.run(owner.token(), use)
+        assert [tool.name for tool in listed.tools] == admitted()
+        assert listed.next_cursor is None
+        for tool in listed.tools:
+            assert tool.description
+            assert tool.title
+            assert tool.input_schema["type"] == "object"
+            assert tool.annotations is not None
+            assert None not in {
+                tool.annotations.read_only_hint,
+                tool.annotations.destructive_hint,
+                tool.annotations.idempotent_hint,
+                tool.annotations.open_world_hint,
+            }
+
+    def test_it_lists_little_for_few_scopes(self, sdk: Sdk, owner: Owner) -> None:
+        assert sdk.run(owner.token(["pages:read"]), names) == admitted("pages:read")
+
+    @pytest.mark.parametrize("by", ["header", "query"])
+    def test_it_lists_what_it_is_trimmed_to(self, by: str, sdk: Sdk, owner: Owner) -> None:
+        token = owner.token()
+        if by == "header":
+            headers = {"X-MCP-Toolsets": "pages", "X-MCP-Readonly": "true"}
+            listed = sdk.run(token, names, **headers)
+        else:
+            listed = sdk.run(token, names, query="?toolsets=pages&readonly=true")
+        reads = {o.tool for o in REGISTRY if o.read_only}
+        assert listed == [name for name in admitted("pages:read") if name in reads]
+
+    def test_it_writes_and_reads(self, sdk: Sdk, owner: Owner) -> None:
+        async def use(client: Client) -> tuple[CallToolResult, CallToolResult]:
+            made = await client.call_tool("svc_create_site", {"title": "Пекарня 🥐"})
+            return made, await client.call_tool("svc_list_sites", {"search": "пек"})
+
+        made, found = sdk.run(owner.token(), use)
+        assert (made.is_error, found.is_error) == (False, False)
+        site = text(made)["data"]["project"]
+        assert site["title"] == "Пекарня 🥐"
+        assert [one["id"] for one in text(found)["data"]["projects"]] == [site["id"]]
+        rest = owner.api().get("/api/projects/list")["projects"]
+        assert [one["id"] for one in rest] == [site["id"]]
+
+    def test_many_calls_at_once_each_get_their_own_answer(self, sdk: Sdk, owner: Owner) -> None:
+        async def use(client: Client) -> list[CallToolResult]:
+            calls = (client.call_tool("svc_create_site", {"title": f"Site {n}"}) for n in range(12))
+            return list(await asyncio.gather(*calls))
+
+        made = sdk.run(owner.token(), use)
+        assert [text(one)["data"]["project"]["title"] for one in made] == [
+            f"Site {n}" for n in range(12)
+        ]
+
+    def test_large_texts_come_back_whole(self, sdk: Sdk, owner: Owner) -> None:
+        html = "<p>" + "Ж" * 200_000 + "</p>"
+
+        async def use(client: Client) -> tuple[CallToolResult, CallToolResult]:
+            site = text(await client.call_tool("svc_create_site", {"title": "Big"}))["data"]
+            made = await client.call_tool(
+                "svc_create_page", {"projectId": site["project"]["id"], "title": "Big"}
+            )
+            page = {"id": text(made)["data"]["page"]["id"]}
+            saved = await client.call_tool("svc_save_page_html", {**page, "html": html})
+            return saved, await client.call_tool("svc_get_page", page)
+
+        saved, got = sdk.run(owner.token(), use)
+        assert saved.is_error is False, text(saved)
+        assert html in text(got)["data"]["page"].values()
+
+    @pytest.mark.parametrize(
+        ("tool", "arguments", "status", "code"),
+        [
+            ("svc_list_sites", {"size": 0}, 400, "validation_error"),
+            ("svc_create_site", {}, 400, "validation_error"),
+            ("svc_get_page", {"id": "nope"}, 404, "not_found"),
+        ],
+    )
+    def test_a_failing_call_says_why(
+        self,
+        sdk: Sdk,
+        owner: Owner,
+        tool: str,
+        arguments: dict[str, Any],
+        status: int,
+        code: str,
+    ) -> None:
+        async def use(client: Client) -> CallToolResult:
+            return await client.call_tool(tool, arguments)
+
+        result = sdk.run(owner.token(), use)
+        told = text(result)
+        assert (result.is_error, told["httpStatus"]) == (True, status)
+        assert (told["data"]["status"], told["data"]["code"]) == (False, code)
+        assert told["data"]["message"]
+
+    def test_a_call_beyond_the_scopes_names_the_scope(self, sdk: Sdk, owner: Owner) -> None:
+        async def use(client: Client) -> CallToolResult:
+            return await client.call_tool("svc_list_sites", {})
+
+        result = sdk.run(owner.token(["pages:read"]), use)
+        told = text(result)
+        assert (result.is_error, told["httpStatus"]) == (True, 403)
+        assert told["data"]["code"] == "insufficient_scope"
+        assert "projects:read" in told["data"]["message"]
+
+    def test_an_unknown_tool_is_a_protocol_error(self, sdk: Sdk, owner: Owner) -> None:
+        async def use(client: Client) -> MCPError:
+            with pytest.raises(MCPError, match="svc_nope") as failure:
+                await client.call_tool("svc_nope", {})
+            assert await names(client), "the connection goes on"
+            return failure.value
+
+        assert sdk.run(owner.token(), use).code == -32602
+
+
+@pytest.mark.parametrize("mode", NEGOTIATED)
+def test_the_instructions_name_what_the_key_hides(sdk: Sdk, owner: Owner) -> None:
+    async def use(client: Client) -> str | None:
+        return client.instructions
+
+    told = sdk.run(owner.token(["pages:read", "pages:write"]), use) or ""
+    assert "projects:write" in told
+    assert "pages:read" not in told
+
+
+@every_mode
+class TestRefused:
+    """A refusal is an error at once, never a wait."""
+
+    def refused(self, sdk: Sdk, token: str | None) -> None:
+        with pytest.raises(Exception) as failure:  # noqa: PT011  the cause is looked at below
+            sdk.run(token, names, seconds=REFUSED_SECONDS)
+        cause = first_cause(failure.value)
+        assert isinstance(cause, MCPError), cause
+        assert cause.code == INTERNAL_ERROR, "what the SDK makes of a 4xx; a time-out is another"
+
+    @pytest.mark.parametrize("token", [None, "nope", "svc_live_" + "a" * 38])
+    def test_without_a_valid_key(self, sdk: Sdk, token: str | None, database: None) -> None:
+        self.refused(sdk, token)
+
+    def test_with_a_revoked_key(self, sdk: Sdk, owner: Owner) -> None:
+        key, token = api_keys.create(owner.workspace, "test", ["*:read"], None)
+        assert sdk.run(token, names)
+        api_keys.revoke(key.key_id)
+        self.refused(sdk, token)
+
+    def test_below_business(self, sdk: Sdk, owner: Owner) -> None:
+        token = owner.token()
+        workspaces.set_plan(owner.workspace.id, "start")
+        self.refused(sdk, token)
