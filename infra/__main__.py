@@ -7,9 +7,10 @@ import click
 from infra import local
 from infra.admin import admin
 from infra.dynamodb import SetupError
+from infra.oneline import OneLine
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Run and operate the service."""
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 import click
+
+from infra.oneline import OneLine
 
 P = ParamSpec("P")
 
@@ -35,26 +36,21 @@ def _connect(stage: str | None) -> None:
     os.environ.update(LOCAL_AWS)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--stage", help="A deployed stage; without it, the database of make dev.")
-def admin(stage: str | None) -> None:
+@click.pass_context
+def admin(ctx: click.Context, stage: str | None) -> None:
     """Operate accounts, workspaces, keys and sites."""
-    _connect(stage)
+    ctx.obj = stage
 
 
 def _prints(command: Callable[P, dict[str, Any]]) -> Callable[P, None]:
-    """Print a command's result as JSON; a failure is one line on stderr and exit 1."""
+    """Connect, run a command, and print its result as JSON."""
 
     @wraps(command)
     def run(*args: P.args, **options: P.kwargs) -> None:
-        from chalicelib.core.errors import AppError  # noqa: PLC0415  after the connection is set
-
-        try:
-            result = command(*args, **options)
-        except AppError as error:
-            click.echo(error.message.replace("\n", " "), err=True)
-            sys.exit(1)
-        click.echo(json.dumps(result, ensure_ascii=False))
+        _connect(click.get_current_context().obj)
+        click.echo(json.dumps(command(*args, **options), ensure_ascii=False))
 
     return run
 
@@ -132,10 +128,10 @@ def _moment(text: str | None) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         message = f'expected ISO 8601, such as 2030-01-31T12:00:00Z, received "{text[:80]}"'
         raise ValidationError.of("expires", message) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @admin.command("revoke-key")

@@ -346,10 +346,21 @@ def _envelope(result: Wire, warnings: list[str]) -> bytes:
     if warnings:
         data["warnings"] = [*data.get("warnings", ()), *warnings]
     body = to_json({"data": data})
-    if len(body) > MAX_ANSWER_BYTES:
+    if (size := _size_at_most(body)) > MAX_ANSWER_BYTES:
         msg = (
-            f"The answer would be {len(body):,} bytes; the limit is {MAX_ANSWER_BYTES:,}. "
+            f"The answer would be {size:,} bytes; the limit is {MAX_ANSWER_BYTES:,}. "
             "Ask for a smaller page or part."
         )
         raise PayloadTooLargeError(msg)
     return body
+
+
+_GROWTH = 4
+"""How often a byte is repeated at most when text is quoted twice: a quote becomes four bytes."""
+
+
+def _size_at_most(body: bytes) -> int:
+    """Return how large an answer leaves Lambda at most: as text in a tool's result, in a reply."""
+    if len(body) * _GROWTH <= MAX_ANSWER_BYTES:
+        return len(body)
+    return len(to_json(to_json(body.decode()).decode()))

@@ -7,6 +7,7 @@ mistakes are paid for; what arrives as a query string is first read by type (``f
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import ValidationError as PydanticValidationError
@@ -31,7 +32,7 @@ def parse(model: type[W], raw: Mapping[str, Any]) -> W:
     try:
         return model.model_validate(raw, strict=True, by_alias=True, by_name=False)
     except PydanticValidationError as failure:
-        errors = [_explain(e) for e in failure.errors(include_url=False)]
+        errors = [_explain(e) for e in failure.errors(include_url=False)[:MOST_NAMED]]
         summary = "; ".join(f"{e.field}: {e.message}" for e in errors[:5])
         raise ValidationError(summary, errors=errors) from None
 
@@ -96,22 +97,33 @@ def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
             return "something else"
 
 
-def unknown_fields(given: Wire, raw: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Yield a warning for each key of ``raw`` that the model ignored, with the nearest name."""
+MOST_NAMED = 20
+"""Errors or warnings named one by one; a body of junk must not cost, or echo, without end."""
+
+
+def unknown_fields(given: Wire, raw: Mapping[str, Any]) -> list[str]:
+    """Return a warning for each key of ``raw`` that the model ignored, with the nearest name."""
+    found = list(islice(_unknown(given, raw, ""), MOST_NAMED + 1))
+    if len(found) > MOST_NAMED:
+        found[MOST_NAMED] = "More unknown fields were ignored, too."
+    return found
+
+
+def _unknown(given: Wire, raw: Mapping[str, Any], path: str) -> Iterator[str]:
     fields = {wire_name(type(given), name): name for name in type(given).model_fields}
     for key, value in raw.items():
         if key not in fields:
-            near = get_close_matches(key, fields, n=1, cutoff=0.6)
+            near = get_close_matches(key[:_SHOWN], fields, n=1, cutoff=0.6)
             hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(fields)}."
             yield f'Unknown field "{path}{key[:_SHOWN]}" was ignored; {hint}'
             continue
         parsed = getattr(given, fields[key])
         if isinstance(parsed, Wire) and isinstance(value, Mapping):
-            yield from unknown_fields(parsed, value, f"{path}{key}.")
+            yield from _unknown(parsed, value, f"{path}{key}.")
         elif isinstance(parsed, list | tuple) and isinstance(value, Sequence):
             for i, (item, raw_item) in enumerate(zip(parsed, value, strict=False)):
                 if isinstance(item, Wire) and isinstance(raw_item, Mapping):
-                    yield from unknown_fields(item, raw_item, f"{path}{key}.{i}.")
+                    yield from _unknown(item, raw_item, f"{path}{key}.{i}.")
 
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")

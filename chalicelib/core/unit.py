@@ -20,11 +20,13 @@ class Change:
     key_id: str
     address: str
     request_id: str
+    resource: str = ""
+    """What changed, such as ``key:<id>``; empty for the first record that the unit wrote."""
 
     @classmethod
-    def by_operator(cls, operation: str) -> "Change":
+    def by_operator(cls, operation: str, resource: str = "") -> "Change":
         """Return the change that the platform's operator makes from the command line."""
-        return cls(operation, (), "operator", "", "", "")
+        return cls(operation, (), "operator", "", "", "", resource)
 
 
 @dataclass(frozen=True, slots=True)

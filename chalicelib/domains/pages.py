@@ -41,6 +41,8 @@ MAX_HTML_BYTES = 2**20
 """A page's HTML, in UTF-8 (tools.md, row 13)."""
 MAX_DESIGN_SYSTEM_BYTES = 64 * 1024
 """Design systems live in the page's record, and DynamoDB's items end at 400 KB."""
+MAX_LISTED_DESIGN_BYTES = 1024
+"""A longer one is not repeated in the page list, which has no paging."""
 LONG_ANSWER_BYTES = 60 * 1024
 """An answer an AI client may not want whole: it is warned, and told how to read it in parts."""
 PURGE = "page-purge"
@@ -75,7 +77,7 @@ class PageSummary(Wire):
 
 
 class PageListed(PageSummary):
-    """A page in a list."""
+    """A page in a list; a long design system is left out of it."""
 
     html_bytes: int = Field(description="Size of its HTML in bytes of UTF-8.")
 
@@ -228,7 +230,15 @@ def list_pages(ctx: Context, args: PageListQuery) -> PageList:
     site, rows = pages.of_site(ctx.workspace_id, args.project_id)
     if site is None:
         raise _unknown_site()
-    return PageList(pages=[PageListed.of(page, html_bytes=page.html_bytes) for page in rows])
+    listed, shortened = [], 0
+    for page in rows:
+        long = len(to_json(page.design_system)) > MAX_LISTED_DESIGN_BYTES
+        shortened += long
+        more = {"design_system": None} if long else {}
+        listed.append(PageListed.of(page, html_bytes=page.html_bytes, **more))
+    if shortened:
+        ctx.warn(f"designSystem of {shortened} pages is long and shown as null; get the page.")
+    return PageList(pages=listed)
 
 
 @operation(

@@ -442,12 +442,13 @@ PAGES_A_UNIT = 25
 """Pages deleted in one transaction: each takes its record, the copy in the trash, a slug claim."""
 
 
-def _discard_some_pages(unit: Unit, site_id: str, until: datetime) -> int:
-    batch = pages.some_of_site(unit.workspace_id, site_id, PAGES_A_UNIT)
-    for page in batch:
+def _discard_some_pages(unit: Unit, site_id: str, until: datetime) -> bool:
+    """Stage the deletion of a site's next pages; say whether there were any."""
+    rows = pages.PAGES.compact(unit.workspace_id, site_id)
+    for page in pages.read(unit.workspace_id, rows[:PAGES_A_UNIT]):
         unit.discard(page, until=until)
         unit.delete(pages.slug_claim(unit.workspace_id, page))
-    return len(batch)
+    return bool(rows)
 
 
 @due_work(CASCADE)
@@ -457,12 +458,12 @@ def delete_pages_of_site(work: Due) -> None:
     It runs right after the deletion; what a killed process leaves, the runner finishes.
     """
 
-    def some() -> int:
+    def some() -> bool:
         unit = UnitOfWork(work.workspace_id, "site-cascade")
         until = clock.now() + KEPT_AFTER_DELETION
-        count = _discard_some_pages(unit, work.payload["siteId"], until)
+        found = _discard_some_pages(unit, work.payload["siteId"], until)
         unit.commit()
-        return count
+        return found
 
     while until_won(some):
         pass

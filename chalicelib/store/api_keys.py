@@ -13,6 +13,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.scopes import parse_grants
+from chalicelib.core.unit import Change
 from chalicelib.rules import api_keys as tokens
 from chalicelib.store import accounts
 from chalicelib.store.tables import IdentityRow, reaching
@@ -68,6 +69,16 @@ def of_workspace(workspace_id: str) -> list[ApiKeyRow]:
     return sorted(rows, key=lambda row: row.key_id)
 
 
+def live(workspace_id: str) -> list[ApiKeyRow]:
+    """Return the keys that still work."""
+    now = clock.now()
+    return [
+        key
+        for key in of_workspace(workspace_id)
+        if key.revoked_at is None and not _expired(key, now)
+    ]
+
+
 def create(
     workspace: "WorkspaceRow", name: str, scopes: list[str], expires_at: datetime | None = None
 ) -> tuple[ApiKeyRow, str]:
@@ -88,9 +99,9 @@ def create(
         grants = parse_grants(scopes)
     except ValueError as error:
         raise ValidationError.of("scopes", str(error)) from None
-    live = [k for k in of_workspace(workspace.id) if k.revoked_at is None and not _expired(k, now)]
-    if len(live) >= MAX_LIVE_KEYS:
-        msg = f"The workspace has {len(live)} live keys, the most it can have. Revoke one first."
+    count = len(live(workspace.id))
+    if count >= MAX_LIVE_KEYS:
+        msg = f"The workspace has {count} live keys, the most it can have. Revoke one first."
         raise ConflictError(msg)
     token = tokens.generate()
     key = ApiKeyRow(
@@ -113,7 +124,7 @@ def create(
     unit.create(key)
     for pk, sk in ((_by_workspace(workspace.id), key.key_id), (f"KEYID#{key.key_id}", SORT_KEY)):
         unit.create(KeyPlaceRow(pk, sk, record_pk=key.pk))
-    unit.commit()
+    unit.commit(Change.by_operator("create_key", f"key:{key.key_id}"))
     return key, token
 
 
@@ -130,11 +141,13 @@ def revoke(key_id: str) -> ApiKeyRow:
     place = KeyPlaceRow.find(f"KEYID#{key_id}", SORT_KEY)
     key = place and ApiKeyRow.find(place.record_pk, SORT_KEY)
     if not key:
-        msg = f'No key has the id "{key_id}".'
-        raise NotFoundError(msg)
+        # What was sent may be a token pasted by mistake: it is not repeated.
+        raise NotFoundError("No key has this id; create-key printed it as keyId.")
     if key.revoked_at is None:
-        with reaching():
-            key.update([ApiKeyRow.revoked_at.set(clock.now())], condition=ApiKeyRow.pk.exists())
+        key.revoked_at = clock.now()
+        unit = UnitOfWork(key.workspace_id, key_id)
+        unit.update(key, [ApiKeyRow.revoked_at.set(key.revoked_at)])
+        unit.commit(Change.by_operator("revoke_key", f"key:{key_id}"))
     return key
 
 

@@ -43,7 +43,7 @@ def record(workspace_id: str, change: Change, resource: str) -> AuditRow:
         key_id=change.key_id,
         address=change.address,
         operation=change.operation,
-        resource=resource,
+        resource=change.resource or resource,
         fields=list(change.fields),
         request_id=change.request_id,
         expires=now + KEPT,

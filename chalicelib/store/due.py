@@ -11,15 +11,24 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pynamodb.attributes import JSONAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.attributes import (
+    JSONAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
+from pynamodb.transactions import TransactWrite
 
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
-from chalicelib.store.tables import ControlRow, reaching
+from chalicelib.store.tables import ControlRow, connection, reaching
 
 SHARDS = 4
 FIRST_LOOK_BACK = timedelta(hours=48)
 """Where a kind's cursor starts when it has none yet."""
+FIRST_PAUSE = timedelta(minutes=1)
+LONGEST_PAUSE = timedelta(hours=6)
+"""How long failed work rests: twice as long after each failure."""
 SETTLING = timedelta(minutes=10)
 """How long after an hour's end its rows may still be in the writing.
 
@@ -38,6 +47,17 @@ class DueRow(ControlRow):
     due_at = UTCDateTimeAttribute()
     workspace_id = UnicodeAttribute()
     payload: JSONAttribute = JSONAttribute()
+    tries = NumberAttribute(default=0)
+
+
+def _postpone(due: DueRow) -> None:
+    """Move failed work to a later hour, so that it does not hold the cursor where it is."""
+    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** int(due.tries))
+    later = row(due.kind, due.workspace_id, due.payload, clock.now() + pause)
+    later.tries = due.tries + 1
+    with reaching(), TransactWrite(connection=connection()) as transaction:
+        transaction.delete(due)
+        transaction.save(later)
 
 
 class CursorRow(ControlRow):
@@ -91,10 +111,12 @@ def _run_kind(kind: str, work: Work, stop: Callable[[], bool]) -> int:
     finished, count, clean = hour, 0, True
     while hour <= now and not stop():
         for due in _rows(kind, hour):
-            if due.due_at <= now and not stop() and attempt(due, work):
+            if due.due_at > now or stop():
+                clean = False
+            elif attempt(due, work):
                 count += 1
             else:
-                clean = False
+                _postpone(due)
         hour += timedelta(hours=1)
         clean = clean and hour + SETTLING <= now
         if clean:

@@ -4,7 +4,7 @@ from pynamodb.attributes import BooleanAttribute, JSONAttribute, NumberAttribute
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.store.claims import LocalClaimRow, local_claim, local_claim_key
-from chalicelib.store.listing import Listing, fetch
+from chalicelib.store.listing import Compact, Listing, fetch
 from chalicelib.store.sites import SITES, SiteRow
 from chalicelib.store.tables import Record
 from chalicelib.store.unit import listed
@@ -72,14 +72,10 @@ def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageR
     return (sites[0] if sites else None), sorted(pages, key=lambda page: page.place)
 
 
-def some_of_site(workspace_id: str, site_id: str, limit: int) -> list[PageRow]:
-    """Return up to ``limit`` of a site's pages, in no order that matters."""
-    rows = PAGES.compact(workspace_id, site_id)[:limit]
-    return [
-        row
-        for row in fetch(PAGES.key(workspace_id, row.id) for row in rows)
-        if isinstance(row, PageRow)
-    ]
+def read(workspace_id: str, rows: list[Compact]) -> list[PageRow]:
+    """Return the pages that these compact rows stand for, as far as they still exist."""
+    found = fetch(PAGES.key(workspace_id, row.id) for row in rows)
+    return [page for page in found if isinstance(page, PageRow)]
 
 
 def same_home(site: SiteRow) -> Condition:

@@ -17,6 +17,8 @@ from chalicelib.store.unit import UnitOfWork
 SLUG_CLAIM = "workspace-slug"
 SORT_KEY = "workspace"
 MEMBER_ROLES = ("member", "manager")
+KEYS_A_UNIT = 90
+"""Keys rewritten in one transaction, beside the workspace and the audit record."""
 
 
 class WorkspaceRow(IdentityRow):
@@ -103,7 +105,7 @@ def create(
     )
     unit.create(claim(SLUG_CLAIM, slug, workspace.id, workspace.id), otherwise=taken)
     unit.create(MembershipRow(_memberships(owner.id), workspace.id, role="owner", joined_at=now))
-    unit.commit()
+    unit.commit(Change.by_operator("create_workspace", f"workspace:{workspace.id}"))
     return workspace
 
 
@@ -149,8 +151,9 @@ def add_member(workspace_id: str, email: str, role: str = "member") -> Membershi
     before = membership(account.id, workspace_id)
     joined_at = before.joined_at if before else clock.now()
     row = MembershipRow(_memberships(account.id), workspace_id, role=role, joined_at=joined_at)
-    with reaching():
-        row.save()
+    unit = UnitOfWork(workspace_id, account.id)
+    unit.save(row)
+    unit.commit(Change.by_operator("add_member", f"account:{account.id}"))
     return row
 
 
@@ -168,13 +171,18 @@ def set_plan(workspace_id: str, plan: str) -> WorkspaceRow:
     workspace = get(workspace_id)
     workspace.plan = plan
 
-    def attempt() -> None:
+    def some(*, first: bool) -> bool:
+        stale = [key for key in api_keys.live(workspace_id) if key.plan != plan]
         unit = UnitOfWork(workspace_id, workspace_id)
-        unit.save(workspace)
-        for key in api_keys.of_workspace(workspace_id):
-            if key.revoked_at is None:
-                unit.update(key, [api_keys.ApiKeyRow.plan.set(plan)])
-        unit.commit(Change.by_operator("set_plan"))
+        if first:
+            unit.save(workspace)
+        for key in stale[:KEYS_A_UNIT]:
+            unit.update(key, [api_keys.ApiKeyRow.plan.set(plan)])
+        unit.commit(Change.by_operator("set_plan", f"workspace:{workspace_id}") if first else None)
+        return bool(stale)
 
-    until_won(attempt)
+    until_won(lambda: some(first=True))
+    # A key made while the plan changed is found now; one made later carries the new plan.
+    while until_won(lambda: some(first=False)):
+        pass
     return workspace

@@ -129,12 +129,20 @@ def serve(request: HttpRequest) -> HttpResponse:
 
 def _check_origin(origin: str | None) -> None:
     """Refuse browsers on other sites (DNS rebinding); command-line clients send no origin."""
-    if origin is None:
-        return
-    own = urlsplit(settings().public_url)
-    if origin not in {f"{own.scheme}://{own.netloc}", *settings().allowed_origins}:
+    if origin is not None and origin not in {*_own_origins(), *settings().allowed_origins}:
         msg = "Requests from this origin are not allowed. Call from a server or a terminal."
         raise ForbiddenError(msg)
+
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+"""Names of this machine; a server on one of them answers to all."""
+
+
+def _own_origins() -> set[str]:
+    own = urlsplit(settings().public_url)
+    host, colon, port = own.netloc.rpartition(":") if own.port else (own.netloc, "", "")
+    hosts = _LOOPBACK if host in _LOOPBACK else (host,)
+    return {f"{own.scheme}://{name}{colon}{port}" for name in hosts}
 
 
 def respond(

@@ -447,3 +447,15 @@ def test_other_methods_are_405_whatever_they_carry(method: str, api: Api) -> Non
     for body in (b"", b"{", RAW["an open array 100,000 deep"].encode()):
         answer = api.call(method, "/api/mcp", body)
         assert answer.status == 405
+
+
+@pytest.mark.parametrize("character", ['"', "\\", "\n", "ж", "a"])
+def test_an_answer_leaves_lambda_in_one_piece(character: str, api: Api) -> None:
+    """Lambda takes replies of 6 MB, and each layer around an answer quotes its text once more."""
+    page = Things.made_with(api).page
+    html = character * (1_048_576 // len(character.encode()))
+    for name, arguments in (("save_page_html", {"html": html}), ("get_page", {})):
+        call = call_of(REGISTRY[name], {"id": page, **arguments}, modern=False)
+        answer = post(api, written(call))
+        reply = {"statusCode": 200, "headers": answer.headers, "body": answer.body.decode()}
+        assert len(json.dumps(reply, ensure_ascii=False).encode()) < 6_000_000

@@ -1,5 +1,8 @@
 """Due work: done once it is due, kept when it fails, found however long the runner was away."""
 
+from datetime import datetime
+from itertools import pairwise
+
 import pytest
 
 from chalicelib.store import due
@@ -113,4 +116,23 @@ def test_one_piece_that_keeps_failing_does_not_hold_up_the_rest(owner: Owner, ti
         stage(owner, name)
     due.run({"tidy": work})
     assert sorted(done) == ["fine", "good"]
+    assert rows() == 1
+
+
+def test_work_that_always_fails_rests_longer_each_time_and_costs_little(
+    owner: Owner, worker: Worker, time: Time
+) -> None:
+    stage(owner, "bad")
+    worker.fails = True
+    tried: list[datetime] = []
+    watched: due.Work = lambda row: tried.append(time.now) or worker(row)  # noqa: E731
+    for _ in range(40):
+        due.run({"tidy": watched})
+        time.pass_by(minutes=30)
+    rests = [later - earlier for earlier, later in pairwise(tried)]
+    assert rests == sorted(rests)
+    assert max(rests) >= due.LONGEST_PAUSE
+    with metering() as usage:
+        due.run({"tidy": watched})
+    assert usage.calls.count("Query") <= 2 * due.SHARDS
     assert rows() == 1

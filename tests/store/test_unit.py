@@ -169,7 +169,7 @@ def test_each_change_leaves_one_audit_record_without_values(owner: Owner, api: A
     api.get("/api/projects/list")
     api.refused("POST", "/api/projects/update", {"id": site})
     api.post("/api/projects/delete", {"id": site, "dryRun": True})
-    records = audit.latest(owner.workspace.id)
+    records = [r for r in audit.latest(owner.workspace.id) if r.actor != "operator"]
     assert [(r.operation, r.resource, r.fields) for r in records] == [
         ("update_site", f"site:{site}", ["description"]),
         ("create_site", f"site:{site}", ["title"]),
