@@ -37,6 +37,15 @@ package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
 test-package: $(VENV)/.installed ## Build the zip and answer API Gateway events from it
 	$(BIN)/python -m pytest -m package
 
+build/bench/.installed: requirements-bench.txt
+	$(PYTHON) -m venv build/bench
+	build/bench/bin/python -m pip install --quiet -r requirements-bench.txt
+	@touch $@
+
+.PHONY: bench
+bench: $(VENV)/.installed build/bench/.installed ## Measure beside peers; write docs/benchmarks.md
+	@$(BIN)/python -m infra.bench $(ARGS)
+
 .PHONY: format
 format: $(VENV)/.installed ## Format the code and mend what the linter can
 	$(BIN)/ruff format .

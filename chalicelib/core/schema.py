@@ -41,6 +41,12 @@ class Wire(BaseModel):
     Sent, they are refused rather than ignored.
     """
 
+    @classmethod
+    def reading(cls, stored: Mapping[str, Any], **made: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of stored values with ``made`` over them; what lacks is null."""
+        values = {**stored, **made}
+        return cls.model_validate({name: values.get(name) for name in cls.model_fields})
+
     def given(self, *except_for: str) -> dict[str, Any]:
         """Return the fields that the caller sent, by Python name, without ``except_for``."""
         return {
@@ -128,7 +134,8 @@ PageNumber = Annotated[int, Field(ge=1, le=10**9)]
 
 def iso(moment: datetime) -> str:
     """Return a moment as ISO 8601 in UTC, with milliseconds and ``Z``."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return moment.isoformat("T", "milliseconds")[:-6] + "Z"
 
 
 Timestamp = Annotated[

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Literal, get_args
 
 Plan = Literal["free", "start", "business", "enterprise"]
@@ -48,7 +49,8 @@ PATTERNS = ("*:read", "*:write")
 """All read scopes, all write scopes."""
 
 
-def expand(grants: Iterable[str]) -> frozenset[Scope]:
+@lru_cache(maxsize=1024)
+def expand(grants: tuple[str, ...]) -> frozenset[Scope]:
     """Return the scopes that stored grants stand for.
 
     ``*:read`` and ``*:write`` cover every area.

@@ -70,10 +70,7 @@ class PageSummary(Wire):
     @classmethod
     def of(cls, page: PageRow, **more: Any) -> Self:  # noqa: ANN401  the subclasses' own fields
         """Return the wire form of a stored page."""
-        stored = {
-            name: getattr(page, name) for name in PageSummary.model_fields if name != "version"
-        }
-        return cls.model_validate({**stored, "version": page.revision, **more})
+        return cls.reading(page.values, **more)
 
 
 class PageListed(PageSummary):

@@ -108,12 +108,12 @@ class SiteOut(Wire):
     @classmethod
     def of(cls, site: SiteRow) -> Self:
         """Return the wire form of a stored site."""
-        made = {
-            "url": f"{settings().public_url}/s/{site.slug}",
-            "domain": DomainOut.of(site.domain) if site.domain else None,
-        }
-        stored = {name: getattr(site, name) for name in cls.model_fields if name not in made}
-        return cls.model_validate(stored | made)
+        stored, domain = site.values, site.domain
+        return cls.reading(
+            stored,
+            url=f"{settings().public_url}/s/{stored['slug']}",
+            domain=DomainOut.of(domain) if domain else None,
+        )
 
 
 class SiteResult(Wire):

@@ -67,7 +67,7 @@ class SiteRow(Record):
     @property
     def domain(self) -> DomainMap | None:
         """The custom domain, unless its proof has lapsed."""
-        binding = self.domain_binding
+        binding: DomainMap | None = self.attribute_values.get("domain_binding")
         return None if binding is None or binding.lapsed else binding
 
 

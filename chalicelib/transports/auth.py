@@ -64,7 +64,7 @@ def authenticate(
         account_id=key.account_id,
         role=key.role,
         plan=key.plan,
-        scopes=expand(key.scopes),
+        scopes=expand(tuple(key.scopes)),
         key_id=key.key_id,
         request_id=request_id,
         address=address,

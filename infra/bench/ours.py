@@ -1,0 +1,113 @@
+"""Our tool server in the Lambda handler, with the key look-up remembered and no database."""
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import app
+from chalicelib.core import clock
+from chalicelib.core.operations import REGISTRY, Operation, Registry
+from chalicelib.core.ratelimit import TokenBuckets
+from chalicelib.store import api_keys
+from chalicelib.store.api_keys import ApiKeyRow
+from chalicelib.store.listing import Page
+from chalicelib.store.sites import SITES
+from chalicelib.transports import auth, tools
+
+ALL_TOOLS = 77
+TOOL = "svc_list_sites"
+
+
+def registry_of_77() -> Registry:
+    """Return our operations, repeated under other names until there are 77."""
+    declared, full = list(REGISTRY), Registry()
+    for number in range(ALL_TOOLS):
+        operation = declared[number % len(declared)]
+        full.add(operation if number < len(declared) else _renamed(operation, number))
+    return full
+
+
+def _renamed(operation: Operation, number: int) -> Operation:
+    name, tool = f"{operation.name}_{number}", f"{operation.tool}_{number}"
+    return replace(operation, name=name, tool=tool, path=f"{operation.path}/{number}")
+
+
+def definitions() -> list[dict[str, Any]]:
+    """Return the 77 tool definitions, for the peers to serve."""
+    return [tools.tool(operation) for operation in registry_of_77()]
+
+
+def answer_text() -> str:
+    """Return what the measured call answers, for the peers to answer, too."""
+    reply = call_handler("tools/call", {"name": TOOL, "arguments": {}})()
+    text: str = json.loads(reply["body"])["result"]["content"][0]["text"]
+    return text
+
+
+def stubs() -> ExitStack:
+    """Replace what asks the database, the key look-up and the list's page, and the rate limit."""
+    unlimited = TokenBuckets(rate=1e9, burst=10**9)
+    key = ApiKeyRow(
+        "KEY#bench",
+        api_keys.SORT_KEY,
+        key_id="bench",
+        workspace_id="bench",
+        account_id="bench",
+        role="admin",
+        plan="business",
+        scopes=["*:read", "*:write"],
+    )
+    moment = clock.now()
+    sites = [
+        SITES.new(
+            "bench",
+            title=f"Site {number}",
+            slug=f"site-{number}",
+            status="active",
+            created_at=moment,
+            updated_at=moment,
+        )
+        for number in range(10)
+    ]
+    stack = ExitStack()
+    stack.enter_context(patch.object(api_keys, "authenticate", lambda _: key))
+    stack.enter_context(patch.object(api_keys, "touch", lambda _: None))
+    stack.enter_context(patch.object(type(SITES), "page", lambda *_: Page(sites, 10)))
+    stack.enter_context(patch.object(auth, "key_limits", lambda: unlimited))
+    stack.enter_context(patch.object(tools, "REGISTRY", registry_of_77()))
+    logging.getLogger("chalicelib").setLevel(logging.WARNING)
+    return stack
+
+
+def call_handler(method: str, params: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Return a call of the Lambda handler with an API Gateway event that carries a request."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    return lambda: app.app(event("POST", "/api/mcp", body), None)
+
+
+def get_handler(path: str) -> Callable[[], dict[str, Any]]:
+    """Return a call of the Lambda handler with a GET."""
+    return lambda: app.app(event("GET", path, None), None)
+
+
+def event(method: str, path: str, body: str | None) -> dict[str, Any]:
+    """Return an API Gateway (REST) event."""
+    return {
+        "requestContext": {
+            "httpMethod": method,
+            "resourcePath": path,
+            "identity": {"sourceIp": "127.0.0.1"},
+            "requestId": "bench",
+        },
+        "headers": {"Authorization": "Bearer bench", "Content-Type": "application/json"},
+        "multiValueHeaders": {},
+        "pathParameters": None,
+        "multiValueQueryStringParameters": None,
+        "stageVariables": None,
+        "body": body,
+        "isBase64Encoded": False,
+    }

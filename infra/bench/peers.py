@@ -1,0 +1,180 @@
+"""The peers: the official SDK's server and FastMCP, stateless, serving our 77 schemas.
+
+Runs as a script in the peers' own virtual environment: definitions and the answer's text come as
+JSON on stdin, CPU milliseconds and versions go out as JSON on stdout. Requests go straight into the
+ASGI application, so that only the handler is measured. Their tool makes its answer as ours does:
+from records in memory, through a pydantic model, to JSON.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import create_model
+from pydantic_core import to_json
+from timing import cpu_ms  # type: ignore[import-not-found]  # it lies beside this script
+
+HEADERS = [
+    (b"host", b"127.0.0.1:8000"),
+    (b"content-type", b"application/json"),
+    (b"accept", b"application/json, text/event-stream"),
+    (b"authorization", b"Bearer bench"),
+    (b"mcp-protocol-version", b"2025-11-25"),
+]
+
+
+def answering(text: str) -> Callable[[], str]:
+    """Return a function that makes the text anew from records, through a pydantic model."""
+    answer = json.loads(text)["data"]
+    first = answer["projects"][0]
+    kinds: dict[str, Any] = {name: (type(first[name]) if first[name] else Any) for name in first}
+    kinds |= {name: datetime for name in first if name.endswith("At")}
+    fields: dict[str, Any] = {name: (kind, ...) for name, kind in kinds.items()}
+    site = create_model("Site", **fields)
+    sites = create_model("Sites", projects=(list[site], ...), pagination=(dict[str, int], ...))  # type: ignore[valid-type]  # made just now
+    records = [
+        {
+            name: datetime.fromisoformat(v) if kinds[name] is datetime else v
+            for name, v in row.items()
+        }
+        for row in answer["projects"]
+    ]
+
+    def make() -> str:
+        made = sites(projects=[site(**r) for r in records], pagination=answer["pagination"])
+        return to_json({"data": {"status": True, **made.model_dump(mode="json")}}).decode()
+
+    return make
+
+
+def official(definitions: list[dict[str, Any]], text: str) -> Any:  # noqa: ANN401  an ASGI app
+    """Return the official SDK's low-level server as a stateless application."""
+    from mcp import types  # noqa: PLC0415  installed in the peers' environment only
+    from mcp.server.lowlevel import Server  # noqa: PLC0415
+
+    make = answering(text)
+    tools = [types.Tool.model_validate(definition) for definition in definitions]
+
+    async def list_tools(_ctx: object, _params: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(_ctx: object, _params: object) -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(type="text", text=make())])
+
+    server = Server("peer", on_list_tools=list_tools, on_call_tool=call_tool)
+    return server.streamable_http_app(json_response=True, stateless_http=True)
+
+
+def fastmcp(definitions: list[dict[str, Any]], text: str) -> Any:  # noqa: ANN401  an ASGI app
+    """Return FastMCP as a stateless application."""
+    from fastmcp import FastMCP  # noqa: PLC0415  as above
+    from fastmcp.tools import Tool, ToolResult  # noqa: PLC0415
+    from mcp.types import TextContent  # noqa: PLC0415
+
+    make = answering(text)
+
+    class Fixed(Tool):  # type: ignore[misc]  # not installed where types are checked
+        """A tool of our schema that makes our answer."""
+
+        async def run(self, arguments: dict[str, Any]) -> ToolResult:  # noqa: ARG002
+            return ToolResult(content=[TextContent(type="text", text=make())])
+
+    server = FastMCP("peer")
+    for definition in definitions:
+        server.add_tool(
+            Fixed(
+                name=definition["name"],
+                title=definition["title"],
+                description=definition["description"],
+                parameters=definition["inputSchema"],
+                annotations=definition["annotations"],
+            )
+        )
+    return server.http_app(json_response=True, stateless_http=True)
+
+
+class Driver:
+    """Runs an ASGI application on a loop of its own, and sends requests into it."""
+
+    def __init__(self, app: Any) -> None:  # noqa: ANN401  an ASGI app
+        self.app = app
+        self.loop = asyncio.new_event_loop()
+        self.stack = AsyncExitStack()
+        context = app.router.lifespan_context(app)
+        self.loop.run_until_complete(self.stack.enter_async_context(context))
+
+    def call(self, method: str, params: dict[str, Any]) -> Callable[[], bytes]:
+        """Return a call that sends one request and returns the answer's body."""
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        body = json.dumps(message).encode()
+        return lambda: self.loop.run_until_complete(self._send(body))
+
+    async def _send(self, body: bytes) -> bytes:
+        parts: list[bytes] = []
+        sent = False
+
+        async def receive() -> dict[str, Any]:
+            nonlocal sent
+            if sent:
+                await asyncio.Event().wait()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.body":
+                parts.append(message.get("body", b""))
+
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": "/mcp",
+            "raw_path": b"/mcp",
+            "query_string": b"",
+            "root_path": "",
+            "headers": [*HEADERS, (b"content-length", str(len(body)).encode())],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 8000),
+        }
+        await self.app(scope, receive, send)
+        return b"".join(parts)
+
+
+def alike(answer: str, wanted: str) -> bool:
+    """Whether an answer has the wanted records; moments may be written in another way."""
+    made, ours = (json.loads(text)["data"]["projects"] for text in (answer, wanted))
+    return [site["id"] for site in made] == [site["id"] for site in ours]
+
+
+def main() -> None:
+    """Measure both peers."""
+    given = json.load(sys.stdin)
+    measured = {}
+    for name, package, make in (
+        ("official SDK", "mcp", official),
+        ("FastMCP", "fastmcp", fastmcp),
+    ):
+        driver = Driver(make(given["definitions"], given["text"]))
+        listing = driver.call("tools/list", {})
+        call = driver.call("tools/call", {"name": given["tool"], "arguments": {}})
+        count = len(json.loads(listing())["result"]["tools"])
+        answer = json.loads(call())["result"]["content"][0]["text"]
+        if count != len(given["definitions"]) or not alike(answer, given["text"]):
+            sys.exit(f"{name} does not serve what it was given")
+        measured[name] = {
+            "version": version(package),
+            "tools/list": cpu_ms(listing),
+            "tools/call": cpu_ms(call),
+        }
+    json.dump(measured, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
