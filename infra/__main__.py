@@ -1,13 +1,15 @@
 """``python -m infra``: the local stand and the operator's commands."""
 
+import json
 import sys
 
 import click
 
 from infra import local
-from infra.admin import admin
+from infra.admin import admin, connect
 from infra.dynamodb import SetupError
 from infra.oneline import OneLine
+from infra.stand import Stand
 
 
 @click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,6 +25,33 @@ def dev() -> None:
     except SetupError as error:
         click.echo(f"make dev: {error}", err=True)
         sys.exit(1)
+
+
+@main.command("seed")
+@click.option("--noun", required=True, help="What to make: products or sites.")
+@click.option("--count", type=click.IntRange(1, 10**6), required=True, help="How many in all.")
+@click.option("--seed", "number", default=1, help="The same number makes the same records.")
+@click.option("--workspace", help="Workspace id; without it, the demo workspace of make dev.")
+def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
+    """Fill a workspace of the local database with made-up records, to try large lists.
+
+    A run that was stopped is begun again with the same words, and goes on where it was.
+    """
+    connect(None)
+    from infra.seed import NOUNS  # noqa: PLC0415  importing the store reads the environment
+    from infra.seed import seed as write  # noqa: PLC0415
+
+    if noun not in NOUNS:
+        msg = f'Unknown noun "{noun}"; there are {", ".join(NOUNS)}.'
+        raise click.ClickException(msg)
+    target = workspace or Stand.from_environment().data.demo.get("workspaceId")
+    if not target:
+        msg = "There is no demo workspace. Run make dev, or name a --workspace."
+        raise click.ClickException(msg)
+    with click.progressbar(length=count, label=f"{noun} in {target}", file=sys.stderr) as bar:
+        for done in write(target, noun, count, number):
+            bar.update(done)
+    click.echo(json.dumps({"workspaceId": target, "noun": noun, "count": count, "seed": number}))
 
 
 main.add_command(admin)

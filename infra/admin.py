@@ -15,7 +15,7 @@ from infra.oneline import OneLine
 P = ParamSpec("P")
 
 
-def _connect(stage: str | None) -> None:
+def connect(stage: str | None) -> None:
     """Point the store at a deployed stage, or at the database of ``make dev``."""
     if stage:
         os.environ["STAGE"] = stage
@@ -49,7 +49,7 @@ def _prints(command: Callable[P, dict[str, Any]]) -> Callable[P, None]:
 
     @wraps(command)
     def run(*args: P.args, **options: P.kwargs) -> None:
-        _connect(click.get_current_context().obj)
+        connect(click.get_current_context().obj)
         click.echo(json.dumps(command(*args, **options), ensure_ascii=False))
 
     return run

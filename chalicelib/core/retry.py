@@ -30,6 +30,11 @@ def until_won(attempt: Callable[[], T]) -> T:
         try:
             return attempt()
         except LostRaceError:
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**number)
-            sleep(random.uniform(0, pause))  # noqa: S311  jitter is no secret
+            pause(number)
     raise UnavailableError
+
+
+def pause(number: int) -> None:
+    """Wait before trying again, the longer the more often it failed before (full jitter)."""
+    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**number)
+    sleep(random.uniform(0, longest))  # noqa: S311  jitter is no secret

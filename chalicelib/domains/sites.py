@@ -249,7 +249,7 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
             size=args.size,
             sort=args.sort_by,
             descending=args.sort_dir == "desc",
-            status=args.status,
+            filters={"status": args.status},
             search=args.search,
         ),
     )

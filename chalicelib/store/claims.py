@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from pynamodb.attributes import UnicodeAttribute
 
-from chalicelib.store.listing import Key
+from chalicelib.store.reading import Key
 from chalicelib.store.tables import ContentRow, IdentityRow, reaching
 
 SORT_KEY = "-"

@@ -1,42 +1,76 @@
 """The list engine: pages by number, exact totals, orders, filters and search over one noun.
 
-A noun declares a ``Listing``; its rows are stamped with the compact attributes when a unit of work
-writes them. This is the plan for small collections: read the compact index once, consistently, and
-do the rest in memory. It is exact at any size and cheap up to a few hundred rows (about 18 read
-units for 500).
+DynamoDB has none of these. A noun declares a ``Listing``; its rows are stamped with the compact
+attributes when a unit of work writes them, and counted in the same transaction. ``page`` then takes
+the cheapest way that is exact (ADR 0008):
+
+- *walk*: an index in the order asked for, straight to the page; the total comes from the counters.
+  It costs the same whatever the collection's size, and about a unit per 40 rows of depth.
+- *pass*: the compact index from end to end, filtered by DynamoDB and sorted here. For small
+  collections, and for what no order serves: searches, ranges, and filters without an order.
+
+Walks, and passes over up to ``CONSISTENT_ROWS``, are read consistently: what was created is in the
+very next list. Passes over larger collections, and the rows that a walk skips there, are read
+eventually consistently, at half the units: they may miss the last second's changes.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar, cast
+from functools import reduce
+from operator import and_
+from typing import Any, Generic, Literal, TypeVar
+
+from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import new_id
 from chalicelib.core.text import cut_bytes, fold
-from chalicelib.store.tables import ContentRow, Facets, Record, connection, reaching
+from chalicelib.store import counters
+from chalicelib.store.compact import BY_ROW, INLINE_TEXT_BYTES, Compact, SortKey, group, rows
+from chalicelib.store.reading import Cost, Key, Partition, fetch
+from chalicelib.store.tables import ContentRow, Facets, Record
 
-INLINE_TEXT_BYTES = 512
-"""Search text kept in the compact index.
+SMALL_ROWS = 500
+"""Collections up to this size are passed over whole, for about 25 units."""
+CONSISTENT_ROWS = 10_000
+FETCHED_SKIP = 500
+"""A walk that skips no more rows fetches their keys, too, and saves the round trip of counting."""
 
-A longer one is flagged and looked up when the inline part does not match.
-"""
-BATCH_GET_KEYS = 100
-"""Keys in one BatchGetItem (DynamoDB quota)."""
-NO_PARENT = "-"
-
-SortKey = Literal["id", "t", "n1", "n2"]
 R = TypeVar("R", bound=Record)
+
+log = logging.getLogger(__name__)
+
+_CONTROL_CHARACTERS = dict.fromkeys(range(32), " ")
+_FACET_SLOTS = ("s", "f1", "f2", "f3")
+_NUMBER_SLOTS = ("n1", "n2")
+_ORDER_SLOTS = ("o1", "o2", "o3", "o4")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order to walk large collections in.
+
+    By a sort and, if ``within`` names a facet, apart for each of its values.
+    """
+
+    sort: str
+    within: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[R]):
     """How a noun is listed.
 
-    ``text`` gives the searched texts, the first of which is also the name to sort by; ``facets``
-    fill ``f1``-``f3`` and ``numbers`` ``n1``-``n2`` with the record's attributes of these names;
-    ``sorts`` maps wire names to what they sort by; ``parent`` is the attribute that groups rows,
-    such as a page's site.
+    ``text`` gives the searched texts, the first of which is also the name to sort by. ``status``
+    and up to three ``facets`` are attributes to filter by; records are counted by their status, and
+    by the facets in ``counted``. ``numbers`` are up to two attributes, integers or times, to sort
+    or to filter by. ``sorts`` maps wire names to ``id`` (creation), ``t`` (the name) or the slot of
+    a number, ``n1`` or ``n2``. ``parent`` is the attribute that groups rows, such as a page's site;
+    lists of such a noun are those of one parent. ``orders``, up to four, are for nouns that grow
+    large, and cost a write each when their sort changes; creation is an order by itself. A noun
+    without them is passed over whole, whatever its size.
     """
 
     row: type[R]
@@ -45,8 +79,10 @@ class Listing(Generic[R]):
     sorts: Mapping[str, SortKey]
     status: str | None = None
     facets: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     parent: str | None = None
+    orders: tuple[Order, ...] = ()
 
     def partition(self, workspace_id: str) -> str:
         """Return the partition key of the noun's live records."""
@@ -56,25 +92,40 @@ class Listing(Generic[R]):
         """Return the partition key of soft-deleted records, which expire by time-to-live."""
         return f"W#{workspace_id}#{self.noun}#TRASH"
 
+    @property
+    def facet_slots(self) -> dict[str, str]:
+        """The slot of each attribute to filter by."""
+        names = (self.status, *self.facets)
+        return {name: slot for name, slot in zip(names, _FACET_SLOTS, strict=False) if name}
+
     def stamp(self, record: R) -> None:
-        """Set the compact attributes from the record's own."""
-        text = self._folded(record)
+        """Set the compact attributes, and the keys in the orders, from the record's own."""
+        text = self.folded(record)
         record.t = cut_bytes(text, INLINE_TEXT_BYTES)
         record.x = None if record.t == text else 1
-        record.r = getattr(record, self.parent) if self.parent else NO_PARENT
-        record.s = getattr(record, self.status) if self.status else None
-        for slot, name in zip(("f1", "f2", "f3"), self.facets, strict=False):
+        record.r = (group(getattr(record, self.parent)) if self.parent else "") + record.id
+        for name, slot in self.facet_slots.items():
             setattr(record, slot, getattr(record, name))
-        for slot, name in zip(("n1", "n2"), self.numbers, strict=False):
-            value = getattr(record, name)
-            setattr(record, slot, epoch_ms(value) if isinstance(value, datetime) else value)
+        numbers = [_whole(getattr(record, name)) for name in self.numbers]
+        for slot, number in zip(_NUMBER_SLOTS, numbers, strict=False):
+            setattr(record, slot, number)
+        n1, n2, *_ = (*(number or 0 for number in numbers), 0, 0)
+        row = Compact(record.id, (n1, n2), text, cut=False)
+        for slot, order in zip(_ORDER_SLOTS, self.orders, strict=False):
+            within = group(getattr(record, order.within)) if order.within else ""
+            setattr(record, slot, within + row.sort_key(self.sorts[order.sort]))
 
-    def counted(self, facets: Facets) -> list[str]:
+    def counters(self, facets: Facets) -> list[str]:
         """Return the names of the counters that a record with these facets is in."""
-        names = ("status", *self.facets)
+        values = dict(zip(_FACET_SLOTS, facets, strict=True))
+        kept = {self.status, *self.counted}
         return [
-            "total",
-            *(f"{name}:{value}" for name, value in zip(names, facets, strict=False) if value),
+            counters.TOTAL,
+            *(
+                counters.name(name, value)
+                for name, slot in self.facet_slots.items()
+                if name in kept and (value := values[slot])
+            ),
         ]
 
     def new(self, workspace_id: str, **attributes: Any) -> R:  # noqa: ANN401  the noun's attributes
@@ -88,168 +139,200 @@ class Listing(Generic[R]):
         """
         return self.row.find(self.partition(workspace_id), record_id)
 
-    def key(self, workspace_id: str, record_id: str) -> "Key":
+    def key(self, workspace_id: str, record_id: str) -> Key:
         """Return the record's key, for ``fetch``."""
         return Key(self.row, self.partition(workspace_id), record_id)
 
-    def compact(self, workspace_id: str, parent: str | None = None) -> list["Compact"]:
+    def fetch(self, workspace_id: str, ids: Iterable[str], cost: Cost | None = None) -> list[R]:
+        """Return the live records with these ids, in their order; missing ones are left out."""
+        found = fetch((self.key(workspace_id, record_id) for record_id in ids), cost)
+        return [record for record in found if isinstance(record, self.row)]
+
+    def compact(self, workspace_id: str, parent: str | None = None) -> list[Compact]:
         """Return the noun's compact rows, or those under one parent, in the order of creation."""
-        rows: list[Compact] = []
-        start: Any = None
-        table = self.row._get_connection()  # noqa: SLF001  raw items: a Model a row would cost ten times the CPU
-        while True:
-            with reaching():
-                answer = table.query(
-                    self.partition(workspace_id),
-                    range_key_condition=None if parent is None else ContentRow.r == parent,
-                    index_name="by_row",
-                    consistent_read=True,
-                    exclusive_start_key=start,
-                )
-            rows.extend(map(Compact.read, answer["Items"]))
-            start = answer.get("LastEvaluatedKey")
-            if start is None:
-                return sorted(rows, key=lambda row: row.id)
+        partition = Partition(self.partition(workspace_id), Cost())
+        return list(rows(partition, parent, where=None, consistent=True))
 
     def page(self, workspace_id: str, query: "Query") -> "Page[R]":
         """Return one page of records and the exact number of all that match."""
-        rows = [
-            row
-            for row in self.compact(workspace_id, query.parent)
-            if query.admits(row, self.facets)
-        ]
-        sort_key = self.sorts[query.sort]
-        if query.search or sort_key == "t":
-            rows = self._with_whole_texts(workspace_id, rows)
-        if query.search:
-            wanted = fold(query.search)
-            rows = [row for row in rows if any(wanted in part for part in row.texts)]
-        rows.sort(key=lambda row: (row.sort_value(sort_key), row.id), reverse=query.descending)
-        start = (query.page - 1) * query.size
-        keys = [self.key(workspace_id, row.id) for row in rows[start : start + query.size]]
-        return Page([record for record in fetch(keys) if isinstance(record, self.row)], len(rows))
+        partition = Partition(self.partition(workspace_id), Cost())
+        page = _Reading(self, workspace_id, partition, query).page()
+        spent = {"units": page.cost.units, "roundTrips": page.cost.round_trips}
+        log.debug("listed", extra={"noun": self.noun, "plan": page.plan, **spent})
+        return page
 
-    def _with_whole_texts(self, workspace_id: str, rows: list["Compact"]) -> list["Compact"]:
-        """Fetch the records whose texts are too long for the index, and put the whole text in."""
-        whole = {
-            record.id: self._folded(record)
-            for record in fetch(self.key(workspace_id, row.id) for row in rows if row.cut)
-            if isinstance(record, self.row)
-        }
-        return [replace(row, text=whole.get(row.id, row.text)) if row.cut else row for row in rows]
+    def folded(self, record: R) -> str:
+        """Return the searched texts as they compare, a line each."""
+        return "\n".join(fold(part).translate(_CONTROL_CHARACTERS) for part in self.text(record))
 
-    def _folded(self, record: R) -> str:
-        return "\n".join(fold(part) for part in self.text(record))
+
+def _whole(value: int | datetime | None) -> int | None:
+    return epoch_ms(value) if isinstance(value, datetime) else value
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """What a list operation asks for.
 
-    ``page`` counts from 1; ``facets`` names a record's attribute values.
+    ``page`` counts from 1. ``filters`` maps attributes to wanted values and ``ranges`` numbers to
+    their bounds, both inclusive; None means any. ``parent`` is the wanted parent's id.
     """
 
     page: int
     size: int
     sort: str
     descending: bool = False
-    status: str | None = None
-    facets: Mapping[str, str] = field(default_factory=dict)
+    filters: Mapping[str, str | None] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
     search: str | None = None
     parent: str | None = None
 
-    def admits(self, row: "Compact", facets: Sequence[str]) -> bool:
-        """Whether a row passes the status and facet filters."""
-        if self.status is not None and row.status != self.status:
-            return False
-        return all(row.facets[facets.index(name)] == value for name, value in self.facets.items())
+    @property
+    def offset(self) -> int:
+        """How many rows come before the page."""
+        return (self.page - 1) * self.size
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[R]):
-    """One page of a list, and how many records match over all pages."""
+    """One page of a list, and how many records match over all pages.
+
+    ``plan`` says how it was read, and ``cost`` what that took.
+    """
 
     records: list[R]
     total: int
+    plan: Literal["walk", "pass"]
+    cost: Cost
 
 
 @dataclass(frozen=True, slots=True)
-class Compact:
-    """A row of the compact index."""
+class _Walk:
+    """An index in the order asked for (None: the table), where in it, and which counter counts."""
 
-    id: str
-    status: str | None
-    facets: tuple[str | None, ...]
-    numbers: tuple[float, ...]
-    text: str
-    cut: bool
-
-    @classmethod
-    def read(cls, item: Mapping[str, Any]) -> "Compact":
-        """Read a raw DynamoDB item."""
-
-        def text(name: str) -> str | None:
-            value = item.get(name)
-            return None if value is None else value.get("S")
-
-        numbers = tuple(
-            float(item[n]["N"]) if "N" in item.get(n, ()) else 0.0 for n in ("n1", "n2")
-        )
-        return cls(
-            id=item["sk"]["S"],
-            status=text("s"),
-            facets=(text("f1"), text("f2"), text("f3")),
-            numbers=numbers,
-            text=text("t") or "",
-            cut="N" in item.get("x", ()),
-        )
-
-    @property
-    def texts(self) -> list[str]:
-        """The folded texts, the name first."""
-        return self.text.split("\n")
-
-    def sort_value(self, key: SortKey) -> Any:  # noqa: ANN401  text or number, alike within one sort
-        """Return what the row sorts by."""
-        match key:
-            case "id":
-                return self.id
-            case "t":
-                return self.texts[0]
-            case _:
-                return self.numbers[int(key[1]) - 1]
+    index: str | None
+    prefix: str
+    counter: str
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A row's class and full key."""
+@dataclass(slots=True)
+class _Reading(Generic[R]):
+    """One page being read."""
 
-    row: type[ContentRow]
-    pk: str
-    sk: str
+    listing: Listing[R]
+    workspace_id: str
+    partition: Partition
+    query: Query
 
+    def page(self) -> Page[R]:
+        cost = self.partition.cost
+        if not self.listing.orders:
+            return Page(*self._pass(consistent=True), "pass", cost)
+        counts = counters.read(self.workspace_id, self.listing.noun, cost=cost)
+        size = counts[counters.TOTAL]
+        consistent = size <= CONSISTENT_ROWS
+        walk = self._walk_for_query() if size > SMALL_ROWS else None
+        if walk is None:
+            return Page(*self._pass(consistent=consistent), "pass", cost)
+        total = counts[walk.counter]
+        if self.query.offset >= total:
+            return Page([], total, "walk", cost)
+        return Page(self._walk(walk, consistent=consistent), total, "walk", cost)
 
-def fetch(keys: Iterable[Key]) -> list[ContentRow]:
-    """Return the rows of ``content`` with these keys, in their order; missing ones are left out.
+    def _walk_for_query(self) -> _Walk | None:
+        """Return the order that serves the query, if one does."""
+        query, listing = self.query, self.listing
+        filters = self._filters()
+        if query.search or any(self._ranges()) or len(filters) > 1:
+            return None
+        facet, value = next(iter(filters.items()), (None, None))
+        counter = counters.name(facet, value) if facet and value else counters.TOTAL
+        if facet is None and listing.sorts[query.sort] == "id":
+            return _Walk(None, "", counter)
+        for slot, order in zip(_ORDER_SLOTS, listing.orders, strict=False):
+            if order == Order(query.sort, facet):
+                return _Walk(f"by_{slot}", group(value) if facet else "", counter)
+        return None
 
-    Read consistently, by one BatchGetItem per hundred keys, whatever the nouns; keys that DynamoDB
-    leaves unprocessed are asked again.
-    """
-    wanted = {(key.pk, key.sk): key.row for key in keys}
-    found: dict[tuple[str, str], ContentRow] = {}
-    pending = list(wanted)
-    table = ContentRow._get_connection()  # noqa: SLF001  PynamoDB's own batch_get reads one model only
-    while pending:
-        batch, pending = pending[:BATCH_GET_KEYS], pending[BATCH_GET_KEYS:]
-        with reaching():
-            answer = connection().batch_get_item(
-                table.table_name,
-                cast("Any", [{"pk": pk, "sk": sk} for pk, sk in batch]),
-                consistent_read=True,
-            )
-        for item in answer["Responses"].get(table.table_name, ()):
-            place = (item["pk"]["S"], item["sk"]["S"])
-            found[place] = wanted[place].from_raw_data(item)
-        left = answer.get("UnprocessedKeys", {}).get(table.table_name, {}).get("Keys", ())
-        pending.extend((key["pk"]["S"], key["sk"]["S"]) for key in left)
-    return [found[place] for place in wanted if place in found]
+    def _walk(self, walk: _Walk, *, consistent: bool) -> list[R]:
+        """Go to the page along an order; the rows before it are counted rather than fetched."""
+        way: dict[str, Any] = {"scan_index_forward": not self.query.descending}
+        if walk.index is None:
+            return self._walk_table(way, consistent=consistent)
+        way["index_name"] = walk.index
+        if walk.prefix:
+            slot = getattr(ContentRow, walk.index.removeprefix("by_"))
+            way["range_key_condition"] = slot.startswith(walk.prefix)
+        offset = self.query.offset
+        skipped = offset if offset > FETCHED_SKIP else 0
+        start = self.partition.skip(skipped, consistent_read=consistent, **way)
+        if skipped and start is None:
+            return []
+        limit = offset - skipped + self.query.size
+        items = self.partition.items(limit, exclusive_start_key=start, consistent_read=True, **way)
+        ids = [item["sk"]["S"] for item in items]
+        return self._records(ids[offset - skipped :])
+
+    def _walk_table(self, way: dict[str, Any], *, consistent: bool) -> list[R]:
+        """Read the records in the order of creation, which the table itself has.
+
+        The rows before the page are counted in the compact index, which is ten times smaller.
+        """
+        offset, size = self.query.offset, self.query.size
+        start = self.partition.skip(offset, index_name=BY_ROW, consistent_read=consistent, **way)
+        if offset and start is None:
+            return []
+        key = start and {name: start[name] for name in ("pk", "sk")}
+        items = self.partition.items(size, exclusive_start_key=key, consistent_read=True, **way)
+        return [self.listing.row.from_raw_data(item) for item in items]
+
+    def _pass(self, *, consistent: bool) -> tuple[list[R], int]:
+        """Look at every row that DynamoDB's filter lets through; return the page and the total."""
+        query = self.query
+        sort = self.listing.sorts[query.sort]
+        wanted = fold(query.search or "")
+        found = list(rows(self.partition, query.parent, self._where(wanted), consistent=consistent))
+        if wanted or sort == "t":
+            found = self._with_whole_texts(found)
+        if wanted:
+            found = [row for row in found if any(wanted in part for part in row.texts)]
+        found.sort(key=lambda row: row.sort_key(sort), reverse=query.descending)
+        ids = [row.id for row in found[query.offset : query.offset + query.size]]
+        return self._records(ids), len(found)
+
+    def _where(self, wanted: str) -> Condition | None:
+        """Return the filter that DynamoDB applies to a pass."""
+        conditions = [
+            getattr(ContentRow, self.listing.facet_slots[name]) == value
+            for name, value in self._filters().items()
+        ]
+        conditions += self._ranges()
+        if wanted:
+            conditions.append(ContentRow.t.contains(wanted) | ContentRow.x.exists())
+        return reduce(and_, conditions) if conditions else None
+
+    def _filters(self) -> dict[str, str]:
+        return {name: value for name, value in self.query.filters.items() if value is not None}
+
+    def _ranges(self) -> list[Condition]:
+        """Return a condition per bound."""
+        slots = dict(zip(self.listing.numbers, _NUMBER_SLOTS, strict=False))
+        conditions = []
+        for name, (least, most) in self.query.ranges.items():
+            number = getattr(ContentRow, slots[name])
+            if least is not None:
+                conditions.append(number >= least)
+            if most is not None:
+                conditions.append(number <= most)
+        return conditions
+
+    def _with_whole_texts(self, found: list[Compact]) -> list[Compact]:
+        """Fetch the records whose texts are too long for the index, and put the whole text in."""
+        whole = {
+            record.id: self.listing.folded(record)
+            for record in self._records(row.id for row in found if row.cut)
+        }
+        return [replace(row, text=whole.get(row.id, row.text)) if row.cut else row for row in found]
+
+    def _records(self, ids: Iterable[str]) -> list[R]:
+        return self.listing.fetch(self.workspace_id, ids, self.partition.cost)

@@ -4,7 +4,9 @@ from pynamodb.attributes import BooleanAttribute, JSONAttribute, NumberAttribute
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.store.claims import LocalClaimRow, local_claim, local_claim_key
-from chalicelib.store.listing import Compact, Listing, fetch
+from chalicelib.store.compact import Compact
+from chalicelib.store.listing import Listing
+from chalicelib.store.reading import fetch
 from chalicelib.store.sites import SITES, SiteRow
 from chalicelib.store.tables import Record
 from chalicelib.store.unit import listed

@@ -145,8 +145,7 @@ class UnitOfWork:
             stage = idempotency.keep(self.workspace_id, replay, owner=self.request_id)
             self._puts.insert(0, (stage, KeyUsedError()))
         for noun, deltas in self._counts.items():
-            if any(deltas.values()):
-                shard, additions = counters.shard_update(self.workspace_id, noun, deltas)
+            for shard, additions in counters.shard_updates(self.workspace_id, noun, deltas):
                 self._updates.append((partial(_update, shard, additions), None))
         staged = self._staged()
         if staged:
@@ -204,13 +203,13 @@ class UnitOfWork:
             row.created_at = row.created_at or row.updated_at
             row.revision = int(row.version or 0) + 1
             listing.stamp(row)
-            self._counts[listing.noun].update(listing.counted(row.facets))
+            self._counts[listing.noun].update(listing.counters(row.facets))
         self._name(row)
 
     def _uncount(self, row: Row) -> None:
         """Take a record out of the counters it was in when it was read."""
         if (listing := self._listing(row)) and isinstance(row, Record):
-            self._counts[listing.noun].subtract(listing.counted(row.facets_read))
+            self._counts[listing.noun].subtract(listing.counters(row.facets_read))
 
     def _listing(self, row: Row) -> Listing[Any] | None:
         """Return the listing of a noun's live record.

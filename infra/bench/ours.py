@@ -15,6 +15,7 @@ from chalicelib.core.ratelimit import TokenBuckets
 from chalicelib.store import api_keys
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.listing import Page
+from chalicelib.store.reading import Cost
 from chalicelib.store.sites import SITES
 from chalicelib.transports import auth, tools
 
@@ -73,10 +74,11 @@ def stubs() -> ExitStack:
         )
         for number in range(10)
     ]
+    page = Page(sites, len(sites), "pass", Cost())
     stack = ExitStack()
     stack.enter_context(patch.object(api_keys, "authenticate", lambda _: key))
     stack.enter_context(patch.object(api_keys, "touch", lambda _: None))
-    stack.enter_context(patch.object(type(SITES), "page", lambda *_: Page(sites, 10)))
+    stack.enter_context(patch.object(type(SITES), "page", lambda *_: page))
     stack.enter_context(patch.object(auth, "key_limits", lambda: unlimited))
     stack.enter_context(patch.object(tools, "REGISTRY", registry_of_77()))
     logging.getLogger("chalicelib").setLevel(logging.WARNING)

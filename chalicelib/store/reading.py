@@ -1,0 +1,134 @@
+"""Raw reads of ``content``, and what they cost: queries of one partition, and records by key.
+
+Raw, because a PynamoDB model per row costs ten times the CPU, and lists look at many rows.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, cast
+
+from chalicelib.core import retry
+from chalicelib.core.errors import UnavailableError
+from chalicelib.store.tables import ContentRow, connection, reaching
+
+BATCH_GET_KEYS = 100
+"""Keys in one BatchGetItem (DynamoDB quota)."""
+PARALLEL_BATCHES = 8
+
+Item = dict[str, Any]
+
+
+@dataclass
+class Cost:
+    """Requests sent to DynamoDB, and the read units they took by its own account."""
+
+    round_trips: int = 0
+    units: float = 0.0
+
+    def add(self, answer: Item) -> None:
+        """Add a request by its answer."""
+        self.round_trips += 1
+        consumed = answer.get("ConsumedCapacity") or []
+        for entry in consumed if isinstance(consumed, list) else [consumed]:
+            self.units += entry.get("CapacityUnits", 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition of ``content``, read by pages of raw items, its cost added up."""
+
+    pk: str
+    cost: Cost
+
+    def items(self, limit: int | None = None, **options: Any) -> Iterator[Item]:  # noqa: ANN401  PynamoDB's query options
+        """Yield items, at most ``limit``, over all pages (DynamoDB ends one after 1 MB)."""
+        start = options.pop("exclusive_start_key", None)
+        while limit is None or limit > 0:
+            answer = self._query(limit=limit, exclusive_start_key=start, **options)
+            yield from answer["Items"]
+            start = answer.get("LastEvaluatedKey")
+            if start is None:
+                return
+            if limit is not None:
+                limit -= len(answer["Items"])
+
+    def skip(self, count: int, **options: Any) -> Item | None:  # noqa: ANN401  as above
+        """Pass over ``count`` rows without fetching them.
+
+        Return the key to go on from, or None if nothing follows.
+        """
+        start: Item | None = None
+        while count > 0:
+            answer = self._query(limit=count, exclusive_start_key=start, select="COUNT", **options)
+            count -= answer["Count"]
+            start = answer.get("LastEvaluatedKey")
+            if start is None:
+                return None
+        return start
+
+    def _query(self, **options: Any) -> Item:  # noqa: ANN401  as above
+        table = ContentRow._get_connection()  # noqa: SLF001  raw items, see above
+        with reaching():
+            answer: Item = table.query(self.pk, **options)
+        self.cost.add(answer)
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A row's class and full key."""
+
+    row: type[ContentRow]
+    pk: str
+    sk: str
+
+
+def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[ContentRow]:
+    """Return the rows of ``content`` with these keys, in their order; missing ones are left out.
+
+    Read consistently, whatever the nouns, a hundred keys a request and some requests at a time.
+    """
+    wanted = {(key.pk, key.sk): key.row for key in keys}
+    places = list(wanted)
+    batches = [places[i : i + BATCH_GET_KEYS] for i in range(0, len(places), BATCH_GET_KEYS)]
+    if len(batches) > 1:
+        with ThreadPoolExecutor(min(len(batches), PARALLEL_BATCHES)) as pool:
+            answers = list(pool.map(_batch_get, batches))
+    else:
+        answers = [_batch_get(batch) for batch in batches]
+    found: dict[tuple[str, str], ContentRow] = {}
+    for answer in (one for some in answers for one in some):
+        if cost is not None:
+            cost.add(answer)
+        for items in answer["Responses"].values():
+            for item in items:
+                place = (item["pk"]["S"], item["sk"]["S"])
+                found[place] = wanted[place].from_raw_data(item)
+    return [found[place] for place in wanted if place in found]
+
+
+def _batch_get(keys: Sequence[tuple[str, str]]) -> list[Item]:
+    """Ask for up to a hundred keys; what DynamoDB leaves unprocessed is asked for again.
+
+    Pauses between, as AWS advises: keys are left when the table is throttled.
+
+    Raises:
+        UnavailableError: it keeps leaving keys without serving one.
+    """
+    table = ContentRow.Meta.table_name
+    pending: list[Any] = [{"pk": pk, "sk": sk} for pk, sk in keys]
+    answers: list[Item] = []
+    futile = 0
+    while pending:
+        with reaching():
+            answer = connection().batch_get_item(table, cast("Any", pending), consistent_read=True)
+        answers.append(answer)
+        left = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())
+        futile = futile + 1 if len(left) == len(pending) else 0
+        if futile == retry.MAX_ATTEMPTS:
+            raise UnavailableError
+        pending = [{"pk": key["pk"]["S"], "sk": key["sk"]["S"]} for key in left]
+        if pending:
+            retry.pause(futile)
+    return answers
