@@ -97,32 +97,14 @@ def use_local_database() -> None:
     os.environ.update(stand.environment(database.endpoint))
 
     from chalicelib.store import tables  # noqa: PLC0415  reads the environment
+    from infra import workarounds  # noqa: PLC0415
     from infra.seed_demo import seed  # noqa: PLC0415
 
     tables.ensure_tables()
-    _wait_for_commits()
+    workarounds.apply()
     key = seed(stand.data)
     if not given:
         print(banner(stand, database, key), flush=True)
-
-
-def _wait_for_commits() -> None:
-    """Acknowledge no transaction before it is on disk.
-
-    DynamoDB Local answers TransactWriteItems when SQLite's COMMIT is only queued: about one kill in
-    fifteen lost the last transaction it had answered. Its queue is served in order, so a read that
-    has been answered stands behind the commit. Plain writes commit before they are answered.
-    """
-    from chalicelib.store import tables  # noqa: PLC0415  reads the environment
-
-    client = tables.connection().client
-    table = tables.ControlRow.Meta.table_name
-    key = {"pk": {"S": "BARRIER"}, "sk": {"S": "-"}}
-
-    def read(**_: object) -> None:
-        client.get_item(TableName=table, Key=key, ConsistentRead=True)
-
-    client.meta.events.register("after-call.dynamodb.TransactWriteItems", read)
 
 
 def banner(stand: Stand, database: OpenDatabase, key: str | None) -> str:

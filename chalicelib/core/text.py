@@ -2,11 +2,13 @@
 
 import unicodedata
 
-_SAME = str.maketrans("ё", "е")  # noqa: RUF001  Cyrillic, meant
+_SAME = str.maketrans({"ё": "е"} | dict.fromkeys(map(chr, range(32)), " "))  # noqa: RUF001  Cyrillic, meant
 
 
 def fold(text: str) -> str:
     """Return the text case-folded, in compatibility form, with Cyrillic yo as ye.
+
+    Control characters, which the list engine separates parts with, become spaces.
 
     The rule of every order and search (contract, Envelope).
     """

@@ -73,7 +73,6 @@ def rows(
         index_name=BY_ROW,
         range_key_condition=parent and ContentRow.r.startswith(group(parent)),
         filter_condition=where,
-        attributes_to_get=["sk", "t", "x", "n1", "n2"],
         consistent_read=consistent,
     )
     return map(Compact.read, items)

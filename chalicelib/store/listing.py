@@ -42,7 +42,6 @@ R = TypeVar("R", bound=Record)
 
 log = logging.getLogger(__name__)
 
-_CONTROL_CHARACTERS = dict.fromkeys(range(32), " ")
 _FACET_SLOTS = ("s", "f1", "f2", "f3")
 _NUMBER_SLOTS = ("n1", "n2")
 _ORDER_SLOTS = ("o1", "o2", "o3", "o4")
@@ -163,7 +162,7 @@ class Listing(Generic[R]):
 
     def folded(self, record: R) -> str:
         """Return the searched texts as they compare, a line each."""
-        return "\n".join(fold(part).translate(_CONTROL_CHARACTERS) for part in self.text(record))
+        return "\n".join(fold(part) for part in self.text(record))
 
 
 def _whole(value: int | datetime | None) -> int | None:
@@ -243,7 +242,7 @@ class _Reading(Generic[R]):
         """Return the order that serves the query, if one does."""
         query, listing = self.query, self.listing
         filters = self._filters()
-        if query.search or any(self._ranges()) or len(filters) > 1:
+        if query.search or self._ranges() or len(filters) > 1:
             return None
         facet, value = next(iter(filters.items()), (None, None))
         counter = counters.name(facet, value) if facet and value else counters.TOTAL

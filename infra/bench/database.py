@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from chalicelib.store import counters, tables
-from infra import dynamodb
+from infra import dynamodb, workarounds
 from infra.seed import seed
 from infra.stand import ENDPOINT, LOCAL_AWS
 
@@ -30,6 +30,7 @@ def seeded() -> Iterator[None]:
     try:
         os.environ.update(LOCAL_AWS | {ENDPOINT: database.endpoint})
         tables.ensure_tables()
+        workarounds.apply()
         for count in COUNTS:
             if _is_whole(count):
                 continue

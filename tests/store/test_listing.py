@@ -1,0 +1,511 @@
+"""The list engine beside a naive model: the same pages, totals and orders on both of its plans."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from chalicelib.core import clock, retry
+from chalicelib.core.errors import UnavailableError
+from chalicelib.core.text import fold
+from chalicelib.store import compact, counters, listing
+from chalicelib.store.listing import Query
+from chalicelib.store.products import PRODUCTS, ProductRow
+from chalicelib.store.reading import Cost, Partition
+from chalicelib.store.tables import connection
+from chalicelib.store.unit import LISTINGS, UnitOfWork
+from infra.seed import seed
+from tests.conftest import at_once
+
+pytestmark = pytest.mark.store
+
+SMALL = 6
+WORKSPACE = "w"
+
+
+@pytest.fixture(autouse=True)
+def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+    """Both plans, and all ways within them, with a handful of rows."""
+    monkeypatch.setattr(listing, "SMALL_ROWS", SMALL)
+    monkeypatch.setattr(listing, "CONSISTENT_ROWS", 12)
+    monkeypatch.setattr(listing, "FETCHED_SKIP", 3)
+    monkeypatch.setattr(listing, "INLINE_TEXT_BYTES", 24)
+
+
+@contextlib.contextmanager
+def pages_of(rows: int | None) -> Iterator[None]:
+    """End every page of a Query after some rows, as DynamoDB does after a megabyte.
+
+    DynamoDB counts the rows before it filters them; so does a ``Limit``.
+    """
+    if rows is None:
+        yield
+        return
+
+    def limit(params: dict[str, Any], **_: Any) -> None:
+        params["Limit"] = min(rows, params.get("Limit", rows))
+
+    events = connection().client.meta.events
+    events.register("provide-client-params.dynamodb.Query", limit)
+    try:
+        yield
+    finally:
+        events.unregister("provide-client-params.dynamodb.Query", limit)
+
+
+NAMES = st.one_of(
+    st.sampled_from(["Ёлка", "елка", "ель", "Straße", "STRASSE", "a", "A b", "a\tb", "ab", "饼"]),
+    st.text("abЁеß 1", min_size=1, max_size=12).filter(str.strip),
+    st.builds(lambda head, end: head * 30 + end, st.sampled_from("aё饼"), st.sampled_from("xyz")),
+)
+VALUES = {
+    "name": NAMES,
+    "price": st.one_of(st.integers(0, 3), st.integers(0, 10**11)),
+    "sku": st.one_of(st.none(), st.text("AB-1", min_size=1, max_size=4)),
+    "category_id": st.one_of(st.none(), st.sampled_from(["c1", "c2"])),
+    "status": st.sampled_from(["active", "inactive"]),
+    "sort_order": st.one_of(st.integers(-3, 3), st.integers(-(10**15), 10**15)),
+}
+PAGE_ROWS = st.sampled_from([None, None, 2, 5])
+BOUNDS = st.one_of(st.none(), st.integers(0, 4))
+
+
+def model_key(sort: str, product: dict[str, Any]) -> tuple[Any, ...]:
+    name = fold(product["name"]).replace("\t", " ")
+    by = {"createdAt": (), "sortOrder": product["sort_order"], "price": product["price"]}
+    return (by.get(sort, name), product["id"])
+
+
+def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
+    """Return the ids of all products that match, in order: what the pages must add up to."""
+    found = products
+    for name, wanted in query.filters.items():
+        if wanted is not None:
+            found = [p for p in found if p[name] == wanted]
+    for name, (least, most) in query.ranges.items():
+        found = [p for p in found if least is None or p[name] >= least]
+        found = [p for p in found if most is None or p[name] <= most]
+    if query.search:
+        wanted = fold(query.search)
+        texts = {p["id"]: [fold(p["name"]), fold(p["sku"] or "")] for p in found}
+        found = [p for p in found if any(wanted in text for text in texts[p["id"]])]
+    found = sorted(found, key=lambda p: model_key(query.sort, p), reverse=query.descending)
+    return [p["id"] for p in found]
+
+
+PAGES = {
+    "size": st.integers(1, 5),
+    "sort": st.sampled_from(list(PRODUCTS.sorts)),
+    "descending": st.booleans(),
+}
+ANY = st.builds(
+    partial(Query, page=1),
+    **PAGES,
+    filters=st.fixed_dictionaries(
+        {},
+        optional={
+            "status": st.sampled_from([None, "active", "inactive", "unknown"]),
+            "category_id": st.sampled_from(["c1", "c2", "of another"]),
+        },
+    ),
+    ranges=st.fixed_dictionaries({}, optional={"price": st.tuples(BOUNDS, BOUNDS)}),
+    search=st.sampled_from([None, "", "ЕЛ", "ss", "a", "B-", "zz", "1", "y", "a\tb"]),
+)
+ORDERED = st.builds(partial(Query, page=1), **PAGES) | st.builds(
+    partial(Query, page=1, sort="sortOrder"),
+    size=PAGES["size"],
+    descending=PAGES["descending"],
+    filters=st.fixed_dictionaries({"status": st.sampled_from(["active", "inactive", "unknown"])}),
+)
+
+
+class ListsLikeTheModel(RuleBasedStateMachine):
+    """Random writes, and after them random lists, read page by page to beyond the end."""
+
+    numbers = itertools.count()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.workspace = f"w{next(self.numbers)}"
+        self.model: dict[str, dict[str, Any]] = {}
+        self.moment = clock.now()
+        self._time = clock.using(lambda: self.moment)
+        self._time.__enter__()
+
+    def teardown(self) -> None:
+        self._time.__exit__(None, None, None)
+
+    @initialize(made=st.lists(st.fixed_dictionaries(VALUES), min_size=5, max_size=9))
+    def begin(self, made: list[dict[str, Any]]) -> None:
+        self.create(made)
+
+    @rule(made=st.lists(st.fixed_dictionaries(VALUES), min_size=3, max_size=8))
+    def create(self, made: list[dict[str, Any]]) -> None:
+        unit = UnitOfWork(self.workspace, "test")
+        for values in made:
+            self.moment += timedelta(milliseconds=1)
+            product = PRODUCTS.new(self.workspace, **values)
+            unit.create(product)
+            self.model[product.id] = {"id": product.id, **values}
+        unit.commit()
+
+    @rule(data=st.data(), values=st.fixed_dictionaries({}, optional=VALUES))
+    def update(self, data: st.DataObject, values: dict[str, Any]) -> None:
+        if self.model:
+            record_id = data.draw(st.sampled_from(sorted(self.model)))
+            unit = UnitOfWork(self.workspace, "test")
+            product = PRODUCTS.find(self.workspace, record_id)
+            for name, value in values.items():
+                setattr(product, name, value)
+            unit.save(product)
+            unit.commit()
+            self.model[record_id] |= values
+
+    @rule(data=st.data(), count=st.integers(1, 5))
+    def delete(self, data: st.DataObject, count: int) -> None:
+        for _ in range(min(count, len(self.model))):
+            self._delete(data.draw(st.sampled_from(sorted(self.model))))
+
+    def _delete(self, record_id: str) -> None:
+        unit = UnitOfWork(self.workspace, "test")
+        unit.discard(PRODUCTS.find(self.workspace, record_id), until=clock.now())
+        unit.commit()
+        del self.model[record_id]
+
+    @rule(queries=st.lists(ANY, min_size=2, max_size=3), rows=PAGE_ROWS)
+    def any_list_agrees(self, queries: list[Query], rows: int | None) -> None:
+        for query in queries:
+            self._agrees(query, rows)
+
+    @rule(queries=st.lists(ORDERED, min_size=2, max_size=3), rows=PAGE_ROWS)
+    def ordered_lists_agree_and_large_ones_are_walked(
+        self, queries: list[Query], rows: int | None
+    ) -> None:
+        for query in queries:
+            plans = self._agrees(query, rows)
+            assert plans == {"walk" if len(self.model) > SMALL else "pass"}
+
+    def _agrees(self, query: Query, rows: int | None) -> set[str]:
+        """Compare the first page, the last, one between and one beyond; return the plans."""
+        expected = model_list(list(self.model.values()), query)
+        last = max(1, -(-len(expected) // query.size))
+        plans = set()
+        with pages_of(rows):
+            for number in {1, (1 + last) // 2, last + 1}:
+                page = PRODUCTS.page(self.workspace, replace(query, page=number))
+                start = (number - 1) * query.size
+                assert [p.id for p in page.records] == expected[start : start + query.size], query
+                assert page.total == len(expected)
+                plans.add(page.plan)
+        return plans
+
+    @invariant()
+    def counters_agree(self) -> None:
+        statuses = [p["status"] for p in self.model.values()]
+        categories = [p["category_id"] for p in self.model.values()]
+        expected = {"total": len(self.model)} | {
+            f"status:{status}": statuses.count(status) for status in statuses
+        }
+        assert counters.read(self.workspace, "PRODUCT") == ({} if not statuses else expected)
+        assert counters.read(self.workspace, "PRODUCT", "category_id") == {
+            f"category_id:{c}": categories.count(c) for c in categories if c
+        }
+
+
+def test_every_page_total_order_filter_and_search_agrees_with_the_model() -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    run_state_machine_as_test(
+        ListsLikeTheModel,
+        settings=settings(
+            max_examples=12,
+            stateful_step_count=10,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@dataclass
+class Shop:
+    """A workspace's products."""
+
+    ids: list[str] = field(default_factory=list)
+
+    def add(self, count: int, **values: Any) -> "Shop":
+        """Make products, in one unit each ninety."""
+        for start in range(0, count, 90):
+            unit = UnitOfWork(WORKSPACE, "test")
+            for number in range(start, min(start + 90, count)):
+                product = PRODUCTS.new(
+                    WORKSPACE,
+                    **{
+                        "name": f"product {number:05}",
+                        "price": number,
+                        "status": "active",
+                        "sort_order": number,
+                        **values,
+                    },
+                )
+                self.ids.append(product.id)
+                unit.create(product)
+            unit.commit()
+        return self
+
+
+def page(sort: str = "sortOrder", **asked: Any) -> listing.Page[ProductRow]:
+    return PRODUCTS.page(WORKSPACE, Query(**{"page": 1, "size": 20, "sort": sort, **asked}))
+
+
+class TestPlans:
+    @pytest.mark.parametrize(
+        ("asked", "plan"),
+        [
+            ({"sort": "sortOrder"}, "walk"),
+            ({"sort": "createdAt", "descending": True}, "walk"),
+            ({"sort": "name"}, "walk"),
+            ({"sort": "price", "page": 3, "size": 4}, "walk"),
+            ({"sort": "sortOrder", "filters": {"status": "active"}}, "walk"),
+            ({"sort": "sortOrder", "filters": {"status": None}}, "walk"),
+            ({"sort": "price", "filters": {"status": "active"}}, "pass"),
+            ({"sort": "price", "ranges": {"price": (1, None)}}, "pass"),
+            ({"sort": "price", "ranges": {"price": (None, None)}}, "walk"),
+            ({"sort": "price", "search": "product"}, "pass"),
+            ({"sort": "price", "search": ""}, "walk"),
+        ],
+    )
+    def test_a_large_collection_is_walked_wherever_an_order_serves(
+        self, asked: dict[str, Any], plan: str
+    ) -> None:
+        Shop().add(SMALL + 1)
+        assert page(**asked).plan == plan
+
+    def test_a_small_collection_is_passed_over(self) -> None:
+        Shop().add(SMALL)
+        assert page().plan == "pass"
+
+    def test_reads_consistently_up_to_the_limit_and_pages_even_beyond(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[tuple[str | None, bool]] = []
+
+        def note(params: dict[str, Any], **_: Any) -> None:
+            asked.append((params.get("IndexName"), params.get("ConsistentRead", False)))
+
+        Shop().add(13)
+        events = connection().client.meta.events
+        events.register("provide-client-params.dynamodb.Query", note)
+        try:
+            page(search="product")
+            page(page=2, size=5)
+            passed = [(None, True), ("by_row", False)]
+            walked = [(None, True), ("by_o1", False), ("by_o1", True)]
+            assert asked == [*passed, *walked]
+            asked.clear()
+            monkeypatch.setattr(listing, "CONSISTENT_ROWS", 13)
+            page(search="product")
+            assert asked == [(None, True), ("by_row", True)]
+        finally:
+            events.unregister("provide-client-params.dynamodb.Query", note)
+
+    def test_the_choice_is_logged_with_its_cost(self, caplog: pytest.LogCaptureFixture) -> None:
+        Shop().add(SMALL + 1)
+        with caplog.at_level("DEBUG", logger=listing.__name__):
+            page()
+        said = caplog.records[-1].__dict__
+        assert (said["noun"], said["plan"], said["roundTrips"]) == ("PRODUCT", "walk", 3)
+        assert said["units"] > 0
+
+    def test_a_page_far_beyond_the_end_costs_one_round_trip(self) -> None:
+        Shop().add(SMALL + 1)
+        found = page(page=10**9, size=100)
+        assert (found.records, found.total, found.cost.round_trips) == ([], SMALL + 1, 1)
+
+
+@pytest.mark.parametrize("noun", LISTINGS.values(), ids=lambda noun: noun.noun)
+class TestDeclarations:
+    def test_orders_are_of_known_sorts_and_within_counted_facets(self, noun: Any) -> None:
+        for order in noun.orders:
+            assert order.sort in noun.sorts
+            assert order.within in {None, noun.status, *noun.counted}
+
+    def test_there_are_no_more_facets_numbers_and_orders_than_slots(self, noun: Any) -> None:
+        assert len(noun.facets) <= 3
+        assert len(noun.numbers) <= 2
+        assert len(noun.orders) <= 4
+
+    def test_numbers_that_are_sorted_by_are_declared(self, noun: Any) -> None:
+        used = {sort for sort in noun.sorts.values() if sort.startswith("n")}
+        assert used <= {f"n{i + 1}" for i in range(len(noun.numbers))}
+
+
+@pytest.mark.parametrize("small", [0, 10**6], ids=["walk", "pass"])
+class TestWhileOthersWrite:
+    def test_what_does_not_change_is_listed_once_and_in_order(
+        self, small: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(listing, "SMALL_ROWS", small)
+        monkeypatch.setattr(listing, "CONSISTENT_ROWS", 10**6)
+        still = Shop().add(30).ids
+        done: list[int] = []
+
+        def write(number: int) -> None:
+            for turn in range(4):
+                unit = UnitOfWork(WORKSPACE, "test")
+                product = PRODUCTS.new(
+                    WORKSPACE,
+                    name=f"z{number}",
+                    price=10**6 + turn,
+                    status="active" if turn % 2 else "inactive",
+                    sort_order=10**6 + number,
+                )
+                unit.create(product)
+                unit.commit()
+                if turn % 2:
+                    unit = UnitOfWork(WORKSPACE, "test")
+                    product = PRODUCTS.find(WORKSPACE, product.id)
+                    product.name, product.price = f"y{number}", 10**7
+                    unit.save(product)
+                    unit.commit()
+                if turn == 3:
+                    unit = UnitOfWork(WORKSPACE, "test")
+                    product = PRODUCTS.find(WORKSPACE, product.id)
+                    unit.discard(product, until=clock.now())
+                    unit.commit()
+            done.append(number)
+
+        def read(_: int) -> None:
+            while len(done) < 20:
+                for sort in ("sortOrder", "name", "price"):
+                    pages = [page(sort, page=n, size=7) for n in (1, 2, 3, 4, 5)]
+                    ids = [record.id for one in pages for record in one.records]
+                    assert ids[:30] == still
+                    assert all(30 <= one.total <= 110 for one in pages)
+
+        at_once(21, lambda number: write(number) if number < 20 else read(number))
+        assert page().total == 30 + 20 * 3
+        everything = [record.id for n in (1, 2, 3, 4, 5) for record in page(page=n).records]
+        assert len(everything) == len(set(everything)) == 90
+        assert counters.read(WORKSPACE, "PRODUCT")["total"] == 90
+
+
+def test_the_key_of_an_order_fits_the_table_whatever_the_name() -> None:
+    row = PRODUCTS.new(WORKSPACE, name="\U0001f9ff" * 255, price=0, status="active", sort_order=0)
+    row.status = "s" * 64
+    PRODUCTS.stamp(row)
+    assert max(len(key.encode()) for key in (row.o1, row.o2, row.o3, row.o4, row.r)) <= 1024
+    assert compact.NAME_BYTES < 1024 - 64
+
+
+@contextlib.contextmanager
+def unprocessed(keep: Callable[[int], bool]) -> Iterator[list[int]]:
+    """Let DynamoDB leave the keys of a BatchGetItem unprocessed, but for those to ``keep``."""
+    sizes: list[int] = []
+
+    def leave(parsed: dict[str, Any], **_: Any) -> None:
+        for table, items in parsed["Responses"].items():
+            sizes.append(len(items))
+            served = [item for number, item in enumerate(items) if keep(number)]
+            left = [item for item in items if item not in served]
+            keys = [{"pk": item["pk"], "sk": item["sk"]} for item in left]
+            parsed["Responses"][table] = served
+            if keys:
+                parsed["UnprocessedKeys"] = {table: {"Keys": keys}}
+
+    events = connection().client.meta.events
+    events.register("after-call.dynamodb.BatchGetItem", leave)
+    try:
+        yield sizes
+    finally:
+        events.unregister("after-call.dynamodb.BatchGetItem", leave)
+
+
+class TestFaults:
+    def test_keys_left_unprocessed_are_asked_for_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        slept: list[float] = []
+        monkeypatch.setattr(retry, "sleep", slept.append)
+        ids = Shop().add(20).ids
+        with unprocessed(keep=lambda number: number < 8) as sizes:
+            found = page()
+        assert [record.id for record in found.records] == ids
+        assert sizes == [20, 12, 4]
+        assert len(slept) == 2
+
+    def test_keys_left_for_ever_are_a_503_and_never_a_shorter_page(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+        Shop().add(20)
+        with unprocessed(keep=lambda _: False) as sizes, pytest.raises(UnavailableError):
+            page()
+        assert len(sizes) == retry.MAX_ATTEMPTS
+
+    @pytest.mark.parametrize("operation", ["Query", "BatchGetItem"])
+    @pytest.mark.parametrize("asked", [{"sort": "price"}, {"search": "p"}, {"sort": "createdAt"}])
+    @pytest.mark.parametrize("failing_call", [0, 1, 2])
+    def test_a_read_that_fails_anywhere_is_a_503_or_does_not_matter(
+        self, operation: str, asked: dict[str, Any], failing_call: int
+    ) -> None:
+        code = "ProvisionedThroughputExceededException"
+        error = ClientError({"Error": {"Code": code, "Message": "slow down"}}, operation)
+        ids = Shop().add(20).ids
+        calls = itertools.count()
+
+        def fail(**_: Any) -> None:
+            if next(calls) == failing_call:
+                raise error
+
+        events = connection().client.meta.events
+        events.register_first(f"before-call.dynamodb.{operation}", fail)
+        try:
+            found = [record.id for record in page(**asked).records]
+        except UnavailableError:
+            assert next(calls) == failing_call + 1
+        else:
+            assert found == ids
+            assert next(calls) <= failing_call
+        finally:
+            events.unregister(f"before-call.dynamodb.{operation}", fail)
+
+    def test_more_than_a_hundred_records_are_fetched_in_parallel_and_in_order(self) -> None:
+        ids = Shop().add(250).ids
+        cost = Cost()
+        wanted = [*reversed(ids), "unknown"]
+        assert [p.id for p in PRODUCTS.fetch(WORKSPACE, wanted, cost)] == ids[::-1]
+        assert cost.round_trips == 3
+
+
+class TestCosts:
+    """Read units, where DynamoDB Local tells them true; at 100,000 rows: make bench."""
+
+    def test_page_one_costs_the_same_at_any_size_and_a_search_a_tenth_of_a_reading(
+        self, on_dynamodb_local: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if not on_dynamodb_local:
+            pytest.skip("moto's units mean nothing")
+        monkeypatch.undo()
+        costs = {}
+        for count in (600, 2400):
+            sum(seed(f"w{count}", "products", count))
+            for sort in PRODUCTS.sorts:
+                cost = PRODUCTS.page(f"w{count}", Query(1, 20, sort)).cost
+                assert cost.units <= 24
+                assert cost.round_trips <= 3
+                costs[count, sort] = cost
+            found = PRODUCTS.page(f"w{count}", Query(1, 20, "price", search="no such name"))
+            whole = Cost()
+            list(Partition(PRODUCTS.partition(f"w{count}"), whole).items(consistent_read=True))
+            assert found.cost.units <= whole.units / 10
+        for sort in PRODUCTS.sorts:
+            assert costs[600, sort].units == pytest.approx(costs[2400, sort].units, abs=1)
