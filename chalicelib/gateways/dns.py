@@ -41,7 +41,7 @@ def _lookup_addresses(host: str, within: float) -> list[str]:
     for kind in ("A", "AAAA"):
         try:
             answer = dns.resolver.resolve(
-                host + ".", kind, raise_on_no_answer=False, lifetime=ends - monotonic()
+                host, kind, raise_on_no_answer=False, lifetime=ends - monotonic()
             )
         except dns.resolver.NXDOMAIN:
             continue
