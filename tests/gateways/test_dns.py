@@ -2,10 +2,12 @@
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import dns.message
 import dns.rcode
+import dns.rdatatype
 import dns.resolver
 import dns.rrset
 import pytest
@@ -82,3 +84,62 @@ def test_a_broken_or_silent_server_is_not_mistaken_for_no_record(
     name_server["answer"] = answer
     with pytest.raises(gateway.DnsUnavailableError):
         gateway._lookup_txt("x.example.com")
+
+
+def addresses(**by_kind: Answering) -> Answering:
+    def answer(question: dns.message.Message) -> bytes | None:
+        return by_kind[dns.rdatatype.to_text(question.question[0].rdtype)](question)
+
+    return answer
+
+
+def records(kind: str, *values: str) -> Answering:
+    def answer(question: dns.message.Message) -> bytes:
+        reply = dns.message.make_response(question)
+        if values:
+            name = question.question[0].name
+            reply.answer.append(dns.rrset.from_text(name, 60, "IN", kind, *values))
+        return reply.to_wire()
+
+    return answer
+
+
+FAILING = code(dns.rcode.SERVFAIL)
+NO_NAME = code(dns.rcode.NXDOMAIN)
+
+
+@pytest.mark.parametrize(
+    ("a", "aaaa", "found"),
+    [
+        (records("A", "8.8.8.8"), records("AAAA", "2606::1"), ["8.8.8.8", "2606::1"]),
+        (records("A", "8.8.8.8"), records("AAAA"), ["8.8.8.8"]),
+        (records("A"), records("AAAA", "2606::1"), ["2606::1"]),
+        (records("A", "8.8.8.8"), FAILING, ["8.8.8.8"]),
+        (records("A", "8.8.8.8"), lambda _: None, ["8.8.8.8"]),
+        (NO_NAME, NO_NAME, []),
+        (records("A"), records("AAAA"), []),
+    ],
+)
+def test_a_host_has_its_addresses_of_both_kinds_as_far_as_they_are_known(
+    a: Answering, aaaa: Answering, found: list[str], name_server: dict[str, Answering]
+) -> None:
+    name_server["answer"] = addresses(A=a, AAAA=aaaa)
+    assert gateway._lookup_addresses("x.example.com", 0.5) == found
+
+
+@pytest.mark.parametrize("answer", [FAILING, lambda _: None, lambda _: b"?"])
+def test_addresses_that_nobody_tells_are_not_mistaken_for_none_and_end_in_time(
+    answer: Answering, name_server: dict[str, Answering]
+) -> None:
+    name_server["answer"] = answer
+    began = time.monotonic()
+    with pytest.raises(gateway.DnsUnavailableError):
+        gateway._lookup_addresses("x.example.com", 0.5)
+    assert time.monotonic() - began < 1.5
+
+
+def test_a_name_of_the_machines_own_list_is_asked_of_the_dns_alone(
+    name_server: dict[str, Answering],
+) -> None:
+    name_server["answer"] = NO_NAME
+    assert gateway._lookup_addresses("localhost", 0.5) == []

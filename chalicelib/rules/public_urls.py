@@ -1,0 +1,161 @@
+"""Addresses on the public internet that users may have fetched, and how they must be written."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Final
+from urllib.parse import quote
+
+MAX_LENGTH = 4096
+"""Characters of a URL. Signed addresses of files reach about 2500."""
+PORTS: Final = {"http": 80, "https": 443}
+
+_URL = re.compile(r"(?is)([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?")
+_AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*)(?::([0-9]{0,5}))?", re.ASCII)
+_HOST = re.compile(r"(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]{1,63}")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+"""A last label that makes browsers and resolvers read a host as an IPv4 address (WHATWG URL)."""
+_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
+_SAFE_IN_TARGET = "!$%&'()*+,-./:;=?@[]_~"
+
+_GLOBAL_UNICAST = ip_network("2000::/3")
+"""All of IPv6 that is given out. Outside are loopback, link-local, unique local, site-local and
+multicast addresses, and those that carry an IPv4 address: mapped, compatible and NAT64 ones."""
+_NOT_PUBLIC = tuple(
+    ip_network(block)
+    for block in (
+        # What ipaddress takes for global, in one Python version or another
+        "168.63.129.16/32",  # Azure's agent in every machine
+        "192.0.0.0/24",  # protocol assignments (RFC 6890); Oracle Cloud's metadata
+        "192.88.99.0/24",  # relays into 6to4 (RFC 7526)
+        "224.0.0.0/4",  # multicast
+        "2001::/23",  # protocol assignments, such as Teredo, which carries an IPv4 address
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4, which carries an IPv4 address
+        "3fff::/20",  # documentation (RFC 9637)
+    )
+)
+_ISATAP = 0x5EFE
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address leads to the public internet, and to nothing through a translator.
+
+    Source: IANA's registries of special-purpose addresses (RFC 6890), as ``ipaddress`` has them,
+    and stricter: no form of IPv6 that carries an IPv4 address is public.
+    """
+    ip = ip_address(address)
+    if isinstance(ip, IPv6Address) and (ip not in _GLOBAL_UNICAST or _is_isatap(ip)):
+        return False
+    return ip.is_global and not any(ip in block for block in _NOT_PUBLIC)
+
+
+def _is_isatap(ip: IPv6Address) -> bool:
+    """Whether the last 32 bits are an IPv4 address to tunnel to (RFC 5214, 6.1)."""
+    return (int(ip) >> 32) & 0xFDFFFFFF == _ISATAP
+
+
+@dataclass(frozen=True, slots=True)
+class PublicUrl:
+    """A URL in its parts.
+
+    ``host`` is a host name in lower case and punycode without a final dot, or an IP address without
+    brackets; ``target`` is path and query, percent-encoded ASCII.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+    @property
+    def is_address(self) -> bool:
+        """Whether the host is an IP address."""
+        return _is_ip(self.host)
+
+    @property
+    def authority(self) -> str:
+        """Host and, if it is not the scheme's own, port: the Host header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        """Return the URL."""
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+
+def parse(url: str, *, http_too: bool = False) -> PublicUrl:
+    """Return the parts of a URL that may be fetched. Its fragment is dropped.
+
+    Nothing is left to what a resolver makes of odd forms: a host is a full host name, four decimal
+    numbers, or an IPv6 address in brackets. Host names still have to be resolved and checked.
+
+    Raises:
+        ValueError: saying what was expected and what came.
+    """
+    url = url.strip(" \t\r\n")
+    if len(url) > MAX_LENGTH:
+        msg = f"expected at most {MAX_LENGTH} characters; these are {len(url)}"
+        raise ValueError(msg)
+    if _FORBIDDEN.search(url):
+        raise ValueError("expected a URL without backslashes, line breaks and control characters")
+    schemes = "http:// or https://" if http_too else "https://"
+    match = _URL.fullmatch(url)
+    if match is None:
+        msg = f"expected a full URL that begins with {schemes}"
+        raise ValueError(msg)
+    scheme, authority, path, query = match[1].lower(), match[2], match[3], match[4] or ""
+    if scheme not in PORTS or (scheme == "http" and not http_too):
+        msg = f"expected a URL that begins with {schemes}; this one begins with {scheme[:20]}:"
+        raise ValueError(msg)
+    host, port = _host_and_port(authority, PORTS[scheme])
+    return PublicUrl(scheme, host, port, quote((path or "/") + query, safe=_SAFE_IN_TARGET))
+
+
+def _host_and_port(authority: str, default_port: int) -> tuple[str, int]:
+    if "@" in authority:
+        raise ValueError("expected a URL without a user name or password before the host")
+    if not authority or authority.startswith(":"):
+        raise ValueError("expected a host name, such as www.example.com, after the two slashes")
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None:
+        raise ValueError("expected a host name and, at most, a port after the two slashes")
+    port = int(match[2] or default_port)
+    if port not in PORTS.values():
+        msg = f"expected port 80 or 443; this one is {port}"
+        raise ValueError(msg)
+    return _host(match[1]), port
+
+
+def _host(name: str) -> str:
+    if name.startswith("["):
+        if "%" in name or not _is_ip(name[1:-1]) or ":" not in name:
+            raise ValueError("expected an IPv6 address, without a zone, between the brackets")
+        return str(ip_address(name[1:-1]))
+    host = _ascii(name.lower()).removesuffix(".")
+    if _NUMBER.fullmatch(host.rpartition(".")[2]):
+        if not _is_ip(host):
+            raise ValueError("expected an IPv4 address as four decimal numbers, such as 192.0.2.1")
+        return host
+    if not _HOST.fullmatch(host):
+        raise ValueError("expected a full host name, such as www.example.com")
+    return host
+
+
+def _ascii(name: str) -> str:
+    if name.isascii():
+        return name
+    import idna  # noqa: PLC0415  its tables load only for hosts in other scripts
+
+    try:
+        return idna.encode(name, uts46=True, std3_rules=True).decode()
+    except idna.IDNAError:
+        raise ValueError("expected a valid host name; this one is none in any script") from None
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
