@@ -96,7 +96,7 @@ def read(
     """
     text, encoding = _decoded(html, charset) if isinstance(html, bytes) else (html, "utf-8")
     # Browsers know no other line ends, and positions in the page count on it.
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     text = _SURROGATE.sub("\ufffd", text)
     base = _base(text, base_url or "")
     images: dict[str, None] = {}

@@ -59,8 +59,13 @@ def resolve(address: str, base: str, encoding: str = "utf-8") -> str:
 
 
 def is_web(address: str) -> bool:
-    """Whether an address begins with ``http:`` or ``https:``."""
-    return address[:6].lower().startswith(("http:", "https:"))
+    """Whether an address is a full and well-formed one of the web."""
+    if not address[:6].lower().startswith(("http:", "https:")):
+        return False
+    try:
+        return bool(urlsplit(address).netloc)
+    except ValueError:
+        return False
 
 
 def in_srcset(text: str, change: Change) -> str:
