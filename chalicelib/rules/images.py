@@ -1,0 +1,277 @@
+"""Pictures from strangers: decoded and written anew, so that only their pixels remain.
+
+Names, places (EXIF GPS), scripts behind the last byte and whatever a broken decoder might be fed
+are gone after that. The originals are never served.
+
+- JPEG, PNG and WebP stay what they are. AVIF becomes WebP (writing AVIF takes ten times as long),
+  BMP and still GIF become PNG. GIF and WebP animations become animated WebP; of an animated PNG or
+  AVIF the first frame remains.
+- Everything else is refused: SVG and HTML can carry scripts, TIFF, PSD, EPS and the like have
+  decoders with a long history of holes, HEIC has none here.
+- Pictures are turned upright, converted to sRGB and made to fit ``MAX_SIDE``: full size would take
+  longer than a request may.
+- One picture at a time: a Lambda of 1024 MB has less than one processor, so taking turns costs no
+  time, and the memory needed is that of one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.rules.file_types import sniff
+
+if TYPE_CHECKING:
+    from PIL import Image, ImageFile
+
+MAX_PIXELS = 50_000_000
+"""Security: the pixels a picture may have."""
+MAX_PIXELS_OF_FRAMES = 25_000_000
+"""The same for WebP and AVIF, whose decoders hold four copies, and for all frames of an animation
+together."""
+MAX_FRAMES = 1000
+MAX_SIDE = 4096
+"""The longer side of a stored picture, in pixels."""
+THUMBNAIL_SIDE = 400
+
+_MAX_SCANS = 64
+"""Cameras and encoders write about ten. Each may cost a walk over all pixels for a few bytes."""
+_MAX_PROFILE = 4 << 20
+_LARGEST_BYTE = 255
+_SHORTEST_FRAME, _USUAL_FRAME, _LONGEST_FRAME = 20, 100, 60_000
+"""Milliseconds. Browsers show frames of less than the shortest for the usual time."""
+
+_READERS = {
+    "image/jpeg": "JPEG",
+    "image/png": "PNG",
+    "image/gif": "GIF",
+    "image/webp": "WEBP",
+    "image/avif": "AVIF",
+    "image/bmp": "BMP",
+}
+_EXPECTED = "expected a JPEG, PNG, GIF, WebP, AVIF or BMP image"
+
+_one_at_a_time = Lock()
+
+
+class ImageError(Exception):
+    """A picture that cannot be made safe; ``reason`` says why and what to do, in one sentence."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class CleanImage:
+    """A picture of our own making. Sizes are in pixels."""
+
+    body: bytes
+    mime_type: str
+    width: int
+    height: int
+    thumbnail: bytes
+    """At most ``THUMBNAIL_SIDE`` on its longer side."""
+    thumbnail_type: str
+    """JPEG, or WebP when the picture is see-through."""
+
+
+def sanitize(body: bytes) -> CleanImage:
+    """Decode a picture and write it anew.
+
+    Raises:
+        ImageError: if it is none of the formats named above, is damaged or cut short, or has more
+            pixels than ``MAX_PIXELS`` or ``MAX_PIXELS_OF_FRAMES``, more than ``MAX_FRAMES`` frames
+            or a JPEG's scans beyond all use.
+    """
+    mime_type = sniff(body)
+    if mime_type not in _READERS:
+        raise ImageError(_refusal(mime_type))
+    if mime_type == "image/jpeg" and body.count(b"\xff\xda") > _MAX_SCANS:
+        msg = f"expected a JPEG of at most {_MAX_SCANS} scans; save it anew and send that"
+        raise ImageError(msg)
+    from PIL import Image  # noqa: PLC0415  takes a twentieth of a second to load
+
+    # Pillow warns above this and refuses above twice this, wherever a size turns up while decoding.
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    try:
+        with _one_at_a_time:
+            return _written(*_decoded(body, _READERS[mime_type]))
+    except ImageError:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise ImageError(_too_large(MAX_PIXELS)) from None
+    except Exception as error:  # decoders raise anything when fed hostile bytes
+        msg = f"{_EXPECTED}, but this {_READERS[mime_type]} is damaged or incomplete; save it anew"
+        raise ImageError(msg) from error
+
+
+def _refusal(mime_type: str) -> str:
+    if mime_type == "image/svg+xml":
+        why = "SVG can carry scripts; export it as PNG"
+    elif mime_type == "text/html":
+        why = "this is a web page; give the address of the picture itself"
+    elif mime_type.startswith("image/"):
+        why = f"{mime_type} is not supported; save it as JPEG or PNG"
+    else:
+        why = f"this is {mime_type}"
+    return f"{_EXPECTED}, but {why}"
+
+
+def _too_large(limit: int) -> str:
+    return f"expected at most {limit // 1_000_000} megapixels; make the picture smaller"
+
+
+def _decoded(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
+    """Return the pixels and how to write them.
+
+    The size that the header tells is checked before any pixel is decoded. The decoder and its
+    copies of the picture are gone on return.
+    """
+    from PIL import Image  # noqa: PLC0415  loaded already when this runs
+
+    with Image.open(BytesIO(body), formats=[kind]) as source:
+        limit = MAX_PIXELS_OF_FRAMES if kind in {"WEBP", "AVIF"} else MAX_PIXELS
+        if source.width * source.height > limit:
+            raise ImageError(_too_large(limit))
+        if kind in {"GIF", "WEBP"} and getattr(source, "is_animated", False):
+            return _animation(source)
+        image = _upright_srgb(source)
+    if kind == "WEBP" and body.startswith(b"VP8L", 12):
+        return image, {"format": "WEBP", "lossless": True, "quality": 0, "method": 0}
+    if kind in {"WEBP", "AVIF"}:
+        return image, {"format": "WEBP", "quality": 85, "method": 1}
+    if kind == "JPEG":
+        return image, {"format": "JPEG", "quality": 88, "optimize": True, "progressive": True}
+    return image, {"format": "PNG", "compress_level": 4}
+
+
+def _upright_srgb(source: "ImageFile.ImageFile") -> "Image.Image":
+    """Return the pixels: eight bits a channel, in sRGB, upright, fitting ``MAX_SIDE``, bare."""
+    orientation, profile = _orientation(source), source.info.get("icc_profile")
+    image: Image.Image = source
+    fits = max(image.size) <= MAX_SIDE
+    if image.mode != "P" or not fits or profile:
+        image = _eight_bits(image)
+    if not fits:
+        # A JPEG is decoded at a fraction of its size here, if that is enough.
+        image.thumbnail((MAX_SIDE, MAX_SIDE), reducing_gap=2.0)
+    image = image.copy() if image is source else image
+    if profile:
+        image = _to_srgb(image, profile)
+    if image.mode == "CMYK":
+        image = image.convert("RGB")
+    if orientation is not None:
+        image = image.transpose(orientation)
+    # Writers copy comments, profiles and more from here.
+    image.info = {key: value for key, value in image.info.items() if key == "transparency"}
+    if image.mode in {"RGBA", "LA"} and _least_alpha(image) == _LARGEST_BYTE:
+        image = image.convert(image.mode[:-1])
+    return image
+
+
+def _least_alpha(image: "Image.Image") -> int:
+    lowest, _ = image.getchannel("A").getextrema()
+    return int(lowest)  # type: ignore[arg-type]  # a pair for several bands, a number for one
+
+
+def _eight_bits(image: "Image.Image") -> "Image.Image":
+    """Return a picture as L, LA, RGB, RGBA or CMYK, the one with the least in it."""
+    if image.mode.startswith("I"):
+        return image.point(lambda value: value * (1 / 257)).convert("L")
+    if image.has_transparency_data:
+        return image if image.mode in {"LA", "RGBA"} else image.convert("RGBA")
+    if image.mode in {"L", "RGB", "CMYK"}:
+        return image
+    return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def _orientation(source: "ImageFile.ImageFile") -> "Image.Transpose | None":
+    """Return what turns a picture upright (EXIF 2.32, tag 0x0112), None if it stands as it is."""
+    from PIL import Image  # noqa: PLC0415  loaded already when this runs
+
+    turn = Image.Transpose
+    try:
+        tag = int(source.getexif().get(0x0112, 1))
+    except Exception:  # noqa: BLE001  damaged EXIF data, of any kind, is not missed
+        return None
+    return {
+        2: turn.FLIP_LEFT_RIGHT,
+        3: turn.ROTATE_180,
+        4: turn.FLIP_TOP_BOTTOM,
+        5: turn.TRANSPOSE,
+        6: turn.ROTATE_270,
+        7: turn.TRANSVERSE,
+        8: turn.ROTATE_90,
+    }.get(tag)
+
+
+def _to_srgb(image: "Image.Image", profile: bytes) -> "Image.Image":
+    """Convert by the colour profile: phones take pictures in Display P3, which looks dull else."""
+    from PIL import ImageCms  # noqa: PLC0415  needed for pictures with a profile only
+
+    mode = "RGBA" if image.mode == "RGBA" else "RGB"
+    if len(profile) > _MAX_PROFILE or image.mode in {"L", "LA"}:
+        return image
+    try:
+        converted = ImageCms.profileToProfile(
+            image,
+            ImageCms.ImageCmsProfile(BytesIO(profile)),
+            ImageCms.createProfile("sRGB"),
+            outputMode=mode,
+        )
+    except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
+        return image  # a damaged profile, or one for other colours, is as good as none
+    return converted or image
+
+
+def _animation(source: "ImageFile.ImageFile") -> "tuple[Image.Image, dict[str, Any]]":
+    durations: list[int] = []
+    frames = list(_frames(source, durations))
+    loop = source.info.get("loop", 1 if source.format == "GIF" else 0)
+    options = {"format": "WEBP", "quality": 80, "method": 0, "duration": durations, "loop": loop}
+    options |= {"save_all": True, "append_images": frames[1:]}
+    return frames[0], options
+
+
+def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Image.Image"]:
+    """Yield the frames one by one, so that too many are noticed before they are decoded."""
+    pixels = 0
+    for number in range(MAX_FRAMES + 1):
+        try:
+            source.seek(number)
+        except EOFError:
+            return
+        pixels += source.width * source.height
+        if pixels > MAX_PIXELS_OF_FRAMES or number == MAX_FRAMES:
+            million = MAX_PIXELS_OF_FRAMES // 1_000_000
+            msg = (
+                f"expected an animation of at most {million} megapixels in all its frames and "
+                f"{MAX_FRAMES} frames; make it smaller or shorter"
+            )
+            raise ImageError(msg)
+        frame = source.convert("RGBA")
+        frame.thumbnail((MAX_SIDE, MAX_SIDE), reducing_gap=2.0)
+        frame.info = {}
+        length = int(source.info.get("duration", 0))
+        durations.append(min(length, _LONGEST_FRAME) if length >= _SHORTEST_FRAME else _USUAL_FRAME)
+        yield frame
+
+
+def _written(image: "Image.Image", options: dict[str, Any]) -> CleanImage:
+    """Write a picture, and the thumbnail of its first frame."""
+    body, thumbnail = BytesIO(), BytesIO()
+    image.save(body, **options)
+    small = _eight_bits(image).copy()
+    small.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE), reducing_gap=2.0)
+    kind = "WEBP" if small.has_transparency_data else "JPEG"
+    small.save(thumbnail, kind, quality=80)
+    return CleanImage(
+        body=body.getvalue(),
+        mime_type=f"image/{options['format'].lower()}",
+        width=image.width,
+        height=image.height,
+        thumbnail=thumbnail.getvalue(),
+        thumbnail_type=f"image/{kind.lower()}",
+    )
