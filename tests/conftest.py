@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Lock
 from typing import Any
@@ -19,6 +19,8 @@ os.environ.update(
     STAGE="test",
     RATE_LIMIT_SCALE="1000",
     OBJECT_STORE="file://" + tempfile.mkdtemp(prefix="objects-"),
+    BARCODE_SOURCES="",
+    PHOTO_SOURCE="",
 )
 for name in (
     "AWS_ENDPOINT_URL_DYNAMODB",
@@ -37,9 +39,11 @@ from moto.dynamodb.models import dynamodb_backends
 
 import app as application
 from chalicelib.core import clock
-from chalicelib.gateways import dns
+from chalicelib.gateways import barcodes, dns, photos
 from chalicelib.store import accounts, api_keys, tables, workspaces
 from chalicelib.store.workspaces import WorkspaceRow
+from tests.fakes.open_facts import OpenFacts
+from tests.fakes.openverse import FakeOpenverse
 
 ALL_SCOPES = ["*:read", "*:write"]
 
@@ -258,6 +262,32 @@ def txt_records(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str] | None]:
 
     monkeypatch.setattr(dns, "lookup_txt", lookup)
     return records
+
+
+@pytest.fixture
+def open_facts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[OpenFacts]]:
+    """Open Food, Beauty and Products Facts of the test's own, in the order they are asked in."""
+    names = ("openfoodfacts", "openbeautyfacts", "openproductsfacts")
+    with OpenFacts() as food, OpenFacts() as beauty, OpenFacts() as products:
+        servers = [food, beauty, products]
+        places = zip(names, servers, strict=True)
+        chosen = replace(
+            barcodes.settings(),
+            barcode_sources=" ".join(f"{name}={server.url}" for name, server in places),
+        )
+        monkeypatch.setattr(barcodes, "settings", lambda: chosen)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield servers
+
+
+@pytest.fixture
+def openverse(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenverse]:
+    """An Openverse of the test's own, with 45 images of bread."""
+    with FakeOpenverse() as server:
+        chosen = replace(photos.settings(), photo_source=f"openverse={server.url}/")
+        monkeypatch.setattr(photos, "settings", lambda: chosen)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield server
 
 
 class Time:

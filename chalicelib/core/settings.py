@@ -4,6 +4,12 @@ import os
 from dataclasses import dataclass
 from functools import cache
 
+_BARCODE_SOURCES = (
+    "openfoodfacts=https://world.openfoodfacts.org"
+    " openbeautyfacts=https://world.openbeautyfacts.org"
+    " openproductsfacts=https://world.openproductsfacts.org"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -12,6 +18,8 @@ class Settings:
     ``object_store`` is ``s3://<bucket>`` on AWS and ``file://<folder>`` elsewhere;
     ``rate_limit_scale`` multiplies every rate limit (load tests); ``public_url`` is the base URL
     that visitors see; browsers on ``allowed_origins`` may use the tool server, too.
+    ``barcode_sources`` (asked in this order) and ``photo_source`` name services as
+    ``<name>=<base URL>``, separated by spaces; empty means off.
     """
 
     stage: str
@@ -20,6 +28,8 @@ class Settings:
     public_url: str
     allowed_origins: frozenset[str]
     rate_limit_scale: float
+    barcode_sources: str
+    photo_source: str
 
     def table_name(self, table: str) -> str:
         """Return the full name of one of the tables, such as ``workspace-dev-content``."""
@@ -37,4 +47,6 @@ def settings() -> Settings:
         public_url=env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/"),
         allowed_origins=frozenset(env("ALLOWED_ORIGINS", "").split()),
         rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
+        barcode_sources=env("BARCODE_SOURCES", _BARCODE_SOURCES),
+        photo_source=env("PHOTO_SOURCE", "openverse=https://api.openverse.org"),
     )

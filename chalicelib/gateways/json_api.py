@@ -1,0 +1,191 @@
+"""Asking a known service for JSON, within a time and a size, and reading what is never trusted.
+
+The operator chooses the services, so the environment's proxies and certificates apply. URLs that
+users give do not belong here: they may lead anywhere.
+"""
+
+import json
+import re
+from collections.abc import Container, Mapping
+from concurrent.futures import Future
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from threading import Thread
+from time import monotonic
+from urllib.parse import urlsplit
+
+from chalicelib import SERVICE, VERSION
+from chalicelib.core import clock
+from chalicelib.core.settings import settings
+
+MAX_BYTES = 2**20
+"""What an answer may come to; real ones take less than a tenth."""
+LONGEST_WAIT = 86_400
+"""Seconds that a service may ask to be left alone; more is taken for nonsense and cut."""
+MAX_URL = 2048
+
+_CHUNK = 2**16
+_LIMITED = 429
+
+
+class JsonApiError(Exception):
+    """A service did not answer as it should.
+
+    ``reason`` is a clause that begins with the service's name; ``retry_after`` are the seconds to
+    wait, if the service said so.
+    """
+
+    def __init__(self, service: str, what: str, retry_after: int | None = None) -> None:
+        super().__init__(f"{service} {what}")
+        self.reason = f"{service} {what}"
+        self.retry_after = retry_after
+
+
+def services(setting: str) -> dict[str, str]:
+    """Return the base URLs, by name and in order, of a setting ``<name>=<base URL> …``.
+
+    Raises:
+        ValueError: the setting is malformed.
+    """
+    named = {}
+    for entry in setting.split():
+        name, _, url = entry.partition("=")
+        if not name or not url.startswith(("https://", "http://")):
+            msg = f"a service is set as <name>=<base URL>, not {entry!r}"
+            raise ValueError(msg)
+        named[name] = url.rstrip("/")
+    return named
+
+
+def get_json(
+    service: str,
+    url: str,
+    query: Mapping[str, str | int],
+    *,
+    deadline: float,
+    statuses: Container[int] = frozenset({200}),
+) -> object:
+    """GET a URL and return the JSON of its answer. Redirects are not followed.
+
+    Args:
+        service: its name, for errors.
+        url: without a query.
+        query: its parameters.
+        deadline: when to give up, by ``time.monotonic``.
+        statuses: of answers whose body is wanted.
+
+    Raises:
+        JsonApiError: no answer in time, another status, more than a megabyte, or no JSON.
+    """
+    left = deadline - monotonic()
+    if left <= 0:
+        raise JsonApiError(service, "was not asked because the time was up")
+    body: Future[bytes] = Future()
+
+    def work() -> None:
+        try:
+            body.set_result(_get(service, url, query, deadline, statuses))
+        except BaseException as error:  # noqa: BLE001  whatever it is belongs to the caller
+            body.set_exception(error)
+
+    # Time-outs of sockets bound neither the name look-up nor headers that come in drops; a caller
+    # that stops waiting bounds everything.
+    Thread(target=work, name=f"asking {service}", daemon=True).start()
+    try:
+        raw = body.result(left)
+    except TimeoutError:
+        raise _too_slow(service) from None
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        raise JsonApiError(service, "sent something other than JSON") from None
+
+
+def _too_slow(service: str) -> JsonApiError:
+    return JsonApiError(service, "did not answer in time")
+
+
+def _get(
+    service: str,
+    url: str,
+    query: Mapping[str, str | int],
+    deadline: float,
+    statuses: Container[int],
+) -> bytes:
+    import requests  # noqa: PLC0415  a quarter of a second that only look-ups pay
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415  as above
+
+    headers = {
+        "User-Agent": f"{SERVICE.replace(' ', '-')}/{VERSION} (+{settings().public_url})",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",  # so that what is counted is what is read
+    }
+    try:
+        with requests.get(
+            url,
+            params=dict(query),
+            headers=headers,
+            timeout=max(deadline - monotonic(), 0.001),
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            if response.status_code not in statuses:
+                raise _refusal(service, response.status_code, response.headers.get("Retry-After"))
+            body = bytearray()
+            while chunk := response.raw.read1(_CHUNK, decode_content=False):
+                body += chunk
+                if len(body) > MAX_BYTES:
+                    raise JsonApiError(service, f"sent more than {MAX_BYTES // 2**20} MB")
+                if monotonic() > deadline:
+                    raise _too_slow(service)
+            return bytes(body)
+    except requests.Timeout:
+        raise _too_slow(service) from None
+    except (requests.RequestException, HTTPError, OSError):
+        raise JsonApiError(service, "is out of reach") from None
+
+
+def _refusal(service: str, status: int, retry_after: str | None) -> JsonApiError:
+    wait = _seconds(retry_after)
+    if status == _LIMITED:
+        return JsonApiError(service, "takes no more requests from here for now", wait)
+    return JsonApiError(service, f"answered with status {status}", wait)
+
+
+def _seconds(retry_after: str | None) -> int | None:
+    """Read a Retry-After header, in seconds or as a date (RFC 9110, 10.2.3)."""
+    text = (retry_after or "").strip()
+    if re.fullmatch(r"[0-9]{1,18}", text):
+        wait = int(text)
+    else:
+        try:
+            moment = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        wait = round((moment - clock.now()).total_seconds())
+    return min(max(wait, 1), LONGEST_WAIT)
+
+
+_UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
+"""White space, control characters, what turns the direction of writing, halves of characters."""
+
+
+def text(value: object, limit: int) -> str | None:
+    """Return a text on one line, at most ``limit`` characters; None if there is none."""
+    if not isinstance(value, str):
+        return None
+    return _UNPRINTABLE.sub(" ", value).strip()[:limit].strip() or None
+
+
+def link(value: object, *schemes: str) -> str | None:
+    """Return a URL with a host and one of the schemes (https by default), or None."""
+    if not isinstance(value, str) or len(value) > MAX_URL or _UNPRINTABLE.search(value):
+        return None
+    try:
+        parts = urlsplit(value)
+        host = parts.hostname
+    except ValueError:
+        return None
+    known = parts.scheme in (schemes or ("https",)) and host and "@" not in parts.netloc
+    return value if known else None

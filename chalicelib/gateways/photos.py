@@ -1,0 +1,208 @@
+"""Stock photos that may be used freely and changed, with the credit that their licences demand.
+
+``PHOTO_SOURCE`` says where from; another provider is another ``PhotoSource``. Openverse needs no
+key; without one it takes 20 requests a minute and 200 a day of an address, so callers cache.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Literal, Protocol
+
+from chalicelib.core.errors import NotConfiguredError, UpstreamFailedError
+from chalicelib.core.settings import settings
+from chalicelib.gateways.json_api import JsonApiError, get_json, link, services, text
+
+Orientation = Literal["landscape", "portrait", "square"]
+
+MAX_PAGE = 20
+"""How deep a search can be read, and how many photos a page can have: Openverse's limits."""
+MAX_SIZE = 20
+TOTAL_SECONDS = 8.0
+"""Searches take a second or two, more when Openverse has to weed out dead links."""
+
+
+@dataclass(frozen=True, slots=True)
+class Photo:
+    """A photo at its provider, in pixels.
+
+    ``url`` and ``thumb_url`` are https. Whoever shows it shows ``attribution`` with it: the
+    licences CC BY and CC BY-SA demand it, for the others it is a courtesy.
+    """
+
+    id: str
+    url: str
+    thumb_url: str
+    width: int | None
+    height: int | None
+    title: str | None
+    author: str | None
+    author_url: str | None
+    license: str
+    license_url: str | None
+    source_url: str | None
+    provider: str
+    attribution: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhotoPage:
+    """A page of photos; ``dataclasses.asdict`` of it is JSON.
+
+    ``size`` is what was asked for: a page may have fewer photos, because unusable ones are left
+    out. ``total`` are the matches, of which 20 pages can be read.
+    """
+
+    photos: list[Photo]
+    total: int
+    page: int
+    size: int
+    has_more: bool
+
+
+class PhotoSource(Protocol):
+    """A provider of free photos."""
+
+    def search(
+        self,
+        query: str,
+        *,
+        page: int = 1,
+        size: int = MAX_SIZE,
+        orientation: Orientation | None = None,
+    ) -> PhotoPage:
+        """Return a page of the photos that match, at most 20 on each of the pages 1 to 20.
+
+        Raises:
+            UpstreamFailedError: the provider failed; with Retry-After, if it said when to return.
+        """
+
+
+def photo_source() -> PhotoSource:
+    """Return the provider that ``PHOTO_SOURCE`` names: ``openverse=<base URL>``.
+
+    Raises:
+        NotConfiguredError: the setting is empty.
+    """
+    match list(services(settings().photo_source).items()):
+        case []:
+            msg = "Photo search is switched off on this server. Send an image URL of your own."
+            raise NotConfiguredError(msg)
+        case [("openverse", base)]:
+            return Openverse(base)
+        case _:
+            msg = f"PHOTO_SOURCE is openverse=<base URL>, not {settings().photo_source!r}"
+            raise ValueError(msg)
+
+
+_ASPECTS: dict[Orientation, str] = {"landscape": "wide", "portrait": "tall", "square": "square"}
+_LICENSES = {
+    "by": "CC BY",
+    "by-sa": "CC BY-SA",
+    "cc0": "CC0",
+    "pdm": "Public Domain Mark",
+}
+"""Those that allow both commerce and changes. Others are left out, whatever the provider sends."""
+_PUBLIC_DOMAIN = frozenset({"cc0", "pdm"})
+
+
+class Openverse:
+    """Openly licensed images of Flickr, Wikimedia and others (https://api.openverse.org/v1/)."""
+
+    def __init__(self, base: str, *, within: float = TOTAL_SECONDS) -> None:
+        self._base = base
+        self._within = within
+
+    def search(
+        self,
+        query: str,
+        *,
+        page: int = 1,
+        size: int = MAX_SIZE,
+        orientation: Orientation | None = None,
+    ) -> PhotoPage:
+        """Return a page of photos."""
+        asked: dict[str, str | int] = {
+            "q": query,
+            "license_type": "commercial,modification",
+            "mature": "false",
+            "page": page,
+            "page_size": size,
+        }
+        if orientation:
+            asked["aspect_ratio"] = _ASPECTS[orientation]
+        try:
+            answer = get_json(
+                "openverse", f"{self._base}/v1/images/", asked, deadline=monotonic() + self._within
+            )
+            return _page(answer, page, size)
+        except JsonApiError as failure:
+            raise _failed(failure) from failure
+
+
+def _failed(failure: JsonApiError) -> UpstreamFailedError:
+    wait = failure.retry_after
+    when = f"in {wait} seconds" if wait else "later"
+    return UpstreamFailedError(
+        f"The photo search failed: {failure.reason}. Try again {when}, or send an image URL of"
+        " your own.",
+        headers={"Retry-After": str(wait)} if wait else None,
+    )
+
+
+def _page(answer: object, page: int, size: int) -> PhotoPage:
+    match answer:
+        case {"result_count": int(total), "page_count": int(pages), "results": list(results)}:
+            photos = [_photo(item) for item in results[:size] if isinstance(item, dict)]
+            return PhotoPage(
+                photos=[photo for photo in photos if photo],
+                total=max(total, 0),
+                page=page,
+                size=size,
+                has_more=page < min(pages, MAX_PAGE),
+            )
+        case _:
+            raise JsonApiError("openverse", "sent something other than a page of photos")
+
+
+def _photo(item: Mapping[str, Any]) -> Photo | None:
+    """Read a photo; one that cannot be shown, credited or freely used is None."""
+    identity, url = text(item.get("id"), 64), link(item.get("url"))
+    license_code = text(item.get("license"), 20)
+    if not identity or not url or license_code not in _LICENSES or item.get("mature") is True:
+        return None
+    title, author = text(item.get("title"), 255), text(item.get("creator"), 255)
+    version = text(item.get("license_version"), 10)
+    license_name = " ".join(filter(None, (_LICENSES[license_code], version)))
+    license_url = link(item.get("license_url"), "https", "http")
+    return Photo(
+        id=identity,
+        url=url,
+        thumb_url=link(item.get("thumbnail")) or url,
+        width=_pixels(item.get("width")),
+        height=_pixels(item.get("height")),
+        title=title,
+        author=author,
+        author_url=link(item.get("creator_url"), "https", "http"),
+        license=license_name,
+        license_url=license_url,
+        source_url=link(item.get("foreign_landing_url"), "https", "http"),
+        provider=text(item.get("source"), 80) or text(item.get("provider"), 80) or "openverse",
+        attribution=text(item.get("attribution"), 2000)
+        or _credit(title, author, license_code, license_name, license_url),
+    )
+
+
+def _pixels(value: object) -> int | None:
+    return value if type(value) is int and value > 0 else None
+
+
+def _credit(
+    title: str | None, author: str | None, license_code: str, license_name: str, url: str | None
+) -> str:
+    """Word the credit as Openverse does: title, author, licence and where to read it."""
+    work = f'"{title}"' if title else "This work"
+    by = f" by {author}" if author else ""
+    under = "is marked with" if license_code in _PUBLIC_DOMAIN else "is licensed under"
+    terms = f" To view the terms, visit {url}." if url else ""
+    return f"{work}{by} {under} {license_name}.{terms}"

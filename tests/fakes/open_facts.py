@@ -1,0 +1,56 @@
+"""Open Food Facts and its sisters, as their API v2 answers."""
+
+from typing import Any
+
+from tests.fakes import Asked, JsonServer
+
+NUTELLA = "3017624010701"
+
+
+class OpenFacts(JsonServer):
+    """One of the databases: ``products`` by the code it keeps, without or with leading zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.products: dict[str, dict[str, Any]] = {}
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes that were asked for."""
+        prefix, suffix = "/api/v2/product/", ".json"
+        return [asked.path.removeprefix(prefix).removesuffix(suffix) for asked in self.requests]
+
+    def answer(self, asked: Asked) -> tuple[int, Any]:
+        code = self.codes[-1]
+        product = self.products.get(code)
+        if product is None:
+            return 404, {"code": code, "status": 0, "status_verbose": "product not found"}
+        fields = asked.query["fields"].split(",")
+        shown = {name: product[name] for name in fields if name in product}
+        return 200, {
+            "code": code,
+            "product": shown,
+            "status": 1,
+            "status_verbose": "product found",
+        }
+
+
+def nutella() -> dict[str, Any]:
+    """Return a product as the database keeps it, in several languages."""
+    return {
+        "code": NUTELLA,
+        "lang": "fr",
+        "product_name": "Nutella pâte à tartiner",
+        "product_name_en": "Nutella spread",
+        "product_name_ru": "Нутелла",
+        "generic_name": "Pâte à tartiner aux noisettes",
+        "generic_name_ru": "Ореховая паста с какао",
+        "generic_name_en": "Hazelnut spread",
+        "brands": "Ferrero,Nutella",
+        "categories": "Petit-déjeuners,Produits à tartiner,fr:Pâtes à tartiner",
+        "categories_tags": ["en:breakfasts", "en:spreads", "en:hazelnut-spreads"],
+        "categories_tags_en": ["Breakfasts", "Spreads", "Hazelnut spreads"],
+        "categories_tags_ru": ["Завтраки", "Спреды", "en:Hazelnut spreads"],
+        "image_front_url": "https://images.openfoodfacts.org/images/products/front_ru.400.jpg",
+        "nutriments": {"energy-kcal_100g": 539},
+    }

@@ -1,0 +1,62 @@
+"""Openverse, as its API v1 answers an image search."""
+
+from math import ceil
+from typing import Any
+
+from tests.fakes import Asked, JsonServer
+
+
+class FakeOpenverse(JsonServer):
+    """A search that finds all of ``images``, whatever is asked, page by page."""
+
+    def __init__(self, count: int = 45) -> None:
+        super().__init__()
+        self.images = [image(number) for number in range(count)]
+
+    def answer(self, asked: Asked) -> tuple[int, Any]:
+        page, size = int(asked.query["page"]), int(asked.query["page_size"])
+        if size > 20:
+            return 401, {"detail": "Ensure this value is less than or equal to 20."}
+        if page > 20:
+            return 400, {"error": "InputError", "detail": "Ensure this value is at most 20."}
+        return 200, {
+            "result_count": len(self.images),
+            "page_count": min(20, ceil(len(self.images) / size)),
+            "page_size": size,
+            "page": page,
+            "results": self.images[(page - 1) * size : page * size],
+        }
+
+
+def image(number: int, **changed: Any) -> dict[str, Any]:
+    """Return an image as Openverse describes it, with some fields changed."""
+    identity = f"4bc43a04-ef46-4544-a0c1-{number:012}"
+    return {
+        "id": identity,
+        "title": f"Bread {number}",
+        "indexed_on": "2022-08-27T17:39:48Z",
+        "foreign_landing_url": f"https://www.flickr.com/photos/baker/{number}",
+        "url": f"https://live.staticflickr.com/{number}.jpg",
+        "creator": "Tim Baker",
+        "creator_url": "https://www.flickr.com/photos/baker",
+        "license": "by-sa",
+        "license_version": "2.0",
+        "license_url": "https://creativecommons.org/licenses/by-sa/2.0/",
+        "provider": "flickr",
+        "source": "flickr",
+        "category": "photograph",
+        "filesize": 896128,
+        "filetype": "jpg",
+        "tags": [{"accuracy": None, "name": "bread", "unstable__provider": "flickr"}],
+        "attribution": f'"Bread {number}" by Tim Baker is licensed under CC BY-SA 2.0. To view a'
+        " copy of this license, visit https://creativecommons.org/licenses/by-sa/2.0/.",
+        "fields_matched": ["title"],
+        "mature": False,
+        "height": 683,
+        "width": 1024,
+        "thumbnail": f"https://api.openverse.org/v1/images/{identity}/thumb/",
+        "detail_url": f"https://api.openverse.org/v1/images/{identity}/",
+        "related_url": f"https://api.openverse.org/v1/images/{identity}/related/",
+        "unstable__sensitivity": [],
+        **changed,
+    }
