@@ -203,6 +203,20 @@ class UnavailableError(AppError):
         )
 
 
+class UpstreamFailedError(AppError):
+    """A service that this one asks did not answer as it should; asking again later may help."""
+
+    status = 502
+    code = "upstream_failed"
+
+
+class NotConfiguredError(AppError):
+    """The operator has not set up, or has switched off, what the operation needs."""
+
+    status = 503
+    code = "not_configured"
+
+
 class LostRaceError(Exception):
     """A concurrent writer was first. Not for the wire: ``invoke`` reads again and decides again."""
 

@@ -1,7 +1,7 @@
 """What the environment decides, read once. Every variable the service knows is named here."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 
@@ -11,7 +11,10 @@ class Settings:
 
     ``object_store`` is ``s3://<bucket>`` on AWS and ``file://<folder>`` elsewhere;
     ``rate_limit_scale`` multiplies every rate limit (load tests); ``public_url`` is the base URL
-    that visitors see; browsers on ``allowed_origins`` may use the tool server, too.
+    that visitors see; browsers on ``allowed_origins`` may use the tool server, too;
+    ``llm_provider`` is ``demo`` (embedded), ``openai`` (any server of that shape, at
+    ``llm_base_url``; the default once its key or URL is given) or ``off``; ``llm_model`` is what
+    that provider calls the model that drafts cards.
     """
 
     stage: str
@@ -20,6 +23,10 @@ class Settings:
     public_url: str
     allowed_origins: frozenset[str]
     rate_limit_scale: float
+    llm_provider: str
+    llm_base_url: str
+    llm_api_key: str = field(repr=False)
+    llm_model: str
 
     def table_name(self, table: str) -> str:
         """Return the full name of one of the tables, such as ``workspace-dev-content``."""
@@ -37,4 +44,9 @@ def settings() -> Settings:
         public_url=env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/"),
         allowed_origins=frozenset(env("ALLOWED_ORIGINS", "").split()),
         rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
+        llm_provider=env("LLM_PROVIDER")
+        or ("openai" if env("LLM_API_KEY") or env("LLM_BASE_URL") else "demo"),
+        llm_base_url=env("LLM_BASE_URL") or "https://api.openai.com/v1",
+        llm_api_key=env("LLM_API_KEY", "").strip(),
+        llm_model=env("LLM_MODEL", "").strip(),
     )
