@@ -27,6 +27,9 @@ for name in (
     "DYNAMODB_ENDPOINT",
     "AWS_CHALICE_CLI_MODE",
     "AWS_PROFILE",
+    "LLM_PROVIDER",
+    "LLM_BASE_URL",
+    "LLM_API_KEY",
 ):
     os.environ.pop(name, None)
 

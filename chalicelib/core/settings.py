@@ -1,7 +1,7 @@
 """What the environment decides, read once. Every variable the service knows is named here."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 _BARCODE_SOURCES = (
@@ -19,7 +19,9 @@ class Settings:
     ``rate_limit_scale`` multiplies every rate limit (load tests); ``public_url`` is the base URL
     that visitors see; browsers on ``allowed_origins`` may use the tool server, too.
     ``barcode_sources`` (asked in this order) and ``photo_source`` name services as
-    ``<name>=<base URL>``, separated by spaces; empty means off.
+    ``<name>=<base URL>``, separated by spaces; empty means off. ``llm_provider`` is ``demo`` (embedded), ``openai`` (any server of that shape, at
+    ``llm_base_url``; the default once its key or URL is given) or ``off``; ``llm_model`` is what
+    that provider calls the model that drafts cards.
     """
 
     stage: str
@@ -30,6 +32,10 @@ class Settings:
     rate_limit_scale: float
     barcode_sources: str
     photo_source: str
+    llm_provider: str
+    llm_base_url: str
+    llm_api_key: str = field(repr=False)
+    llm_model: str
 
     def table_name(self, table: str) -> str:
         """Return the full name of one of the tables, such as ``workspace-dev-content``."""
@@ -49,4 +55,9 @@ def settings() -> Settings:
         rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
         barcode_sources=env("BARCODE_SOURCES", _BARCODE_SOURCES),
         photo_source=env("PHOTO_SOURCE", "openverse=https://api.openverse.org"),
+        llm_provider=env("LLM_PROVIDER")
+        or ("openai" if env("LLM_API_KEY") or env("LLM_BASE_URL") else "demo"),
+        llm_base_url=env("LLM_BASE_URL") or "https://api.openai.com/v1",
+        llm_api_key=env("LLM_API_KEY", "").strip(),
+        llm_model=env("LLM_MODEL", "").strip(),
     )

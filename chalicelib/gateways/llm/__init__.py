@@ -1,0 +1,161 @@
+"""Chat models behind one protocol: the text as it is spoken, then what it took.
+
+The adapters differ in nothing that a caller sees: ``openai`` speaks to any server of that shape,
+``demo`` needs no key and no network.
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, Protocol
+
+from chalicelib.core.errors import NotConfiguredError
+from chalicelib.core.settings import settings
+from chalicelib.rules.chat import Message
+
+STREAM_SECONDS = 300.0
+"""The longest that a stream may take, from the request to its last token (chat.md, The stream)."""
+COMPLETION_SECONDS = 20.0
+"""The longest that a caller waits for a whole answer: an API call has 29 seconds (API Gateway)."""
+COMPLETION_BYTES = 128 * 1024
+
+FailureKind = Literal["refused", "rate_limited", "unavailable", "timeout", "garbage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The tokens of one request; estimated (``rules.chat``) if the provider did not tell."""
+
+    input_tokens: int
+    output_tokens: int
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A whole answer."""
+
+    text: str
+    usage: Usage
+
+
+class ModelError(Exception):
+    """A model did not answer, or stopped midway.
+
+    ``kind`` is ``refused`` (the request, the key or the model's name is not accepted),
+    ``rate_limited``, ``unavailable`` (down, failing or cut off), ``timeout`` or ``garbage`` (what
+    came is no answer). ``reason`` is a sentence of ours for the log: it holds neither the
+    provider's words nor the key. ``retry_after`` is how many seconds the provider asks to wait.
+    """
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        reason: str,
+        *,
+        before_first_token: bool = True,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.before_first_token = before_first_token
+        self.retry_after = retry_after
+
+
+class ChatModel(Protocol):
+    """Where answers come from."""
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        model: str,
+        max_output_tokens: int,
+        seconds: float = STREAM_SECONDS,
+        json_object: bool = False,
+    ) -> Generator[str | Usage, None, None]:
+        """Ask, and yield the answer's text in pieces as they come, then one ``Usage``.
+
+        Nothing is asked before the first ``next``; closing the generator cancels the request.
+        ``model`` is the provider's name of the model; ``seconds`` bounds the whole stream;
+        ``json_object`` asks for a JSON object, where the provider knows how to.
+
+        Raises:
+            ModelError: at any point. Only failures before the first piece have been retried.
+        """
+
+
+def complete(  # noqa: PLR0913  what a stream takes, and one bound more
+    chat_model: ChatModel,
+    messages: Sequence[Message],
+    *,
+    model: str,
+    max_output_tokens: int,
+    seconds: float = COMPLETION_SECONDS,
+    json_object: bool = False,
+    max_bytes: int = COMPLETION_BYTES,
+) -> Completion:
+    """Ask, and return the whole answer.
+
+    Raises:
+        ModelError: there is none, or it takes more than ``max_bytes`` of UTF-8 (``garbage``).
+    """
+    asked = chat_model.stream(
+        messages,
+        model=model,
+        max_output_tokens=max_output_tokens,
+        seconds=seconds,
+        json_object=json_object,
+    )
+    pieces: list[str] = []
+    size = 0
+    with closing(asked) as stream:
+        for piece in stream:
+            if isinstance(piece, Usage):
+                return Completion("".join(pieces), piece)
+            pieces.append(piece)
+            size += len(piece.encode())
+            if size > max_bytes:
+                reason = f"The answer takes more than {max_bytes} bytes."
+                raise ModelError("garbage", reason, before_first_token=False)
+    raise ModelError("garbage", "The stream ended without usage.", before_first_token=not pieces)
+
+
+def drafting_model() -> tuple[ChatModel, str]:
+    """Return the model that drafts cards, and its name, by ``LLM_PROVIDER`` and ``LLM_MODEL``.
+
+    Raises:
+        NotConfiguredError: the provider is ``off``, or lacks the name of a model.
+    """
+    match settings().llm_provider:
+        case "demo":
+            return _demo(), "demo"
+        case "openai":
+            if not settings().llm_model:
+                raise NotConfiguredError(
+                    "AI fill has no model: the operator sets LLM_MODEL to the name of one."
+                )
+            return _openai(), settings().llm_model
+        case "off":
+            raise NotConfiguredError(
+                "AI fill is switched off: the operator sets LLM_PROVIDER to demo or openai."
+            )
+        case other:
+            msg = f"LLM_PROVIDER is demo, openai or off, not {other!r}"
+            raise ValueError(msg)
+
+
+@cache
+def _demo() -> ChatModel:
+    from chalicelib.gateways.llm.demo import DemoModel  # noqa: PLC0415  only what is used is loaded
+
+    return DemoModel()
+
+
+@cache
+def _openai() -> ChatModel:
+    from chalicelib.gateways.llm.openai import OpenAiModel  # noqa: PLC0415  requests loads slowly
+
+    return OpenAiModel(settings().llm_base_url, settings().llm_api_key)

@@ -1,0 +1,107 @@
+"""What an answer of OpenAI's chat completions means, line by line. No I/O.
+
+Servers differ in what they leave out: a stream may hold comments, blank ``choices``, no usage and
+no ``[DONE]``, and a server that does not stream answers with one JSON object.
+"""
+
+import codecs
+import json
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+from chalicelib.gateways.llm import ModelError, Usage
+from chalicelib.rules.chat import Message, count_input, count_tokens
+
+_DONE: dict[str, Any] = {"choices": [{"finish_reason": "stop"}]}
+
+
+class ProviderFailedError(Exception):
+    """The provider reports an error within its answer; ``code`` is an HTTP status, or None."""
+
+    def __init__(self, error: object) -> None:
+        super().__init__(str(error))
+        code = error.get("code") if isinstance(error, dict) else None
+        self.code = code if isinstance(code, int) else None
+
+
+def read(lines: Iterator[bytes], messages: Sequence[Message]) -> Generator[str | Usage, None, None]:
+    """Yield what an answer to these messages says, as its lines come in, then what it took.
+
+    Raises:
+        ModelError: ``garbage``, or ``unavailable`` if the answer ends early.
+        ProviderFailedError: as the provider says.
+    """
+    spoken: list[str] = []
+    usage: Usage | None = None
+    ended = False
+    # JSON may escape an emoji as two halves, and a provider may even send them in two events.
+    halves = codecs.getincrementaldecoder("utf-16-le")("replace")
+    try:
+        for event in _events(lines):
+            content, last = _content(event)
+            if piece := halves.decode(content.encode("utf-16-le", "surrogatepass")):
+                spoken.append(piece)
+                yield piece
+            ended, usage = ended or last, _usage(event) or usage
+            if ended and usage:
+                break
+    except (ModelError, ProviderFailedError):
+        if not ended:  # Else all was said, and only the usage is missing.
+            raise
+    if not ended:
+        raise ModelError("unavailable", "The provider's answer ended early.")
+    yield usage or Usage(count_input(messages), count_tokens("".join(spoken)), estimated=True)
+
+
+def _events(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the objects of an event stream, or the one object of an answer that is not streamed."""
+    heard = False
+    for line in lines:
+        if line.startswith(b"data:"):
+            data = line.removeprefix(b"data:").strip()
+            if data == b"[DONE]":
+                yield _DONE
+                return
+            yield _object(data)
+            heard = True
+        elif line.lstrip().startswith(b"{"):
+            yield _object(b"\n".join([line, *lines]))
+            return
+    if not heard:
+        raise ModelError("garbage", "There is no answer in what the provider sent.")
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data.decode())
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ModelError("garbage", "What the provider sent is not JSON of a chat completion.")
+    if error := value.get("error"):
+        raise ProviderFailedError(error)
+    return value
+
+
+def _content(event: dict[str, Any]) -> tuple[str, bool]:
+    """Return the text of an event or of a whole answer, and whether it is the last."""
+    match event.get("choices"):
+        case [{"message": {"content": str(text)}}, *_]:
+            return text, True
+        case [{"message": dict()}, *_]:
+            return "", True
+        case [{"delta": {"content": str(text)}, **choice}, *_]:
+            return text, bool(choice.get("finish_reason"))
+        case [{**choice}, *_]:
+            return "", bool(choice.get("finish_reason"))
+        case _:
+            return "", False
+
+
+def _usage(event: dict[str, Any]) -> Usage | None:
+    """Return the usage that an event carries, if it makes sense."""
+    match event.get("usage"):
+        case {"prompt_tokens": int(asked), "completion_tokens": int(said)} if min(asked, said) >= 0:
+            return Usage(asked, said)
+        case _:
+            return None

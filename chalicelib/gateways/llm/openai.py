@@ -1,0 +1,292 @@
+"""Any server that speaks OpenAI's chat completions: ``POST {base}/chat/completions``, streamed.
+
+A server that does not know an optional part of the request is asked again without it. Failures
+before the first token are worth another attempt; later ones are not, because text is out already.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from threading import Timer
+from typing import Any
+
+import requests
+from urllib3.exceptions import HTTPError, ReadTimeoutError
+
+from chalicelib.core import retry
+from chalicelib.core.text import cut_bytes
+from chalicelib.gateways.llm import STREAM_SECONDS, FailureKind, ModelError, Usage
+from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
+from chalicelib.rules.chat import Message
+
+CONNECT_SECONDS = 5.0
+READ_SECONDS = 60.0
+"""The longest silence, before the first token (models that think are slow to start) or after."""
+PAUSES = (0.5, 1.5)
+"""Seconds before the second and the third attempt, jittered by half."""
+LONGEST_PAUSE = 5.0
+"""A provider that asks to wait longer is not asked again."""
+MAX_LINE = 2**20
+BYTES_PER_OUTPUT_TOKEN = 4096
+"""Bytes that may arrive for every token asked for: events wrap a token in some 300."""
+LEAST_BUDGET = 2**18
+_BLOCK = 2**16
+_LOGGED = 300
+
+_RENAMED = "max_completion_tokens"
+"""What OpenAI's newer models call ``max_tokens``, the name that every other server knows."""
+
+log = logging.getLogger(__name__)
+
+
+class _Session(requests.Session):
+    """Follows no redirect, and does not read its body either, which would have no bound."""
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002  there is none
+        """Return no target."""
+        return None
+
+
+class OpenAiModel:
+    """A server by its base URL, such as ``https://api.openai.com/v1``; the key may be empty."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        connect_seconds: float = CONNECT_SECONDS,
+        read_seconds: float = READ_SECONDS,
+    ) -> None:
+        self._url = base_url.rstrip("/") + "/chat/completions"
+        self._key = api_key
+        self._connect_seconds = connect_seconds
+        self._read_seconds = read_seconds
+        self._refused: dict[str, frozenset[str]] = {}  # by model, optional parts of the request
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        model: str,
+        max_output_tokens: int,
+        seconds: float = STREAM_SECONDS,
+        json_object: bool = False,
+    ) -> Generator[str | Usage, None, None]:
+        """Ask, and yield the answer's text in pieces as they come, then one ``Usage``."""
+        deadline = time.monotonic() + seconds
+        body: dict[str, Any] = {
+            "model": model,
+            "messages": [{"role": each.role, "content": each.content} for each in messages],
+            "max_tokens": max_output_tokens,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if json_object:
+            body["response_format"] = {"type": "json_object"}
+        for pause in (*PAUSES, None):
+            spoken = False
+            try:
+                with closing(self._attempt(messages, body, deadline)) as attempt:
+                    for piece in attempt:
+                        spoken = True
+                        yield piece
+            except ModelError as error:
+                error.before_first_token = not spoken
+                wait = _pause(error, pause, deadline)
+                if wait is None:
+                    raise
+                retry.sleep(wait)
+            else:
+                return
+
+    def _attempt(
+        self, messages: Sequence[Message], body: dict[str, Any], deadline: float
+    ) -> Generator[str | Usage, None, None]:
+        budget = LEAST_BUDGET + BYTES_PER_OUTPUT_TOKEN * body["max_tokens"]
+        with closing(self._ask(body, deadline)) as response, _until(deadline, response):
+            try:
+                yield from read(_lines(response, deadline, budget), messages)
+            except ProviderFailedError as failure:
+                raise self._failure(failure.code, str(failure), response) from None
+
+    def _ask(self, body: dict[str, Any], deadline: float) -> requests.Response:
+        """Return a response that says 200, its body unread."""
+        refused = self._refused.get(body["model"], frozenset())
+        while True:
+            sent = _without(refused, body)
+            response = self._post(sent, deadline)
+            if response.status_code == requests.codes.ok:
+                if refused:
+                    self._refused[body["model"]] = refused
+                return response
+            with closing(response), _until(deadline, response):
+                said = _beginning(response, deadline)
+            more = _objections(response.status_code, said, sent)
+            if not more:
+                raise self._failure(response.status_code, said.decode(errors="replace"), response)
+            refused |= more
+
+    def _post(self, body: dict[str, Any], deadline: float) -> requests.Response:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise ModelError("timeout", "The time was up before the provider answered.")
+        try:
+            with _Session() as session:
+                return session.post(
+                    self._url,
+                    json=body,
+                    headers={"Accept": "text/event-stream", "Accept-Encoding": "identity"},
+                    auth=self._authorize,
+                    stream=True,
+                    timeout=(min(self._connect_seconds, left), min(self._read_seconds, left)),
+                )
+        except requests.Timeout:
+            raise ModelError("timeout", "The provider did not answer in time.") from None
+        except ValueError as error:
+            reason = f"The base URL or the key cannot be used ({type(error).__name__})."
+            raise ModelError("refused", reason) from None
+        except requests.RequestException as error:
+            reason = f"The provider cannot be reached ({type(error).__name__})."
+            raise ModelError("unavailable", reason) from None
+
+    def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Add the key; as ``auth``, so that a .netrc of the machine does not replace it."""
+        if self._key:
+            request.headers["Authorization"] = f"Bearer {self._key}"
+        return request
+
+    def _failure(self, status: object, said: str, response: requests.Response) -> ModelError:
+        """Return the error of a status, and log what the provider says, without the key."""
+        if self._key:
+            said = said.replace(self._key, "<key>")
+        log.warning(
+            "model provider failed",
+            extra={"status": status, "provider_says": cut_bytes(said, _LOGGED)},
+        )
+        wait = response.headers.get("Retry-After", "")
+        return ModelError(
+            _kind(status),
+            "The provider answered with " + (f"HTTP {status}." if status else "an error."),
+            retry_after=float(wait) if wait.isascii() and wait.isdigit() else None,
+        )
+
+
+def _kind(status: object) -> FailureKind:
+    """Return what an HTTP status means; other codes stand for a provider that fails."""
+    match status:
+        case 408 | 504:
+            return "timeout"
+        case 429:
+            return "rate_limited"
+        case int() if status < 500:  # noqa: PLR2004  HTTP's own classes
+            return "refused"
+        case _:
+            return "unavailable"
+
+
+def _pause(error: ModelError, pause: float | None, deadline: float) -> float | None:
+    """Return how long to wait before asking again, or None if that is of no use."""
+    if pause is None or not error.before_first_token:
+        return None
+    if error.kind not in {"unavailable", "rate_limited"}:
+        return None
+    wait = max(random.uniform(pause / 2, pause), error.retry_after or 0)  # noqa: S311  jitter is no secret
+    return wait if wait <= LONGEST_PAUSE and time.monotonic() + wait < deadline else None
+
+
+_SIGNS = {
+    "response_format": b"response_format",
+    "stream_options": b"stream_options",
+    "max_tokens": _RENAMED.encode(),
+}
+"""What a refusal says when it is about an optional part of the request."""
+
+
+def _objections(status: int, said: bytes, sent: dict[str, Any]) -> frozenset[str]:
+    """Return the optional parts of the request that a refusal is about.
+
+    A JSON mode is given up even unnamed, because the prompt asks for JSON, too.
+    """
+    if status not in {400, 422}:
+        return frozenset()
+    named = frozenset(part for part, sign in _SIGNS.items() if part in sent and sign in said)
+    return named or frozenset({"response_format"} & sent.keys())
+
+
+def _without(refused: frozenset[str], body: dict[str, Any]) -> dict[str, Any]:
+    sent = {name: value for name, value in body.items() if name not in refused}
+    if "max_tokens" in refused:
+        sent[_RENAMED] = body["max_tokens"]
+    return sent
+
+
+@contextmanager
+def _until(deadline: float, response: requests.Response) -> Iterator[None]:
+    """End all reading of a response at the deadline, even one that waits for the next byte.
+
+    A socket's timeout alone would start anew with every byte.
+    """
+
+    def end() -> None:
+        with suppress(Exception):  # It may be closed, or read to its end, at this very moment.
+            response.raw.shutdown()
+
+    timer = Timer(max(0.0, deadline - time.monotonic()), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _blocks(response: requests.Response, deadline: float) -> Iterator[bytes]:
+    """Yield a response's bytes as they arrive.
+
+    ``iter_content`` would wait for whole blocks from servers that do not send chunks.
+    """
+    late = ModelError("timeout", "The provider did not finish in time.")
+    while True:
+        try:
+            block = response.raw.read1(_BLOCK, decode_content=True)
+        except ReadTimeoutError:
+            raise late from None
+        except (HTTPError, OSError, ValueError) as error:
+            if time.monotonic() >= deadline:
+                raise late from None
+            reason = f"The provider's answer was cut off ({type(error).__name__})."
+            raise ModelError("unavailable", reason) from None
+        if time.monotonic() >= deadline:
+            raise late
+        if not block:
+            return
+        yield block
+
+
+def _beginning(response: requests.Response, deadline: float) -> bytes:
+    """Return the first 64 KB or so of a failure's body, as far as it can be read."""
+    said = b""
+    with suppress(ModelError):
+        for block in _blocks(response, deadline):
+            said += block
+            if len(said) >= _BLOCK:
+                break
+    return said
+
+
+def _lines(response: requests.Response, deadline: float, budget: int) -> Iterator[bytes]:
+    """Yield the lines of a response, without their ends, as they arrive.
+
+    Split as bytes, so that a character never is.
+    """
+    pending = b""
+    for block in _blocks(response, deadline):
+        budget -= len(block)
+        *lines, pending = (pending + block).split(b"\n")
+        if budget < 0 or len(pending) > MAX_LINE:
+            raise ModelError("garbage", "The provider sends more than an answer can take.")
+        yield from (line.rstrip(b"\r") for line in lines)
+    yield pending

@@ -1,0 +1,36 @@
+"""What is said to a chat model, and how its tokens are counted where nobody tells."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["system", "user", "assistant"]
+"""The only roles that models are sent (chat.md, The stream)."""
+
+BYTES_PER_TOKEN = 4
+"""Of UTF-8: about what the tokenizers of today's models make of prose, in any script."""
+TOKENS_PER_MESSAGE = 4
+"""What a message costs beside its text: its role and its ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat."""
+
+    role: Role
+    content: str
+
+
+def count_tokens(text: str) -> int:
+    """Return the tokens of a text: one for every four bytes of UTF-8, or part of them, of a word.
+
+    A word is what stands between white space. So the count of a text is the sum of the counts of
+    its words, and a stream that is cut between words is counted alike by its parts and as a whole.
+    The demo model's tokens are these exactly; of another model's they are an estimate.
+    """
+    return sum(-(-len(word.encode(errors="replace")) // BYTES_PER_TOKEN) for word in text.split())
+
+
+def count_input(messages: Iterable[Message]) -> int:
+    """Return the tokens of what a model is sent."""
+    return sum(TOKENS_PER_MESSAGE + count_tokens(message.content) for message in messages)

@@ -1,0 +1,244 @@
+"""A server on loopback that speaks chat completions, well or badly, as a test tells it to."""
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from typing import Any
+
+PATIENCE = 5.0
+"""Seconds that the server waits for a client that should do something."""
+
+
+@dataclass
+class Asked:
+    """A request that came."""
+
+    target: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class Wire:
+    """One connection, from the server's side."""
+
+    def __init__(self, connection: socket.socket, over: threading.Event) -> None:
+        self._connection = connection
+        self._over = over
+
+    def send(self, data: bytes) -> None:
+        self._connection.sendall(data)
+
+    def head(self, status: int = 200, kind: str = "text/event-stream", *extra: str) -> None:
+        lines = [f"HTTP/1.1 {status} X", f"Content-Type: {kind}", *extra, "Connection: close"]
+        self.send(("\r\n".join(lines) + "\r\n\r\n").encode())
+
+    def whole(self, status: int, body: bytes, kind: str, *extra: str) -> None:
+        self.head(status, kind, f"Content-Length: {len(body)}", *extra)
+        self.send(body)
+
+    def chunk(self, data: bytes) -> None:
+        self.send(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def reset(self) -> None:
+        """Drop the connection without saying good-bye."""
+        option = struct.pack("ii", 1, 0)
+        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
+        self._connection.close()
+
+    def stay(self, seconds: float = PATIENCE) -> bool:
+        """Say nothing; return whether the client hung up meanwhile."""
+        self._connection.settimeout(0.02)
+        for _ in range(int(seconds / 0.02)):
+            if self._over.is_set():
+                return False
+            try:
+                return self._connection.recv(1) == b""
+            except TimeoutError:
+                continue
+            except OSError:
+                return True
+        return False
+
+
+Answering = Callable[[Wire, Asked], None]
+
+
+@dataclass
+class OpenAiApi:
+    """The server. ``answers`` are given in turn, the last one for ever."""
+
+    port: int
+    answers: list[Answering] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    hung_up: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.settimeout(PATIENCE)
+            asked = _request(connection)
+            number = len(self.asked)
+            self.asked.append(asked)
+            answers = chain(self.answers, repeat(self.answers[-1]))
+            answer = next(each for at, each in enumerate(answers) if at == number)
+            try:
+                answer(Wire(connection, self.over), asked)
+                connection.shutdown(socket.SHUT_WR)
+            except (BrokenPipeError, ConnectionResetError):
+                self.hung_up.set()
+
+
+def _request(connection: socket.socket) -> Asked:
+    with connection.makefile("rb") as stream:
+        target = stream.readline().decode().split()[1]
+        headers = {}
+        while (line := stream.readline().decode().strip()) != "":
+            name, _, value = line.partition(": ")
+            headers[name.lower()] = value
+        return Asked(target, headers, json.loads(stream.read(int(headers["content-length"]))))
+
+
+@contextmanager
+def serving() -> Iterator[OpenAiApi]:
+    """Run the server on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        api = OpenAiApi(listener.getsockname()[1])
+        threads: list[threading.Thread] = []
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                thread = threading.Thread(target=api.serve, args=(connection,), daemon=True)
+                threads.append(thread)
+                thread.start()
+
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
+        try:
+            yield api
+        finally:
+            api.over.set()
+            listener.shutdown(socket.SHUT_RDWR)
+            for thread in [accepting, *threads]:
+                thread.join(PATIENCE)
+
+
+# What it says.
+
+
+def event(value: Any, end: str = "\n\n") -> bytes:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"data: {text}{end}".encode()
+
+
+def piece(text: str | None, finish: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]}
+
+
+def usage(asked: int, said: int) -> dict[str, Any]:
+    return {
+        "choices": [],
+        "usage": {
+            "prompt_tokens": asked,
+            "completion_tokens": said,
+            "total_tokens": asked + said,
+        },
+    }
+
+
+DONE = "[DONE]"
+
+
+def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n") -> Answering:
+    """Answer 200 with these bytes, each part in a chunk of its own."""
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.head(200, "text/event-stream", "Transfer-Encoding: chunked")
+        for part in parts:
+            wire.chunk(part)
+        wire.send(end)
+
+    return answer
+
+
+def saying(*texts: str, tokens: tuple[int, int] = (11, 7)) -> Answering:
+    """Answer as OpenAI does: a role, the texts, the reason of the end, usage, the end."""
+    role = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}], "usage": None}
+    events = [role, *map(piece, texts), piece(None, "stop"), usage(*tokens), DONE]
+    return chunked(*map(event, events))
+
+
+def plain(*parts: bytes) -> Answering:
+    """Answer 200 with these bytes as HTTP/1.0 does: until the connection closes."""
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.head()
+        for part in parts:
+            wire.send(part)
+
+    return answer
+
+
+def cut(*parts: bytes) -> Answering:
+    """Say these parts, and break the connection in the midst of a chunk."""
+    return chunked(*parts, end=b"ff\r\ndata: {")
+
+
+def refusing(status: int, body: bytes, *headers: str) -> Answering:
+    return lambda wire, _: wire.whole(status, body, "application/json", *headers)
+
+
+def whole(value: Any) -> Answering:
+    """Answer with one JSON document, as a server that does not stream."""
+    return lambda wire, _: wire.whole(200, json.dumps(value).encode(), "application/json")
+
+
+def silent(wire: Wire, _: Asked) -> None:
+    """Say nothing at all."""
+    wire.stay()
+
+
+def silent_after(*parts: bytes) -> Answering:
+    """Say these parts, then nothing."""
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        chunked(*parts, end=b"")(wire, asked)
+        if wire.stay():
+            raise BrokenPipeError
+
+    return answer
+
+
+def dripping(part: bytes, every: float) -> Answering:
+    """Say the same part again and again, never silent for long."""
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        chunked(end=b"")(wire, asked)
+        while not wire.stay(every) and not wire._over.is_set():
+            wire.chunk(part)
+        raise BrokenPipeError
+
+    return answer
+
+
+def endless(part: bytes) -> Answering:
+    """Say the same part as fast as it goes."""
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        chunked(end=b"")(wire, asked)
+        while not wire._over.is_set():
+            wire.chunk(part)
+
+    return answer
