@@ -19,9 +19,9 @@ class Settings:
     ``rate_limit_scale`` multiplies every rate limit (load tests); ``public_url`` is the base URL
     that visitors see; browsers on ``allowed_origins`` may use the tool server, too.
     ``barcode_sources`` (asked in this order) and ``photo_source`` name services as
-    ``<name>=<base URL>``, separated by spaces; empty means off. ``llm_provider`` is ``demo`` (embedded), ``openai`` (any server of that shape, at
-    ``llm_base_url``; the default once its key or URL is given) or ``off``; ``llm_model`` is what
-    that provider calls the model that drafts cards.
+    ``<name>=<base URL>``, separated by spaces; empty means off. ``llm_provider`` is ``demo``
+    (embedded), ``openai`` (any server of that shape, at ``llm_base_url``; the default once its key
+    or URL is given) or ``off``; ``llm_model`` is what it calls the model that drafts cards.
     """
 
     stage: str

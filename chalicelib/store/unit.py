@@ -78,9 +78,17 @@ class UnitOfWork:
         self._stamp(row)
         self._puts.append((lambda t: t.save(row), None))
 
-    def update(self, row: Row, actions: list[Action]) -> None:
-        """Stage changes to single attributes of a row, which must exist."""
-        self._updates.append((lambda t: t.update(row, actions, condition=Row.pk.exists()), None))
+    def update(
+        self,
+        row: Row,
+        actions: list[Action],
+        condition: Condition | None = None,
+        *,
+        otherwise: AppError | None = None,
+    ) -> None:
+        """Stage changes to single attributes of a row, which must exist or meet a condition."""
+        demand = Row.pk.exists() if condition is None else condition
+        self._updates.append((lambda t: t.update(row, actions, condition=demand), otherwise))
 
     def delete(self, row: Row) -> None:
         """Stage a row's removal."""

@@ -1,0 +1,1 @@
+"""What several domains do with stores and gateways together (ADR 0009)."""
