@@ -157,6 +157,12 @@ class VersionConflictError(ConflictError):
     code = "version_conflict"
 
 
+class QuotaExceededError(ConflictError):
+    """The workspace's files would take more than its plan allows."""
+
+    code = "quota_exceeded"
+
+
 class IdempotencyMismatchError(ConflictError):
     """The idempotency key was used before with other arguments."""
 

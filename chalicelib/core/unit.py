@@ -60,8 +60,15 @@ class Unit(Protocol):
     def delete(self, row: Any) -> None:  # noqa: ANN401
         """Stage the removal of a row that was read, which must still be at the version read."""
 
-    def update(self, row: Any, actions: list[Any]) -> None:  # noqa: ANN401
-        """Stage changes to single attributes of a row, which must exist."""
+    def update(
+        self,
+        row: Any,  # noqa: ANN401
+        actions: list[Any],
+        condition: Any = None,  # noqa: ANN401
+        *,
+        otherwise: AppError | None = None,
+    ) -> None:
+        """Stage changes to single attributes of a row, which must exist or meet a condition."""
 
     def discard(self, record: Any, *, until: datetime) -> None:  # noqa: ANN401
         """Stage a soft deletion: the record leaves its noun and is kept until a time."""

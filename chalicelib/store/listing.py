@@ -15,6 +15,7 @@ eventually consistently, at half the units: they may miss the last second's chan
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -233,7 +234,7 @@ class _Reading(Generic[R]):
         walk = self._walk_for_query() if size > SMALL_ROWS else None
         if walk is None:
             return Page(*self._pass(consistent=consistent), "pass", cost)
-        total = counts[walk.counter]
+        total = self._total(walk, counts)
         if self.query.offset >= total:
             return Page([], total, "walk", cost)
         return Page(self._walk(walk, consistent=consistent), total, "walk", cost)
@@ -252,6 +253,14 @@ class _Reading(Generic[R]):
             if order == Order(query.sort, facet):
                 return _Walk(f"by_{slot}", group(value) if facet else "", counter)
         return None
+
+    def _total(self, walk: _Walk, counts: Counter[str]) -> int:
+        """Return how many rows a walk leads past; a facet's counters lie apart from the others."""
+        facet = walk.counter.partition(":")[0]
+        if facet not in {counters.TOTAL, self.listing.status}:
+            noun, cost = self.listing.noun, self.partition.cost
+            counts = counters.read(self.workspace_id, noun, facet, cost)
+        return counts[walk.counter]
 
     def _walk(self, walk: _Walk, *, consistent: bool) -> list[R]:
         """Go to the page along an order; the rows before it are counted rather than fetched."""
