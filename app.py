@@ -28,6 +28,6 @@ def run_due_work(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice
 
 
 if SERVING_LOCALLY:
-    from chalicelib.transports import local
+    from chalicelib.transports import local, local_files
 
-    local.install()
+    local.install(take_over=local_files.take_over)

@@ -67,7 +67,7 @@ class Operation:
     """An operation's declaration. Made by ``@operation`` only."""
 
     name: str
-    tool: str
+    tool: str | None
     method: str
     path: str
     scope: Scope | None
@@ -79,6 +79,7 @@ class Operation:
     destructive: bool
     idempotent: bool
     open_world: bool
+    file_field: str | None = None
 
     @property
     def read_only(self) -> bool:
@@ -132,7 +133,7 @@ class Registry:
     def add(self, operation: Operation) -> None:
         """Add an operation; a clash with an earlier one is a programming error."""
         for other in self:
-            if operation.name == other.name or operation.tool == other.tool:
+            if operation.name == other.name or (operation.tool and operation.tool == other.tool):
                 msg = f"{operation.name} ({operation.tool}) is declared twice"
                 raise ValueError(msg)
             if (operation.method, operation.path) == (other.method, other.path):
@@ -149,20 +150,22 @@ R = TypeVar("R", bound=Wire)
 
 def operation(  # noqa: PLR0913  the declaration is the point
     *,
-    tool: str,
+    tool: str | None,
     rest: str,
     scope: Scope | None,
     title: str,
     destructive: bool = False,
     idempotent: bool | None = None,
     open_world: bool = False,
+    file_field: str | None = None,
     registry: Registry = REGISTRY,
 ) -> Callable[[Callable[[Context, W], R]], Callable[[Context, W], R]]:
     """Declare a handler ``(ctx, args) -> result`` as an operation.
 
     Input and output models come from its hints, the public description from its docstring.
-    ``scope=None`` means any valid key. ``idempotent`` defaults to true for reads and false for
-    writes.
+    ``scope=None`` means any valid key, ``tool=None`` that it is for programs only. ``idempotent``
+    defaults to true for reads and false for writes. ``file_field`` names the input, bytes in
+    base64, that may also come as the file of a ``multipart/form-data`` body.
     """
     method, _, path = rest.partition(" ")
 
@@ -183,6 +186,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
                 destructive=destructive,
                 idempotent=method == "GET" if idempotent is None else idempotent,
                 open_world=open_world,
+                file_field=file_field,
             )
         )
         return handler

@@ -93,7 +93,7 @@ Id = Annotated[
 """An id is opaque; its schema says no more, because every tool repeats it."""
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """Refuse what a list could not show: control characters, or nothing that can be seen."""
     kinds = {unicodedata.category(character) for character in text}
     if "Cc" in kinds:
@@ -106,7 +106,7 @@ def _readable(text: str) -> str:
 Title = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
-    AfterValidator(_readable),
+    AfterValidator(readable),
 ]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 Slug = Annotated[

@@ -39,6 +39,19 @@ class Replay:
     """The answer to replay; None while the first call is still running."""
 
 
+class Objects(Protocol):
+    """Where bytes go that are too large for a record."""
+
+    def put(self, key: str, body: bytes, content_type: str) -> None:
+        """Store an object."""
+
+    def get(self, key: str) -> bytes | None:
+        """Return an object, or None if there is none."""
+
+    def delete(self, key: str) -> None:
+        """Remove an object, if it is there."""
+
+
 class Unit(Protocol):
     """The writes of one operation, in one workspace: all of them happen, or none.
 

@@ -5,7 +5,7 @@ Each is fetched through the safe fetcher, made safe, and stored with a thumbnail
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -66,9 +66,9 @@ class StoredObject:
     height: int | None = None
 
     @property
-    def keys(self) -> list[str]:
-        """The keys of its objects."""
-        return [self.key, *([self.thumbnail_key] if self.thumbnail_key else [])]
+    def keys(self) -> tuple[str, str | None]:
+        """The keys of the file and of its thumbnail, if it has one."""
+        return self.key, self.thumbnail_key
 
 
 def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[Hosted | None]:
@@ -95,7 +95,7 @@ def take_in(
     strange = [url for url, file in own.items() if file is None]
     stored = ctx.unit.once(f"images for {folder}", lambda: _all_stored(strange, http_too=http_too))
     objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
-    ctx.unit.on_failure(lambda: delete_objects(list(objects.values())))
+    ctx.unit.on_failure(lambda: delete_objects(*_keys(objects.values())))
     taken = _stage(ctx, objects, folder) if objects else {}
     answer: list[Hosted | Refused] = []
     for url in urls:
@@ -132,10 +132,10 @@ def stored_object(body: bytes, name: str) -> StoredObject:
     return _put(clean.body, clean.mime_type, name, clean)
 
 
-def delete_objects(objects: Sequence[StoredObject]) -> None:
-    """Remove stored objects that no file will have."""
-    for one in objects:
-        for key in one.keys:
+def delete_objects(*keys: str | None) -> None:
+    """Remove the objects of a file; None stands for a thumbnail that there is not."""
+    for key in keys:
+        if key is not None:
             object_store().delete(key)
 
 
@@ -154,6 +154,10 @@ def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str 
         height=stored.height,
         folder_id=folder_id,
     )
+
+
+def _keys(objects: Iterable[StoredObject]) -> list[str | None]:
+    return [key for one in objects for key in one.keys]
 
 
 def _put(
@@ -222,8 +226,8 @@ def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[
         if stored.size <= free:
             fitting[url] = stored
             free -= stored.size
-    left_out = [stored for url, stored in objects.items() if url not in fitting]
-    ctx.unit.after_commit(lambda: delete_objects(left_out))
+    left_out = _keys(stored for url, stored in objects.items() if url not in fitting)
+    ctx.unit.after_commit(lambda: delete_objects(*left_out))
     if not fitting:
         return {}
     folder_id = _folder(ctx, folder)

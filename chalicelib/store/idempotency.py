@@ -17,6 +17,12 @@ KEPT = timedelta(hours=24)
 IN_PROGRESS_FOR = timedelta(minutes=2)
 """How long a mark outlives a crashed call; longer than any Lambda behind API Gateway may run."""
 
+MAX_INLINE_BYTES = 100_000
+"""Of a result that is kept in its row, which ends at 400 KB; a larger one is an object."""
+
+LAPSED = "replay-lapsed"
+"""The due work of removing a large result's object."""
+
 CONDITION_FAILED = "ConditionalCheckFailedException"
 
 
@@ -26,6 +32,7 @@ class IdempotencyRow(ControlRow):
     fingerprint = UnicodeAttribute()
     owner = UnicodeAttribute()
     body = BinaryAttribute(null=True, legacy_encoding=False)
+    object_key = UnicodeAttribute(null=True)
 
 
 def _partition(workspace_id: str, key: str) -> str:
@@ -33,6 +40,11 @@ def _partition(workspace_id: str, key: str) -> str:
 
 
 SORT_KEY = "-"
+
+
+def object_key(workspace_id: str, owner: str) -> str:
+    """Return the key of the object that holds a large result of a request."""
+    return f"{workspace_id}/replays/{owner}.json"
 
 
 def _row(workspace_id: str, replay: Replay, owner: str, kept: timedelta) -> IdempotencyRow:
@@ -56,18 +68,30 @@ def _free_for(owner: str) -> Condition:
     return free
 
 
-def keep(workspace_id: str, replay: Replay, *, owner: str) -> Callable[[TransactWrite], None]:
-    """Return the staged write of a result; it fails if another call's result is already there."""
+def keep(
+    workspace_id: str, replay: Replay, *, owner: str, large: bool = False
+) -> Callable[[TransactWrite], None]:
+    """Return the staged write of a result; it fails if another call's result is already there.
+
+    A large one's body lies in the object of this owner.
+    """
     row = _row(workspace_id, replay, owner, KEPT)
+    if large:
+        row.body, row.object_key = None, object_key(workspace_id, owner)
     return lambda transaction: transaction.save(row, condition=_free_for(owner))
 
 
-def find(workspace_id: str, key: str) -> Replay | None:
-    """Return what is kept under a key, unless it has expired."""
+def find(workspace_id: str, key: str, read: Callable[[str], bytes | None]) -> Replay | None:
+    """Return what is kept under a key, unless it has expired; ``read`` gets a large one."""
     row = IdempotencyRow.find(_partition(workspace_id, key), SORT_KEY)
     if row is None or (row.expires is not None and row.expires < clock.now()):
         return None
-    return Replay(key, row.fingerprint, row.body)
+    if row.object_key is None:
+        return Replay(key, row.fingerprint, row.body)
+    body = read(row.object_key)
+    if body is None:
+        raise UnavailableError
+    return Replay(key, row.fingerprint, body)
 
 
 def reserve(workspace_id: str, replay: Replay, *, owner: str) -> bool:

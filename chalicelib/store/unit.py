@@ -8,7 +8,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -20,8 +20,8 @@ from pynamodb.transactions import TransactWrite
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, KeyUsedError, LostRaceError, UnavailableError
-from chalicelib.core.unit import Change, Replay
-from chalicelib.store import audit, counters, idempotency
+from chalicelib.core.unit import Change, Objects, Replay
+from chalicelib.store import audit, counters, due, idempotency
 from chalicelib.store.listing import Listing
 from chalicelib.store.tables import Record, Row, connection, error_code
 
@@ -46,10 +46,15 @@ def listed(listing: Listing[R]) -> Listing[R]:
 
 @dataclass
 class UnitOfWork:
-    """See ``core.unit.Unit``. ``request_id`` owns the idempotency marks that the unit sets."""
+    """See ``core.unit.Unit``.
+
+    ``request_id`` owns the idempotency marks that the unit sets; ``objects`` takes results that are
+    too large for a row.
+    """
 
     workspace_id: str
     request_id: str
+    objects: Callable[[], Objects] | None = None
     _checks: list[tuple[Stage, Exception | None]] = field(default_factory=list)
     _deletes: list[tuple[Stage, Exception | None]] = field(default_factory=list)
     _puts: list[tuple[Stage, Exception | None]] = field(default_factory=list)
@@ -150,7 +155,8 @@ class UnitOfWork:
             entry = audit.record(self.workspace_id, change, self._resource)
             self._puts.append((lambda t: t.save(entry), None))
         if replay is not None:
-            stage = idempotency.keep(self.workspace_id, replay, owner=self.request_id)
+            large = self._store_if_large(replay)
+            stage = idempotency.keep(self.workspace_id, replay, owner=self.request_id, large=large)
             self._puts.insert(0, (stage, KeyUsedError()))
         for noun, deltas in self._counts.items():
             for shard, additions in counters.shard_updates(self.workspace_id, noun, deltas):
@@ -166,7 +172,7 @@ class UnitOfWork:
 
     def find_replay(self, key: str) -> Replay | None:
         """Return what is kept under an idempotency key."""
-        return idempotency.find(self.workspace_id, key)
+        return idempotency.find(self.workspace_id, key, self._object)
 
     def reserve(self, replay: Replay) -> bool:
         """Mark an idempotency key as in progress."""
@@ -175,6 +181,20 @@ class UnitOfWork:
     def release(self, key: str) -> None:
         """Drop this unit's in-progress mark."""
         idempotency.release(self.workspace_id, key, owner=self.request_id)
+
+    def _store_if_large(self, replay: Replay) -> bool:
+        """Store a large result as an object, removed again a while after it has expired."""
+        if self.objects is None or len(replay.body or b"") <= idempotency.MAX_INLINE_BYTES:
+            return False
+        key, objects = idempotency.object_key(self.workspace_id, self.request_id), self.objects()
+        self.on_failure(lambda: objects.delete(key))
+        objects.put(key, replay.body or b"", "application/json")
+        lapse = clock.now() + idempotency.KEPT + timedelta(hours=1)
+        self.create(due.row(idempotency.LAPSED, self.workspace_id, {"key": key}, lapse))
+        return True
+
+    def _object(self, key: str) -> bytes | None:
+        return self.objects().get(key) if self.objects else None
 
     def _staged(self) -> list[tuple[Stage, Exception | None]]:
         return [*self._checks, *self._deletes, *self._puts, *self._updates]

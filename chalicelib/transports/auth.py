@@ -9,6 +9,7 @@ from chalicelib.core.operations import Context
 from chalicelib.core.ratelimit import Allowance, TokenBuckets
 from chalicelib.core.scopes import expand
 from chalicelib.core.settings import settings
+from chalicelib.gateways.object_store import object_store
 from chalicelib.store import api_keys
 from chalicelib.store.unit import UnitOfWork
 
@@ -68,6 +69,6 @@ def authenticate(
         key_id=key.key_id,
         request_id=request_id,
         address=address,
-        unit=UnitOfWork(key.workspace_id, request_id),
+        unit=UnitOfWork(key.workspace_id, request_id, object_store),
     )
     return context, allowance

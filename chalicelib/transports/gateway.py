@@ -12,7 +12,7 @@ from chalice.app import Chalice, Response
 
 from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.transports import mcp, rest
+from chalicelib.transports import forms, mcp, rest
 from chalicelib.transports.http import HttpRequest, HttpResponse, answer, failure
 
 MCP_PATH = "/api/mcp"
@@ -58,6 +58,7 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
 
 def mount(app: App) -> None:
     """Give every operation, and the few public routes, its Chalice route."""
+    app.api.binary_types.append(forms.MULTIPART)
     for operation in REGISTRY:
         _route(app, operation.name, operation.method, operation.path, _serving(operation))
     for path, handler in rest.PUBLIC_ROUTES.items():

@@ -96,8 +96,10 @@ def answer(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
     return HttpResponse(response.status, response.body, headers)
 
 
-def check_body(request: HttpRequest) -> None:
+def check_body(request: HttpRequest, *others: str) -> None:
     """Refuse bodies that are too large or not JSON, before anything else is looked at.
+
+    ``others`` are content types that are taken, too.
 
     Raises:
         PayloadTooLargeError: more than 5 MB.
@@ -108,14 +110,19 @@ def check_body(request: HttpRequest) -> None:
     if request.body and coding != "identity":
         msg = f'The body is encoded as "{coding[:80]}". Send it plain, without Content-Encoding.'
         raise UnsupportedMediaTypeError(msg)
-    kind = request.headers.get("content-type", JSON_TYPE).partition(";")[0].strip().lower()
+    kind = media_type(request)
     if (
         request.body
-        and kind != JSON_TYPE
+        and kind not in {JSON_TYPE, *others}
         and not (kind.startswith("application/") and kind.endswith("+json"))
     ):
         msg = f'The body is of type "{kind[:80]}". Send JSON, as Content-Type: application/json.'
         raise UnsupportedMediaTypeError(msg)
+
+
+def media_type(request: HttpRequest) -> str:
+    """Return the type of a request's body without parameters; none counts as JSON."""
+    return request.headers.get("content-type", JSON_TYPE).partition(";")[0].strip().lower()
 
 
 def check_size(request: HttpRequest) -> None:
@@ -128,10 +135,10 @@ def check_size(request: HttpRequest) -> None:
         raise body_too_large(len(request.body))
 
 
-def body_too_large(size: int) -> PayloadTooLargeError:
+def body_too_large(size: int, limit: int = MAX_BODY_BYTES) -> PayloadTooLargeError:
     """Return the error for a body over the limit."""
     return PayloadTooLargeError(
-        f"The body has {size:,} bytes; the limit is {MAX_BODY_BYTES:,}. Send less at once."
+        f"The body has {size:,} bytes; the limit is {limit:,}. Send less at once."
     )
 
 

@@ -294,8 +294,8 @@ class RequestHandler(ChaliceRequestHandler):
             raise _stalled() from None
         return line
 
-    def read_body(self) -> bytes:
-        """Return the request's body.
+    def read_body(self, limit: int = MAX_BODY_BYTES) -> bytes:
+        """Return the request's body, of at most ``limit`` bytes.
 
         Raises:
             LengthRequiredError: it has no length; reading on would mean guessing its end.
@@ -306,8 +306,8 @@ class RequestHandler(ChaliceRequestHandler):
         if "Transfer-Encoding" in self.headers:
             msg = "A body in chunks is not taken. Send it whole, with a Content-Length header."
             raise LengthRequiredError(msg)
-        if self._length > MAX_BODY_BYTES:
-            raise body_too_large(self._length)
+        if self._length > limit:
+            raise body_too_large(self._length, limit)
         if self._length and "100-continue" in self._listed("Expect"):
             self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:

@@ -17,7 +17,7 @@ _FAILURES = {
     "404": "Nothing in the workspace has this id.",
     "409": "The request clashes with the present state.",
     "413": "The body, a field or the answer is too large.",
-    "415": "The body is not JSON.",
+    "415": "The body is of another type than the operation takes.",
     "429": "Too many requests; `Retry-After` says how long to wait.",
     "503": "The database is out of reach; a retry is safe.",
 }
@@ -32,6 +32,9 @@ _IDEMPOTENCY_KEY = {
     ),
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
+
+
+_FILE = {"type": "string", "contentMediaType": "application/octet-stream", "description": "File."}
 
 
 def document() -> dict[str, Any]:
@@ -85,11 +88,12 @@ def _areas() -> list[str]:
 
 def _operation(operation: Operation) -> dict[str, Any]:
     scope = f"Scope: `{operation.scope}`." if operation.scope else "Any valid key."
+    tool = f" Tool: `{operation.tool}`." if operation.tool else ""
     entry: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [_area(operation)],
         "summary": operation.title,
-        "description": f"{operation.description}\n\n{scope} Tool: `{operation.tool}`.",
+        "description": f"{operation.description}\n\n{scope}{tool}",
         "parameters": _parameters(operation),
         "responses": {
             "200": {
@@ -105,6 +109,10 @@ def _operation(operation: Operation) -> dict[str, Any]:
             "required": bool(body.get("required")),
             "content": {"application/json": {"schema": body}},
         }
+        if operation.file_field:
+            form = {**body["properties"], operation.file_field: _FILE}
+            content = entry["requestBody"]["content"]
+            content["multipart/form-data"] = {"schema": {**body, "properties": form}}
     return entry
 
 

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 
+import chalicelib.flows.replays  # noqa: F401  declares due work
 from chalicelib.core.schedule import DUE_WORK
 from chalicelib.store import due
 

@@ -27,7 +27,7 @@ _IDEMPOTENCY_KEY_SCHEMA = {
 @cache
 def by_name() -> Mapping[str, Operation]:
     """Return every operation by the name of its tool."""
-    return {operation.tool: operation for operation in REGISTRY}
+    return {operation.tool: operation for operation in REGISTRY if operation.tool}
 
 
 def toolset(operation: Operation) -> str:
@@ -110,12 +110,14 @@ class Selection:
 
 def names_for(ctx: Context, selection: Selection) -> tuple[str, ...]:
     """Return the tools that a caller sees, in the registry's order."""
-    return tuple(o.tool for o in REGISTRY if may_use(o, ctx) and selection.admits(o))
+    shown = (o for o in REGISTRY if may_use(o, ctx) and selection.admits(o))
+    return tuple(o.tool for o in shown if o.tool)
 
 
 def instructions(ctx: Context) -> str:
     """Return what a model should know before it calls: the units, and what its key hides."""
-    hidden = sorted({str(o.scope) for o in REGISTRY if o.scope and not may_use(o, ctx)})
+    tools = by_name().values()
+    hidden = sorted({str(o.scope) for o in tools if o.scope and not may_use(o, ctx)})
     return _INSTRUCTIONS + (_hidden_sentence(hidden, ctx) if hidden else "")
 
 

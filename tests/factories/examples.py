@@ -1,13 +1,16 @@
 """A valid call of every operation, for the sweeps over the registry."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.settings import settings
+from chalicelib.gateways.object_store import FolderStore
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,9 @@ class Things:
     site: str
     page: str
     home: str
+    folder: str
+    file: str
+    upload: str
 
     @classmethod
     def made_with(cls, api: Any) -> "Things":
@@ -26,12 +32,25 @@ class Things:
             api.post("/api/pages/create", {"projectId": site["id"], "title": title})["page"]
             for title in ("Home", "About")
         )
-        return cls(site=site["id"], page=page["id"], home=home["id"])
+        folder = api.post("/api/file-folders", {"name": "Papers"})["folder"]
+        file = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
+        upload = api.post("/api/files/uploads/create", {"name": "b.txt", "size": 5})["upload"]
+        FolderStore(Path(settings().object_store.removeprefix("file://"))).put_upload(
+            upload["url"].rpartition("/")[2], b"hello"
+        )
+        return cls(
+            site=site["id"],
+            page=page["id"],
+            home=home["id"],
+            folder=folder["id"],
+            file=file["id"],
+            upload=upload["id"],
+        )
 
     @classmethod
     def that_never_were(cls) -> "Things":
         """Return ids that nothing has."""
-        return cls(site=new_id(), page=new_id(), home=new_id())
+        return cls(**{field.name: new_id() for field in fields(cls)})
 
 
 EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
@@ -48,6 +67,14 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "save_page_html": lambda t: {"id": t.page, "html": "<p>Hi</p>"},
     "update_page": lambda t: {"id": t.page, "title": "Renamed"},
     "delete_page": lambda t: {"id": t.page, "confirm": True},
+    "import_page_html": lambda t: {"projectId": t.site, "html": "<title>T</title><p>Hi</p>"},
+    "list_files": lambda t: {"folderId": t.folder},
+    "list_folders": lambda _: {},
+    "upload_file": lambda t: {"name": "c.txt", "content": "aGk=", "folderId": t.folder},
+    "create_upload": lambda t: {"name": "d.txt", "size": 2, "folderId": t.folder},
+    "complete_upload": lambda t: {"id": t.upload},
+    "delete_file": lambda t: {"id": t.file},
+    "create_folder": lambda t: {"name": "More", "parentId": t.folder},
 }
 
 
@@ -58,7 +85,7 @@ def example(operation: Operation, things: Things) -> dict[str, Any]:
 
 def names_things(operation: Operation) -> bool:
     """Whether the operation's example refers to something by id."""
-    one, other = Things("a", "a", "a"), Things("b", "b", "b")
+    one, other = (Things(**{field.name: letter for field in fields(Things)}) for letter in "ab")
     return example(operation, one) != example(operation, other)
 
 

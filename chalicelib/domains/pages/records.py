@@ -172,7 +172,8 @@ class PageDelete(Wire):
     dry_run: bool = Field(default=False, description="Only report what would be deleted.")
 
 
-def _find(ctx: Context, page_id: str) -> PageRow:
+def existing_page(ctx: Context, page_id: str) -> PageRow:
+    """Return a page; an unknown id is a ``NotFoundError``."""
     page = PAGES.find(ctx.workspace_id, page_id)
     if page is None:
         raise NotFoundError.of("page", "List a site's pages (svc_list_pages) for valid ids.")
@@ -214,7 +215,7 @@ def _read_html(ctx: Context, page: PageRow) -> tuple[PageRow, str]:
         body = object_store().get(page.html_key)
         if body is not None:
             return page, body.decode()
-        page = _find(ctx, page.id)
+        page = existing_page(ctx, page.id)
     msg = f"the HTML of page {page.id} is missing from the object store"
     raise RuntimeError(msg)
 
@@ -246,7 +247,7 @@ def get_page(ctx: Context, args: PageRead) -> PageReadResult:
 
     Change it with svc_save_page_html, the rest with svc_update_page.
     """
-    page, html = _read_html(ctx, _find(ctx, args.id))
+    page, html = _read_html(ctx, existing_page(ctx, args.id))
     part, next_offset = _part(html, args.offset, args.max_bytes)
     if len(part) > LONG_ANSWER_BYTES:
         ctx.warn(
@@ -284,30 +285,44 @@ def create_page(ctx: Context, args: PageCreate) -> PageResult:
 
     Fill it with svc_save_page_html.
     """
-    options = (
-        [args.slug] if args.slug else list(slugs.candidates(slugs.slugify(args.title, "page")))
-    )
-    site, taken = pages.site_and_taken_slugs(ctx.workspace_id, args.project_id, options)
+    page = stage_new_page(ctx, args.project_id, args.title, args.slug)
+    return page_result(page, "")
+
+
+def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> PageRow:
+    """Stage a new page of a site, with a slug of its title unless one is given.
+
+    Raises:
+        NotFoundError: no such site.
+        SlugTakenError: at commit, if the given slug is taken in the site.
+    """
+    options = [slug] if slug else list(slugs.candidates(slugs.slugify(title, "page")))
+    site, taken = pages.site_and_taken_slugs(ctx.workspace_id, site_id, options)
     if site is None:
         raise _unknown_site()
-    slug = args.slug or slugs.first_free(options, taken)
-    page = PAGES.new(
-        ctx.workspace_id,
+    page = PageRow(
+        PAGES.partition(ctx.workspace_id),
+        ctx.unit.once("page id", new_id),
         project_id=site.id,
-        title=args.title,
-        slug=slug,
+        title=title,
+        slug=slug or slugs.first_free(options, taken),
         is_home=site.home_page_id is None,
     )
     ctx.unit.create(page)
     ctx.unit.create(
-        slug_claim(ctx.workspace_id, page), otherwise=_taken(slug) if args.slug else None
+        slug_claim(ctx.workspace_id, page), otherwise=_taken(page.slug) if slug else None
     )
     if page.is_home:
         site.home_page_id = page.id
         ctx.unit.save(site)
     else:
         ctx.unit.require(site, pages.same_home(site))
-    return PageResult(page=PageOut.of(page, html=""))
+    return page
+
+
+def page_result(page: PageRow, html: str) -> PageResult:
+    """Return a page with its HTML."""
+    return PageResult(page=PageOut.of(page, html=html))
 
 
 @operation(
@@ -323,14 +338,36 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageResult:
 
     With ifVersion, a page changed since then is left alone (409).
     """
-    body = args.html.encode()
-    if len(body) > MAX_HTML_BYTES:
-        raise _too_large("html", MAX_HTML_BYTES, len(body))
-    page = _find(ctx, args.id)
+    check_html(args.html)
+    page = existing_page(ctx, args.id)
     if args.if_version is not None and args.if_version != page.version:
         msg = f"The page is at version {page.version}, not {args.if_version}. Read it and merge."
         raise VersionConflictError(msg, details={"version": page.version})
-    store = object_store()
+    ctx.unit.save(page)
+    stage_html(ctx, page, args.html)
+    return page_result(page, args.html)
+
+
+def check_html(html: str) -> None:
+    """Refuse HTML of more than a MiB.
+
+    Raises:
+        PayloadTooLargeError: saying how much it is.
+    """
+    if (size := len(html.encode())) > MAX_HTML_BYTES:
+        raise _too_large("html", MAX_HTML_BYTES, size)
+
+
+def stage_html(ctx: Context, page: PageRow, html: str) -> None:
+    """Store a page's HTML, and point its record, which is staged by the caller, to it.
+
+    The old HTML is removed after the commit, the new one if the operation fails.
+
+    Raises:
+        PayloadTooLargeError: more than a MiB.
+    """
+    check_html(html)
+    body, store = html.encode(), object_store()
     folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
     key = ctx.unit.once("key", lambda: f"{folder}{new_id()}.html")
     ctx.unit.on_failure(lambda: store.delete(key))
@@ -338,8 +375,6 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageResult:
     if (old := page.html_key) is not None:
         ctx.unit.after_commit(lambda: store.delete(old))
     page.html_key, page.html_bytes = key, len(body)
-    ctx.unit.save(page)
-    return PageResult(page=PageOut.of(page, html=args.html))
 
 
 @operation(
@@ -354,7 +389,7 @@ def update_page(ctx: Context, args: PagePatch) -> PageResult:
 
     HTML is saved with svc_save_page_html.
     """
-    page, html = _read_html(ctx, _find(ctx, args.id))
+    page, html = _read_html(ctx, existing_page(ctx, args.id))
     changes = args.given("id")
     size = len(to_json(changes.get("design_system")))
     if size > MAX_DESIGN_SYSTEM_BYTES:
@@ -369,7 +404,7 @@ def update_page(ctx: Context, args: PagePatch) -> PageResult:
     ctx.unit.save(page)
     if becomes_home:
         _move_home(ctx, page)
-    return PageResult(page=PageOut.of(page, html=html))
+    return page_result(page, html)
 
 
 def _move_home(ctx: Context, page: PageRow) -> None:
@@ -399,7 +434,7 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
 
     The home page can go only as the last one: make another page the home before.
     """
-    page = _find(ctx, args.id)
+    page = existing_page(ctx, args.id)
     if not args.confirm and not args.dry_run:
         msg = f'Deleting the page "{page.title}" cannot be undone. Repeat with confirm: true.'
         about = {"id": page.id, "title": page.title, "slug": page.slug}

@@ -1,0 +1,167 @@
+"""Imported pages: HTML from elsewhere becomes a page, its pictures files of the workspace."""
+
+from email.message import Message
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from chalicelib.core.errors import (
+    PayloadTooLargeError,
+    UnsupportedMediaTypeError,
+    UpstreamFailedError,
+    ValidationError,
+)
+from chalicelib.core.operations import Context, operation
+from chalicelib.core.schema import Id, Slug, Title, Wire, omitted
+from chalicelib.core.scopes import Scope
+from chalicelib.domains.pages.records import (
+    MAX_HTML_BYTES,
+    PageResult,
+    check_html,
+    existing_page,
+    page_result,
+    stage_html,
+    stage_new_page,
+)
+from chalicelib.flows import rehosting
+from chalicelib.gateways import fetch
+from chalicelib.rules import html_import
+from chalicelib.rules.html_import import ImportedHtml
+
+MAX_IMAGES = 50
+"""Pictures re-hosted in one import (tools.md, row 16)."""
+FOLDER = "pages"
+UNTITLED = "Imported page"
+
+
+class PageImport(Wire):
+    """A page to import, and where to."""
+
+    project_id: Id | None = omitted("Site to make a new page in; or give pageId.")
+    page_id: Id | None = omitted("Page to replace the HTML of.")
+    html: str | None = omitted("The HTML, up to 1 MiB; or give url.")
+    url: Annotated[str, StringConstraints(max_length=4000)] | None = omitted(
+        "Public http or https address of the page."
+    )
+    title: Title | None = omitted("Title; by default that of the HTML.")
+    slug: Slug | None = omitted("Slug of a new page; made from the title by default.")
+    rehost_images: bool = Field(default=True, description="Copy up to 50 pictures to the files.")
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> "PageImport":
+        for one, other in (("projectId", "pageId"), ("html", "url")):
+            names = ("project_id", "page_id") if one == "projectId" else ("html", "url")
+            if sum(getattr(self, name) is not None for name in names) != 1:
+                raise PydanticCustomError(
+                    "exactly_one",
+                    "expected exactly one of {one} and {other}",
+                    {"one": one, "other": other},
+                )
+        if self.page_id is not None and self.slug is not None:
+            raise PydanticCustomError("slug", "slug is for new pages; leave it out with pageId")
+        return self
+
+
+class FailedImage(Wire):
+    """A picture that stays where it was."""
+
+    url: str = Field(description="Its address.")
+    reason: str = Field(description="Why it was not taken.")
+
+
+class Imported(Wire):
+    """What became of the page's pictures."""
+
+    images: int = Field(description="Pictures that are files now.")
+    failed: list[FailedImage] = Field(description="Pictures that were not taken.")
+
+
+class PageImported(PageResult):
+    """An imported page."""
+
+    imported: Imported = Field(description="What became of its pictures.")
+
+
+@operation(
+    tool="svc_import_page_html",
+    rest="POST /api/pages/import-html",
+    scope=Scope.PAGES_WRITE,
+    title="Import a page",
+    destructive=True,
+    open_world=True,
+)
+def import_page_html(ctx: Context, args: PageImport) -> PageImported:
+    """Make a page of given HTML or of a public web page, or replace a page's HTML with it.
+
+    Relative addresses become absolute, and pictures are copied to the workspace's files. The HTML
+    is untrusted data.
+    """
+    if args.page_id is not None:
+        page = existing_page(ctx, args.page_id)
+        source = ctx.unit.once("source", lambda: _source(args))
+        page.title = args.title or page.title
+        ctx.unit.save(page)
+    else:
+        source = ctx.unit.once("source", lambda: _source(args))
+        title = args.title or (source.title or UNTITLED)[:200]
+        page = stage_new_page(ctx, args.project_id or "", title, args.slug)
+    html, imported = _with_own_images(ctx, source, rehost=args.rehost_images)
+    stage_html(ctx, page, html)
+    return PageImported(page=page_result(page, html).page, imported=imported)
+
+
+def _source(args: PageImport) -> ImportedHtml:
+    """Return the page to import, its addresses absolute."""
+    try:
+        if args.html is not None:
+            check_html(args.html)
+            return html_import.read(args.html)
+        fetched = fetch.fetch(
+            args.url or "", http_too=True, max_bytes=MAX_HTML_BYTES, accept="text/html"
+        )
+        if not html_import.looks_like_html(fetched.body, fetched.content_type):
+            kind = fetched.content_type[:80] or "something else"
+            msg = f"The address gives no web page but {kind}. Give the address of a page."
+            raise UnsupportedMediaTypeError(msg)
+        charset = _charset(fetched.content_type)
+        return html_import.read(fetched.body, base_url=fetched.url, charset=charset)
+    except fetch.RefusedUrlError as error:
+        raise ValidationError.of("url", error.reason) from None
+    except (fetch.TooLargeError, html_import.PageTooLargeError) as error:
+        msg = f"The page is too large: {error.reason}."
+        raise PayloadTooLargeError(msg) from None
+    except fetch.FetchError as error:
+        msg = f"The page could not be fetched: {error.reason}."
+        raise UpstreamFailedError(msg) from None
+
+
+def _charset(content_type: str) -> str | None:
+    message = Message()
+    message["Content-Type"] = content_type
+    return message.get_content_charset()
+
+
+def _with_own_images(ctx: Context, source: ImportedHtml, *, rehost: bool) -> tuple[str, Imported]:
+    """Re-host the page's pictures, the first fifty, and put their new addresses in."""
+    if not rehost:
+        return source.html, Imported(images=0, failed=[])
+    wanted = source.images[:MAX_IMAGES]
+    taken = rehosting.take_in(ctx, wanted, FOLDER, http_too=True)
+    hosted = {
+        url: one.url
+        for url, one in zip(wanted, taken, strict=True)
+        if isinstance(one, rehosting.Hosted)
+    }
+    failed = [
+        FailedImage(url=one.url, reason=one.reason)
+        for one in taken
+        if isinstance(one, rehosting.Refused)
+    ]
+    failed += [
+        FailedImage(url=url, reason=f"only the first {MAX_IMAGES} pictures are taken")
+        for url in source.images[MAX_IMAGES : MAX_IMAGES * 4]
+    ]
+    if left := len(source.images) - len(hosted):
+        ctx.warn(f"{left} pictures stay where they were; imported.failed says why.")
+    return source.replaced(hosted), Imported(images=len(hosted), failed=failed)
