@@ -70,8 +70,11 @@ class Unit(Protocol):
     def save(self, row: Any) -> None:  # noqa: ANN401
         """Stage the new state of a row that was read, which must still be at the version read."""
 
-    def delete(self, row: Any) -> None:  # noqa: ANN401
-        """Stage the removal of a row that was read, which must still be at the version read."""
+    def delete(self, row: Any, *, if_there: bool = False) -> None:  # noqa: ANN401
+        """Stage the removal of a row that was read, which must still be at the version read.
+
+        One without a version must still exist if ``if_there`` says so.
+        """
 
     def update(
         self,

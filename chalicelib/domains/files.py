@@ -406,9 +406,8 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
         _require_folder(ctx, row.folder_id)
     stored = ctx.unit.once("stored", lambda: _stored(body, name, "id"))
     ctx.unit.on_failure(lambda: rehosting.delete_objects(*stored.keys))
-    ctx.unit.require(row)
     out = _stage(ctx, stored, name, row.folder_id, taken=size)
-    ctx.unit.delete(row)
+    ctx.unit.delete(row, if_there=True)
     ctx.unit.after_commit(lambda: object_store().delete(key))
     return FileResult(file=out)
 
@@ -421,8 +420,7 @@ def forget_upload(work: Due) -> None:
         row = files.find_upload(work.workspace_id, work.payload["uploadId"])
         if row is not None:
             unit = UnitOfWork(work.workspace_id, "upload-lapsed")
-            unit.require(row)
-            unit.delete(row)
+            unit.delete(row, if_there=True)
             files.give_back(unit, int(row.size))
             unit.commit()
 

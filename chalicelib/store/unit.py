@@ -95,11 +95,12 @@ class UnitOfWork:
         demand = Row.pk.exists() if condition is None else condition
         self._updates.append((lambda t: t.update(row, actions, condition=demand), otherwise))
 
-    def delete(self, row: Row) -> None:
-        """Stage a row's removal."""
+    def delete(self, row: Row, *, if_there: bool = False) -> None:
+        """Stage a row's removal; one without a version may be demanded to be there at commit."""
         self._uncount(row)
         self._name(row)
-        self._deletes.append((lambda t: t.delete(row), None))
+        demand = Row.pk.exists() if if_there else None
+        self._deletes.append((lambda t: t.delete(row, condition=demand), None))
 
     def discard(self, record: Record, *, until: datetime) -> None:
         """Stage a soft deletion: the record moves to its noun's trash and expires there."""

@@ -32,7 +32,7 @@ class Things:
             api.post("/api/pages/create", {"projectId": site["id"], "title": title})["page"]
             for title in ("Home", "About")
         )
-        folder = api.post("/api/file-folders", {"name": "Papers"})["folder"]
+        folder = api.post("/api/file-folders", {"name": f"Papers {new_id()}"})["folder"]
         file = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
         upload = api.post("/api/files/uploads/create", {"name": "b.txt", "size": 5})["upload"]
         FolderStore(Path(settings().object_store.removeprefix("file://"))).put_upload(
@@ -90,3 +90,6 @@ def names_things(operation: Operation) -> bool:
 
 
 every_operation = pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda o: o.name)
+every_tool = pytest.mark.parametrize(
+    "operation", [o for o in REGISTRY if o.tool], ids=lambda o: o.name
+)
