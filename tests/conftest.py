@@ -1,5 +1,6 @@
 """What every test stands on: an empty database, a clock it may set, ways in by the public face."""
 
+import copy
 import itertools
 import json
 import os
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Lock
+from types import SimpleNamespace
 from typing import Any
 
 os.environ.update(
@@ -37,7 +39,7 @@ import pytest
 from chalice.test import Client
 from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
-from moto.dynamodb import responses
+from moto.dynamodb import models, responses
 from moto.dynamodb.models import dynamodb_backends
 
 import app as application
@@ -53,14 +55,28 @@ ALL_SCOPES = ["*:read", "*:write"]
 
 @pytest.fixture(scope="session", autouse=True)
 def _thread_safe_moto() -> None:
-    """Let moto run one request at a time: its tables are not safe under threads."""
+    """Let moto run one request at a time: its tables are not safe under threads.
+
+    Before a transaction, moto copies the table of each item in it, mostly the same few again and
+    again: let it copy each of them once, which makes a create four times as fast.
+    """
     lock, call_action = Lock(), responses.DynamoHandler.call_action
+    copies: dict[int, Any] = {}
 
     def locked(handler: Any) -> Any:
         with lock:
+            copies.clear()
             return call_action(handler)
 
+    def copied(value: Any) -> Any:
+        if not isinstance(value, models.Table):
+            return copy.deepcopy(value)
+        if id(value) not in copies:
+            copies[id(value)] = copy.deepcopy(value)
+        return copies[id(value)]
+
     responses.DynamoHandler.call_action = locked
+    models.copy = SimpleNamespace(deepcopy=copied, copy=copy.copy)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
