@@ -6,7 +6,7 @@ or a library's address. Codes are stable: clients may branch on them (contract, 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic_core import to_json
 
@@ -63,9 +63,15 @@ class ValidationError(AppError):
     code = "validation_error"
 
     @classmethod
-    def of(cls, field: str, message: str) -> "ValidationError":
+    def of(cls, field: str, message: str) -> Self:
         """Return the error for a single field."""
         return cls(f"{field}: {message}", errors=[FieldError(field, message)])
+
+
+class CycleError(ValidationError):
+    """A record would come to stand below itself."""
+
+    code = "cycle"
 
 
 class ConfirmationRequiredError(AppError):
@@ -143,6 +149,18 @@ class SlugTakenError(ConflictError):
     """Another record already has this slug."""
 
     code = "slug_taken"
+
+
+class SkuTakenError(ConflictError):
+    """Another product of the workspace already has this SKU."""
+
+    code = "sku_taken"
+
+
+class InsufficientStockError(ConflictError):
+    """A product's stock would fall below 0."""
+
+    code = "insufficient_stock"
 
 
 class DomainTakenError(ConflictError):

@@ -127,8 +127,10 @@ OnlyTrue = Annotated[
     WithJsonSchema({"type": "boolean", "const": True}),
 ]
 """A flag that can only be set; JSON's ``true``, not a number that equals it."""
-Kopecks = Annotated[int, Field(ge=0, le=10**11)]
+MAX_KOPECKS = 10**11
+Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS)]
 Minutes = Annotated[int, Field(ge=0)]
+SortOrder = Annotated[int, Field(ge=-(10**12), le=10**12), WithJsonSchema({"type": "integer"})]
 PageNumber = Annotated[int, Field(ge=1, le=10**9)]
 
 

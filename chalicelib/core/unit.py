@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from chalicelib.core.errors import AppError
+from chalicelib.core.errors import AppError, IdempotencyMismatchError, InProgressError
 
 T = TypeVar("T")
 
@@ -38,6 +38,25 @@ class Replay:
     body: bytes | None
     """The answer to replay; None while the first call is still running."""
 
+    def answer(self, stored: "Replay | None") -> bytes:
+        """Return what is stored under this key, for a call with the same arguments.
+
+        Raises:
+            IdempotencyMismatchError: the key was used with others.
+            InProgressError: the first call is still running.
+        """
+        if stored is not None and stored.fingerprint != self.fingerprint:
+            msg = (
+                "This idempotency key was used with other arguments. Use a new key for a new call."
+            )
+            raise IdempotencyMismatchError(msg)
+        if stored is None or stored.body is None:
+            msg = (
+                "A call with this idempotency key is still running. Repeat it later for the answer."
+            )
+            raise InProgressError(msg, headers={"Retry-After": "1"})
+        return stored.body
+
 
 class Objects(Protocol):
     """Where bytes go that are too large for a record."""
@@ -61,8 +80,11 @@ class Unit(Protocol):
 
     workspace_id: str
 
-    def begin(self) -> None:
-        """Forget what was staged; what ``once`` remembers stays."""
+    def begin(self, change: Change | None = None, replay: Replay | None = None) -> None:
+        """Forget what was staged; what ``once`` remembers stays.
+
+        ``change`` and ``replay`` say for what the unit works: its steps are recorded as that.
+        """
 
     def create(self, row: Any, *, otherwise: AppError | None = None) -> None:  # noqa: ANN401  a store's row
         """Stage a new row, which must not exist yet."""
@@ -100,6 +122,17 @@ class Unit(Protocol):
 
     def once(self, name: str, effect: Callable[[], T]) -> T:
         """Run an outside effect, such as storing bytes, once over all runs of the handler."""
+
+    def step(self, name: str, stage: "Callable[[Unit], bytes]") -> bytes:
+        """Commit a part of an operation that is too large for one transaction, by itself.
+
+        ``stage`` stages the part on a unit of its own and returns its outcome. That is kept with
+        what it did, under the operation's idempotency key if it has one: neither another run of
+        the handler nor a repeated call does a committed step again; both get its outcome.
+
+        Raises:
+            AppError: the step's own failure; the steps before it stay done.
+        """
 
     def after_commit(self, action: Callable[[], object]) -> None:
         """Run an action once the unit has committed; it may fail without failing the operation."""

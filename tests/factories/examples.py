@@ -23,6 +23,8 @@ class Things:
     folder: str
     file: str
     upload: str
+    product: str
+    category: str
 
     @classmethod
     def made_with(cls, api: Any) -> "Things":
@@ -38,6 +40,15 @@ class Things:
         FolderStore(Path(settings().object_store.removeprefix("file://"))).put_upload(
             upload["url"].rpartition("/")[2], b"hello"
         )
+        category = api.post("/api/categories/create", {"name": "Bread"})["category"]
+        body = {
+            "name": "Loaf",
+            "price": 9900,
+            "sku": new_id(),
+            "stock": 5,
+            "barcode": "4006381333931",
+        }
+        product = api.post("/api/products/create", body | {"categoryId": category["id"]})["product"]
         return cls(
             site=site["id"],
             page=page["id"],
@@ -45,6 +56,8 @@ class Things:
             folder=folder["id"],
             file=file["id"],
             upload=upload["id"],
+            product=product["id"],
+            category=category["id"],
         )
 
     @classmethod
@@ -75,6 +88,18 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "complete_upload": lambda t: {"id": t.upload},
     "delete_file": lambda t: {"id": t.file},
     "create_folder": lambda t: {"name": "More", "parentId": t.folder},
+    "list_products": lambda _: {"q": "loa", "sort": "price", "status": "active"},
+    "get_product": lambda t: {"id": t.product},
+    "create_product": lambda t: {"name": "Roll", "price": 4500, "categoryId": t.category},
+    "update_product": lambda t: {"id": t.product, "price": 10_500, "stockDelta": -2},
+    "delete_product": lambda t: {"id": t.product},
+    "duplicate_product": lambda t: {"id": t.product},
+    "reorder_products": lambda t: {"ids": [t.product], "categoryId": t.category},
+    "bulk_products": lambda t: {"ids": [t.product], "action": "setPrice", "value": 100},
+    "list_categories": lambda _: {"kind": "product"},
+    "create_category": lambda t: {"name": "Rolls", "parentId": t.category},
+    "update_category": lambda t: {"id": t.category, "name": "Loaves"},
+    "delete_category": lambda t: {"id": t.category},
 }
 
 
