@@ -20,11 +20,15 @@ PUBLIC = "93.184.216.34"
 
 
 class Server:
-    """A server on loopback: answers each connection by a script, keeps the requests it got."""
+    """A server on loopback: answers each connection by a script, keeps the requests it got.
+
+    ``pages`` are answers for single paths, whenever they are asked for.
+    """
 
     def __init__(self, *answers: Answer, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[str] = []
         self.names: list[str | None] = []
+        self.pages: dict[str, Answer] = {}
         self._answers = itertools.chain(answers, itertools.repeat(answers[-1]))
         self._tls = tls
         if tls:
@@ -54,7 +58,7 @@ class Server:
                         return
                     asked += piece
                 self.requests.append(asked.decode())
-                answer(sock)
+                self.pages.get(asked.decode().split(" ")[1], answer)(sock)
         except OSError:
             pass  # the client had enough
 
