@@ -13,12 +13,16 @@ import click
 from infra.oneline import OneLine
 
 P = ParamSpec("P")
+ROOT = Path(__file__).parent.parent
 
 
 def connect(stage: str | None) -> None:
-    """Point the store at a deployed stage, or at the database of ``make dev``."""
+    """Point the stores at a deployed stage, or at what ``make dev`` keeps."""
     if stage:
         os.environ["STAGE"] = stage
+        stages = json.loads((ROOT / ".chalice" / "config.json").read_text())["stages"]
+        for name, value in stages.get(stage, {}).get("environment_variables", {}).items():
+            os.environ.setdefault(name, value)
         return
     state = Path(os.environ.get("DATA_DIR", ".local")) / "dev.json"
     if "AWS_ENDPOINT_URL_DYNAMODB" not in os.environ:
@@ -29,6 +33,9 @@ def connect(stage: str | None) -> None:
                 raise click.ClickException(msg)
             endpoint = json.loads(state.read_text())["endpoint"]
         os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = endpoint
+    os.environ.setdefault("OBJECT_STORE", f"file://{state.parent.absolute() / 'objects'}")
+    if state.is_file() and (port := json.loads(state.read_text()).get("port")):
+        os.environ.setdefault("PUBLIC_URL", f"http://127.0.0.1:{port}")
     from infra.stand import LOCAL_AWS, REAL_AWS  # noqa: PLC0415  the command line starts without it
 
     for name in REAL_AWS:
@@ -40,7 +47,7 @@ def connect(stage: str | None) -> None:
 @click.option("--stage", help="A deployed stage; without it, the database of make dev.")
 @click.pass_context
 def admin(ctx: click.Context, stage: str | None) -> None:
-    """Operate accounts, workspaces, keys and sites."""
+    """Operate accounts, workspaces, keys, files and sites."""
     ctx.obj = stage
 
 
@@ -155,6 +162,37 @@ def set_plan(workspace: str, plan: str) -> dict[str, Any]:
     from chalicelib.store import workspaces  # noqa: PLC0415
 
     return {"workspaceId": workspace, "plan": workspaces.set_plan(workspace, plan).plan}
+
+
+@admin.command("add-file")
+@click.option("--workspace", required=True)
+@click.option("--folder", required=True, help="Name of a folder at the root; made if need be.")
+@click.option("--path", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_prints
+def add_file(workspace: str, folder: str, path: Path) -> dict[str, Any]:
+    """Put a file of this machine into a workspace, within its quota."""
+    from uuid import uuid4  # noqa: PLC0415
+
+    from chalicelib.core.retry import until_won  # noqa: PLC0415
+    from chalicelib.core.unit import Change  # noqa: PLC0415
+    from chalicelib.domains import files  # noqa: PLC0415
+    from chalicelib.store import workspaces  # noqa: PLC0415
+    from chalicelib.store.unit import UnitOfWork  # noqa: PLC0415
+
+    plan, body = workspaces.get(workspace).plan, path.read_bytes()
+    unit = UnitOfWork(workspace, str(uuid4()))
+
+    def add() -> files.FileOut:
+        unit.begin()
+        file = files.add_file(unit, plan, folder, path.name, body)
+        unit.commit(Change.by_operator("add_file", f"file:{file.id}"))
+        return file
+
+    try:
+        return until_won(add).model_dump(mode="json", by_alias=True)
+    except BaseException:
+        unit.fail()
+        raise
 
 
 @admin.command("suspend-site")

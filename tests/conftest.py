@@ -47,6 +47,7 @@ from chalicelib.core import clock
 from chalicelib.gateways import barcodes, dns, photos
 from chalicelib.store import accounts, api_keys, tables, workspaces
 from chalicelib.store.workspaces import WorkspaceRow
+from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
 from tests.fakes.open_facts import OpenFacts
 from tests.fakes.openverse import FakeOpenverse
 

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections import defaultdict
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Self
 
@@ -19,6 +20,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Context, operation
+from chalicelib.core.parsing import parse
 from chalicelib.core.retry import until_won
 from chalicelib.core.schedule import Due, due_work
 from chalicelib.core.schema import (
@@ -32,12 +34,13 @@ from chalicelib.core.schema import (
     readable,
 )
 from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import Unit
 from chalicelib.flows import rehosting
 from chalicelib.flows.rehosting import StoredObject, public_url
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import images, stored_files
 from chalicelib.store import counters, due, files
-from chalicelib.store.files import FILES, FOLDERS, FileRow, FolderRow, folder_claim
+from chalicelib.store.files import FILES, FOLDERS, FileRow, FolderRow, UploadRow, folder_claim
 from chalicelib.store.listing import Query
 from chalicelib.store.unit import UnitOfWork
 
@@ -48,6 +51,7 @@ UPLOAD_SECONDS = 1800
 LAPSE = timedelta(hours=1)
 """After it an announced upload is forgotten, and its bytes are free again."""
 LAPSED = "upload-lapsed"
+PURGE = "file-purge"
 MAX_FOLDERS = 1_000
 MAX_DEPTH = 10
 
@@ -284,9 +288,20 @@ def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     """
     body = _decoded(args.content)
     _require_folder(ctx, args.folder_id)
-    stored = ctx.unit.once("stored", lambda: _stored(body, args.name, "content"))
-    ctx.unit.on_failure(lambda: rehosting.delete_objects(*stored.keys))
-    return FileResult(file=_stage(ctx, stored, args.name, args.folder_id, taken=0))
+    sent = _Sent(args.name, body, args.folder_id, "content")
+    return FileResult(file=_stage(ctx.unit, ctx.plan, sent))
+
+
+def add_file(unit: Unit, plan: str, folder: str, name: str, body: bytes) -> FileOut:
+    """Stage a file for the operator, in a folder at the root that is made when first needed.
+
+    Raises:
+        AppError: as an upload does.
+    """
+    folder = parse(FolderCreate, {"name": folder}).name
+    size = len(body)
+    name = parse(UploadCreate, {"name": name, "size": size}).name
+    return _stage(unit, plan, _Sent(name, body, rehosting.folder_at_root(unit, folder), "path"))
 
 
 def _decoded(content: str) -> bytes:
@@ -305,11 +320,21 @@ def _decoded(content: str) -> bytes:
     return body
 
 
-def _stored(body: bytes, name: str, field: str) -> StoredObject:
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What is to become a file; ``field`` is to blame for a picture that cannot be read."""
+
+    name: str
+    body: bytes
+    folder_id: str | None
+    field: str
+
+
+def _stored(sent: _Sent) -> StoredObject:
     try:
-        return rehosting.stored_object(body, name)
+        return rehosting.stored_object(sent.body, sent.name)
     except images.ImageError as error:
-        raise ValidationError.of(field, error.reason) from None
+        raise ValidationError.of(sent.field, error.reason) from None
 
 
 def _require_folder(ctx: Context, folder_id: str | None) -> None:
@@ -321,27 +346,27 @@ def _require_folder(ctx: Context, folder_id: str | None) -> None:
         ctx.unit.require(folder)
 
 
-def _stage(
-    ctx: Context, stored: StoredObject, name: str, folder_id: str | None, *, taken: int
-) -> FileOut:
-    """Stage the file of a stored object, of whose bytes some are taken already."""
-    file = rehosting.file_row(ctx.workspace_id, stored, name, folder_id)
-    ctx.unit.create(file)
-    _take(ctx, stored.size - taken)
+def _stage(unit: Unit, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
+    """Store bytes, of which some are taken already, and stage their file."""
+    stored = unit.once("stored", lambda: _stored(sent))
+    unit.on_failure(lambda: rehosting.delete_objects(*stored.keys))
+    file = rehosting.file_row(unit.workspace_id, stored, sent.name, sent.folder_id)
+    unit.create(file)
+    _take(unit, plan, stored.size - taken)
     return FileOut.of(file)
 
 
-def _take(ctx: Context, size: int) -> None:
+def _take(unit: Unit, plan: str, size: int) -> None:
     """Take bytes of the quota, or give back what was taken too much."""
-    quota = stored_files.QUOTA_BYTES[ctx.plan]
+    quota = stored_files.QUOTA_BYTES[plan]
     over = QuotaExceededError(
         f"The files of the workspace may take {quota // 1_000_000:,} MB in all on its plan; "
         f"{size:,} bytes more do not fit. Delete files or upgrade."
     )
     if size > 0:
-        files.take(ctx.unit, size, quota, otherwise=over)
+        files.take(unit, size, quota, otherwise=over)
     elif size < 0:
-        files.give_back(ctx.unit, -size)
+        files.give_back(unit, -size)
 
 
 @operation(
@@ -367,7 +392,7 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
         folder_id=args.folder_id,
     )
     ctx.unit.create(row)
-    _take(ctx, args.size)
+    _take(ctx.unit, ctx.plan, args.size)
     payload = {"uploadId": row.id, "key": row.key}
     ctx.unit.create(due.row(LAPSED, ctx.workspace_id, payload, clock.now() + LAPSE))
     request = object_store().upload_request(row.key, args.size, UPLOAD_SECONDS)
@@ -391,12 +416,11 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
 
     They are checked as those of a direct upload are.
     """
-    row = files.find_upload(ctx.workspace_id, args.id)
-    if row is None:
-        raise NotFoundError.of("upload", "Announce it anew: POST /api/files/uploads/create.")
-    key, size, name = row.key, int(row.size), row.name
+    row = _announced(ctx, args.id)
+    key, size = row.key, int(row.size)
     body = object_store().get(key)
     if body is None:
+        _announced(ctx, args.id)  # a rival that completed it removed the bytes, too
         message = f"nothing was sent yet; PUT the {size:,} bytes to the upload's address first"
         raise ValidationError.of("id", message)
     if len(body) != size:
@@ -404,12 +428,18 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
         raise ValidationError.of("id", message)
     if row.folder_id is not None:
         _require_folder(ctx, row.folder_id)
-    stored = ctx.unit.once("stored", lambda: _stored(body, name, "id"))
-    ctx.unit.on_failure(lambda: rehosting.delete_objects(*stored.keys))
-    out = _stage(ctx, stored, name, row.folder_id, taken=size)
+    sent = _Sent(row.name, body, row.folder_id, "id")
+    out = _stage(ctx.unit, ctx.plan, sent, taken=size)
     ctx.unit.delete(row, if_there=True)
     ctx.unit.after_commit(lambda: object_store().delete(key))
     return FileResult(file=out)
+
+
+def _announced(ctx: Context, upload_id: str) -> UploadRow:
+    row = files.find_upload(ctx.workspace_id, upload_id)
+    if row is None:
+        raise NotFoundError.of("upload", "Announce it anew: POST /api/files/uploads/create.")
+    return row
 
 
 @due_work(LAPSED)
@@ -445,8 +475,16 @@ def delete_file(ctx: Context, args: FileDelete) -> DeletedResult:
         return DeletedResult(id=file.id, deleted=False)
     ctx.unit.delete(file)
     files.give_back(ctx.unit, int(file.size))
-    ctx.unit.after_commit(lambda: rehosting.delete_objects(file.key, file.thumbnail_key))
+    work = due.row(PURGE, ctx.workspace_id, {"keys": [file.key, file.thumbnail_key]})
+    ctx.unit.create(work)
+    ctx.unit.after_commit(lambda: due.attempt(work, purge_file))
     return DeletedResult(id=file.id, deleted=True)
+
+
+@due_work(PURGE)
+def purge_file(work: Due) -> None:
+    """Remove the objects of a deleted file."""
+    rehosting.delete_objects(*work.payload["keys"])
 
 
 @operation(

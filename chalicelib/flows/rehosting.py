@@ -8,11 +8,14 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from threading import Lock
+from urllib.parse import unquote, urlsplit
 
+from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Context
 from chalicelib.core.settings import settings
+from chalicelib.core.unit import Unit
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import file_types, images, stored_files
@@ -27,11 +30,13 @@ from chalicelib.store.files import (
 )
 
 SECONDS = 20.0
-"""For all pictures of a call; an API call has 29 in all (API Gateway)."""
+"""For all that a call gets from elsewhere; it has 29 in all (API Gateway)."""
 AT_ONCE = 8
 ADDRESS = "/files/"
 ID_LENGTH = 26
 """Of a file's id, with which the unguessable part of its address begins."""
+_cleaning = Lock()
+"""Pictures are cleaned one at a time anyway (``rules.images``); here the time is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,7 @@ def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[Hosted | None
     """Make files of pictures, in a folder at the root that is made when first needed.
 
     A picture that cannot be taken is a warning, and None at its place: it never fails the call.
+    An operation calls this once, with all its pictures: it stages what may be staged only once.
     """
     found = take_in(ctx, urls, folder)
     for one in found:
@@ -84,16 +90,26 @@ def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[Hosted | None
 
 
 def take_in(
-    ctx: Context, urls: Sequence[str], folder: str, *, http_too: bool = False
+    ctx: Context,
+    urls: Sequence[str],
+    folder: str,
+    *,
+    http_too: bool = False,
+    within: float | None = None,
 ) -> list[Hosted | Refused]:
     """Fetch, clean and store pictures, and stage their files; in the order of the addresses.
 
-    Addresses of the workspace's own files are kept as they are. What was fetched before the
-    operation's 20 seconds are over counts; files beyond the quota are refused one by one.
+    Addresses of the workspace's own files are kept as they are. What was fetched ``within`` seconds
+    (``SECONDS`` by default) counts; files beyond the quota are refused one by one.
     """
-    own = {url: _own_file(ctx, url) for url in dict.fromkeys(urls)}
+    seconds = SECONDS if within is None else within
+    own = ctx.unit.once(
+        "own images", lambda: {url: _own_file(ctx, url) for url in dict.fromkeys(urls)}
+    )
     strange = [url for url, file in own.items() if file is None]
-    stored = ctx.unit.once(f"images for {folder}", lambda: _all_stored(strange, http_too=http_too))
+    stored = ctx.unit.once(
+        "strange images", lambda: _all_stored(strange, seconds, http_too=http_too)
+    )
     objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
     ctx.unit.on_failure(lambda: delete_objects(*_keys(objects.values())))
     taken = _stage(ctx, objects, folder) if objects else {}
@@ -169,9 +185,13 @@ def _put(
     store.put(key, body, mime_type, stored_files.headers(mime_type))
     if clean is None:
         return StoredObject(file_id, key, None, mime_type, len(body), len(body))
-    small = f"{place}/thumbnail/{stored_files.address_name(name, clean.thumbnail_type)}"
     kind = clean.thumbnail_type
-    store.put(small, clean.thumbnail, kind, stored_files.headers(kind))
+    small = f"{place}/thumbnail/{stored_files.address_name(name, kind)}"
+    try:
+        store.put(small, clean.thumbnail, kind, stored_files.headers(kind))
+    except UnavailableError:
+        store.delete(key)
+        raise
     size = len(body) + len(clean.thumbnail)
     return StoredObject(file_id, key, small, mime_type, len(body), size, clean.width, clean.height)
 
@@ -185,18 +205,20 @@ def _own_file(ctx: Context, url: str) -> FileRow | None:
     return file if file and file.width and public_url(file.key) == url else None
 
 
-def _all_stored(urls: Sequence[str], *, http_too: bool) -> dict[str, StoredObject | Refused]:
+def _all_stored(
+    urls: Sequence[str], seconds: float, *, http_too: bool
+) -> dict[str, StoredObject | Refused]:
     """Fetch, clean and store pictures, eight at a time; each is stored or refused."""
     if not urls:
         return {}
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + seconds
     with ThreadPoolExecutor(min(AT_ONCE, len(urls))) as pool:
         done = pool.map(lambda url: _one_stored(url, deadline, http_too=http_too), urls)
         return dict(zip(urls, done, strict=True))
 
 
 def _one_stored(url: str, deadline: float, *, http_too: bool) -> StoredObject | Refused:
-    late = Refused(url, f"the {SECONDS:g} seconds for all images were over")
+    late = Refused(url, "the time for all images was over")
     try:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -204,17 +226,21 @@ def _one_stored(url: str, deadline: float, *, http_too: bool) -> StoredObject | 
         fetched = fetch.fetch(
             url, http_too=http_too, within=min(left, fetch.TOTAL_SECONDS), accept="image/*"
         )
-        if time.monotonic() >= deadline:
-            return late
-        clean = images.sanitize(fetched.body)
+        with _cleaning:
+            if time.monotonic() >= deadline:
+                return late
+            clean = images.sanitize(fetched.body)
         return _put(clean.body, clean.mime_type, _name(fetched.url), clean)
     except (fetch.FetchError, images.ImageError) as error:
         return Refused(url, error.reason)
+    except UnavailableError:
+        return Refused(url, "it could not be stored; try again later")
 
 
 def _name(url: str) -> str:
     """Return the name that an address gives a file."""
-    return urlsplit(url).path.rpartition("/")[2][:100] or "image"
+    name = unquote(urlsplit(url).path.rpartition("/")[2])
+    return "".join(filter(str.isprintable, name)).strip()[:100] or "image"
 
 
 def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[str, FileRow]:
@@ -230,7 +256,7 @@ def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[
     ctx.unit.after_commit(lambda: delete_objects(*left_out))
     if not fitting:
         return {}
-    folder_id = _folder(ctx, folder)
+    folder_id = folder_at_root(ctx.unit, folder)
     files = {
         url: file_row(ctx.workspace_id, stored, _name(url), folder_id)
         for url, stored in fitting.items()
@@ -241,12 +267,12 @@ def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[
     return files
 
 
-def _folder(ctx: Context, name: str) -> str:
-    """Return the folder of this name at the root; it is made when first needed."""
-    there = root_folder(ctx.workspace_id, name)
+def folder_at_root(unit: Unit, name: str) -> str:
+    """Return the id of the folder of this name at the root; its making is staged if need be."""
+    there = root_folder(unit.workspace_id, name)
     if there is not None:
         return there
-    folder = FOLDERS.new(ctx.workspace_id, name=name)
-    ctx.unit.create(folder)
-    ctx.unit.create(folder_claim(folder, ctx.workspace_id))
+    folder = FOLDERS.new(unit.workspace_id, name=name)
+    unit.create(folder)
+    unit.create(folder_claim(folder, unit.workspace_id))
     return folder.id

@@ -75,7 +75,8 @@ class FolderStore:
         self._root = root.resolve()
 
     def _path(self, key: str) -> Path:
-        path = (self._root / key).resolve()
+        with _reaching(OSError):  # a name that is too long, a loop of links
+            path = (self._root / key).resolve()
         if not path.is_relative_to(self._root):
             msg = f"object key {key!r} leaves the store"
             raise ValueError(msg)
@@ -149,7 +150,7 @@ class FolderStore:
         with _reaching(OSError):
             try:
                 return path.read_bytes()
-            except FileNotFoundError:
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                 return None
 
     def delete(self, key: str) -> None:
@@ -237,7 +238,13 @@ def _s3_client() -> Any:  # noqa: ANN401  as above
 
     # An API call has 29 seconds in all (API Gateway); boto3 alone would wait for minutes.
     retries = {"total_max_attempts": 3, "mode": "standard"}
-    return boto3.client("s3", config=Config(connect_timeout=3, read_timeout=8, retries=retries))
+    config = Config(
+        connect_timeout=3,
+        read_timeout=8,
+        retries=retries,
+        signature_version="s3v4",  # the older one, still usual here and there, signs no length
+    )
+    return boto3.client("s3", config=config)
 
 
 @cache

@@ -107,7 +107,9 @@ def take(unit: Unit, size: int, quota: int, *, otherwise: AppError | None = None
 
     Then ``otherwise`` is raised; without it, the operation begins again.
     """
-    free = UsageRow.used.does_not_exist() | (UsageRow.used <= quota - size)
+    free = UsageRow.used <= quota - size
+    if size <= quota:
+        free |= UsageRow.used.does_not_exist()
     unit.update(_usage(unit.workspace_id), [UsageRow.used.add(size)], free, otherwise=otherwise)
 
 

@@ -1,5 +1,6 @@
 """Stored files under ``chalice local``: what the edge does from the bucket on AWS (contract)."""
 
+import re
 from urllib.parse import unquote
 
 from chalicelib.core.errors import AppError, ForbiddenError, MethodNotAllowedError, NotFoundError
@@ -9,6 +10,8 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, answer, failur
 from chalicelib.transports.local import RequestHandler
 
 FILES = "files/"
+_ADDRESS = re.compile(r"files/[\w-]+/(thumbnail/)?[a-z0-9-]+(\.[a-z0-9-]+)?", re.ASCII)
+"""What ``flows.rehosting`` gives; no other object of the store is public."""
 MAX_UPLOAD_BYTES = 20_000_000
 
 
@@ -32,8 +35,7 @@ def _response(handler: RequestHandler, path: str) -> HttpResponse:
         return _upload(handler, path.removeprefix(UPLOAD_PATH))
     if handler.command not in {"GET", "HEAD"}:
         raise MethodNotAllowedError("Files are read with GET.", headers={"Allow": "GET, HEAD"})
-    parts = path.split("/")
-    body = None if {"", ".", ".."} & set(parts) else object_store().get(path)
+    body = object_store().get(path) if _ADDRESS.fullmatch(path) else None
     if body is None:
         raise NotFoundError("No such file.")
     return HttpResponse(200, body, stored_files.headers(file_types.sniff(body)))

@@ -67,7 +67,7 @@ class Operator:
 @pytest.fixture
 def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
     """The operator, connected to the database of the tests."""
-    monkeypatch.setattr(command_line, "_connect", lambda *_: None)
+    monkeypatch.setattr(command_line, "connect", lambda *_: None)
     return Operator()
 
 

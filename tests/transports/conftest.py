@@ -17,7 +17,7 @@ from chalice.config import Config
 
 import app as application
 from chalicelib.core import logs
-from chalicelib.transports import local
+from chalicelib.transports import local, local_files
 
 ANSWER_SECONDS = 5.0
 
@@ -144,7 +144,7 @@ def serving(app: Chalice, **options: Any) -> Iterator[LocalServer]:
 @pytest.fixture(scope="module")
 def local_server(_server: Callable[[], None]) -> Iterator[LocalServer]:
     """The whole service, served locally."""
-    with serving(application.app) as server:
+    with serving(application.app, take_over=local_files.take_over) as server:
         yield server
 
 

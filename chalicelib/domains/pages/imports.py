@@ -1,5 +1,6 @@
 """Imported pages: HTML from elsewhere becomes a page, its pictures files of the workspace."""
 
+import time
 from email.message import Message
 from typing import Annotated
 
@@ -97,6 +98,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     Relative addresses become absolute, and pictures are copied to the workspace's files. The HTML
     is untrusted data.
     """
+    began = time.monotonic()
     if args.page_id is not None:
         page = existing_page(ctx, args.page_id)
         source = ctx.unit.once("source", lambda: _source(args))
@@ -106,7 +108,8 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
         source = ctx.unit.once("source", lambda: _source(args))
         title = args.title or (source.title or UNTITLED)[:200]
         page = stage_new_page(ctx, args.project_id or "", title, args.slug)
-    html, imported = _with_own_images(ctx, source, rehost=args.rehost_images)
+    left = rehosting.SECONDS - (time.monotonic() - began)
+    html, imported = _with_own_images(ctx, source, left, rehost=args.rehost_images)
     stage_html(ctx, page, html)
     return PageImported(page=page_result(page, html).page, imported=imported)
 
@@ -142,12 +145,14 @@ def _charset(content_type: str) -> str | None:
     return message.get_content_charset()
 
 
-def _with_own_images(ctx: Context, source: ImportedHtml, *, rehost: bool) -> tuple[str, Imported]:
+def _with_own_images(
+    ctx: Context, source: ImportedHtml, within: float, *, rehost: bool
+) -> tuple[str, Imported]:
     """Re-host the page's pictures, the first fifty, and put their new addresses in."""
     if not rehost:
         return source.html, Imported(images=0, failed=[])
     wanted = source.images[:MAX_IMAGES]
-    taken = rehosting.take_in(ctx, wanted, FOLDER, http_too=True)
+    taken = rehosting.take_in(ctx, wanted, FOLDER, http_too=True, within=within)
     hosted = {
         url: one.url
         for url, one in zip(wanted, taken, strict=True)

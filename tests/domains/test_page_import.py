@@ -1,0 +1,398 @@
+"""Imported pages: HTML from elsewhere, its pictures files of the workspace (tools.md, row 16)."""
+
+import io
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from chalicelib.core.errors import LostRaceError, UnavailableError
+from chalicelib.core.ids import new_id
+from chalicelib.flows import rehosting
+from chalicelib.gateways import fetch
+from chalicelib.gateways.object_store import FolderStore
+from chalicelib.rules import stored_files
+from chalicelib.store import files, idempotency
+from chalicelib.store.unit import UnitOfWork
+from chalicelib.transports.schedules import run_due_work
+from tests.conftest import Api, Owner, Time
+from tests.domains.test_files import kept, listed, upload
+from tests.fakes.internet import Answer, Internet, Server, says, silence, to
+from tests.gateways.test_fetch import HOSTILE, INSIDE
+
+IMPORT = "/api/pages/import-html"
+AWAY = "http://old.example.com"
+HTML = "text/html; charset=utf-8"
+MIB = 2**20
+
+
+@cache
+def png(number: int = 0) -> bytes:
+    body = io.BytesIO()
+    Image.new("RGB", (8 + number, 8), (number * 5 % 256, 80, 160)).save(body, "PNG")
+    return body.getvalue()
+
+
+def page(html: str) -> Answer:
+    return says(html.encode(), content_type=HTML)
+
+
+@pytest.fixture
+def away(net: Internet) -> Server:
+    """A host elsewhere; what is not among its pages is not found."""
+    return net.serve(AWAY, says(b"no", "404 Not Found"))
+
+
+@pytest.fixture
+def site(api: Api) -> str:
+    """The id of an empty site."""
+    made: str = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+    return made
+
+
+def take(api: Api, site: str, **more: Any) -> Any:
+    return api.post(IMPORT, {"projectId": site, **more})
+
+
+def images(*addresses: str) -> str:
+    return "".join(f'<img src="{address}">' for address in addresses)
+
+
+def reasons(answer: Any) -> dict[str, str]:
+    return {one["url"]: one["reason"] for one in answer["imported"]["failed"]}
+
+
+class TestPage:
+    def test_of_given_html_is_kept_as_it_is(self, api: Api, site: str) -> None:
+        html = '<title> Пекарня\n «Ёж» </title><a href="/menu">Menu</a>'
+        answer = take(api, site, html=html)
+        assert answer["page"]["html"] == html
+        assert (answer["page"]["title"], answer["page"]["slug"]) == ("Пекарня «Ёж»", "pekarnya-ezh")
+        assert answer["imported"] == {"images": 0, "failed": []}
+        assert api.get(f"/api/pages/{answer['page']['id']}")["page"] == answer["page"]
+
+    def test_of_an_address_has_absolute_addresses(self, away: Server, api: Api, site: str) -> None:
+        away.pages = {
+            "/shop/": page('<title>Shop</title><a href="cakes?a=1&amp;b=2">x</a><a href="#top">')
+        }
+        answer = take(api, site, url=f"{AWAY}/shop/")
+        assert f'href="{AWAY}/shop/cakes?a=1&amp;b=2"' in answer["page"]["html"]
+        assert 'href="#top"' in answer["page"]["html"]
+
+    def test_follows_redirects_and_joins_with_where_they_lead(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {"/": to("/new/"), "/new/": page('<a href="x">')}
+        assert f"{AWAY}/new/x" in take(api, site, url=AWAY)["page"]["html"]
+
+    def test_is_read_in_its_own_encoding(self, away: Server, api: Api, site: str) -> None:
+        body = "<title>Пекарня</title>".encode("cp1251")
+        away.pages = {"/": says(body, content_type="text/html; charset=windows-1251")}
+        assert take(api, site, url=AWAY)["page"]["title"] == "Пекарня"
+
+    def test_has_the_title_and_slug_that_were_asked_for(self, api: Api, site: str) -> None:
+        made = take(api, site, html="<title>T</title>", title="Mine", slug="mine")["page"]
+        assert (made["title"], made["slug"], made["isHome"]) == ("Mine", "mine", True)
+        assert take(api, site, html="<p>")["page"]["title"] == "Imported page"
+        again = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>", "slug": "mine"})
+        assert (again.status, again.data["code"]) == (409, "slug_taken")
+
+    def test_a_long_title_is_cut(self, api: Api, site: str) -> None:
+        made = take(api, site, html=f"<title>{'Ё' * 300}</title>")["page"]
+        assert made["title"] == "Ё" * 200
+
+    def test_replaces_the_html_of_a_page_and_its_version_grows(self, api: Api, site: str) -> None:
+        before = kept()
+        first = take(api, site, html="<title>One</title>1")["page"]
+        second = api.post(IMPORT, {"pageId": first["id"], "html": "<title>Two</title>2"})["page"]
+        assert (second["title"], second["version"]) == ("One", 2)
+        assert second["html"].endswith("2")
+        named = api.post(IMPORT, {"pageId": first["id"], "html": "3", "title": "Three"})["page"]
+        assert (named["title"], named["slug"], named["version"]) == ("Three", "one", 3)
+        assert len(kept() - before) == 1
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            {},
+            {"html": "<p>", "url": AWAY},
+            {"html": "<p>", "pageId": "x"},
+            {"html": "<p>", "projectId": None},
+            {"html": "<p>", "projectId": None, "pageId": "x", "slug": "s"},
+        ],
+    )
+    def test_comes_from_one_place_and_goes_to_one(
+        self, more: dict[str, Any], api: Api, site: str
+    ) -> None:
+        given = {"projectId": site} | more
+        body = {name: value for name, value in given.items() if value is not None}
+        assert api.refused("POST", IMPORT, body).status == 400
+
+    def test_a_place_that_is_not_there_is_404(self, api: Api) -> None:
+        for place in ("projectId", "pageId"):
+            assert api.refused("POST", IMPORT, {place: new_id(), "html": "<p>"}).status == 404
+
+    def test_over_a_mebibyte_is_413(self, away: Server, api: Api, site: str) -> None:
+        html = "<p>" + "x" * MIB
+        away.pages = {"/": page(html)}
+        for source in ({"html": html}, {"url": AWAY}):
+            assert api.refused("POST", IMPORT, {"projectId": site, **source}).status == 413
+
+    @pytest.mark.parametrize(
+        ("body", "kind"),
+        [(b"%PDF-1.7", "application/pdf"), (b"\x89PNG\r\n\x1a\n", "text/html"), (b"{}", "x/y")],
+    )
+    def test_what_is_no_web_page_is_415(
+        self, body: bytes, kind: str, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {"/": says(body, content_type=kind)}
+        answer = api.refused("POST", IMPORT, {"projectId": site, "url": AWAY})
+        assert (answer.status, answer.data["code"]) == (415, "unsupported_media_type")
+
+    def test_a_host_that_fails_is_502(self, away: Server, api: Api, site: str) -> None:
+        for url in (f"{AWAY}/none", "http://nobody.example.com"):
+            answer = api.refused("POST", IMPORT, {"projectId": site, "url": url})
+            assert (answer.status, answer.data["code"]) == (502, "upstream_failed")
+
+    @pytest.mark.parametrize("url", [url for url in HOSTILE[::7] if not url.startswith("http://")])
+    def test_an_address_that_leads_inside_is_400(
+        self, url: str, net: Internet, api: Api, site: str
+    ) -> None:
+        net.names |= INSIDE
+        answer = api.refused("POST", IMPORT, {"projectId": site, "url": url})
+        assert answer.status == 400
+        assert net.connections == []
+
+    def test_a_page_that_redirects_inside_is_400(
+        self, away: Server, net: Internet, api: Api, site: str
+    ) -> None:
+        away.pages = {"/": to("http://169.254.169.254/latest/")}
+        assert api.refused("POST", IMPORT, {"projectId": site, "url": AWAY}).status == 400
+        assert len(net.connections) == 1
+
+
+class TestPictures:
+    def test_become_files_and_the_page_shows_those(self, away: Server, api: Api, site: str) -> None:
+        away.pages = {f"/img/{n}.png": says(png(n)) for n in range(20)}
+        away.pages["/"] = page(
+            f"<title>Хлеб</title>{images(*(f'/img/{n}.png' for n in range(18)))}"
+            '<div style="background:url(img/18.png)"></div><img srcset="img/19.png 2x">'
+        )
+        answer = take(api, site, url=f"{AWAY}/")
+        assert answer["imported"] == {"images": 20, "failed": []}
+        html = answer["page"]["html"]
+        assert AWAY not in html
+        places = [f for f in listed(api)["folders"] if f["name"] == "pages"]
+        assert [place["filesCount"] for place in places] == [20]
+        made = listed(api, folderId=places[0]["id"], size=100)["files"]
+        assert all(file["url"] in html for file in made)
+        assert {(file["width"], file["mimeType"]) for file in made} == {
+            (8 + n, "image/png") for n in range(20)
+        }
+
+    def test_through_the_tool_too(self, away: Server, api: Api, site: str) -> None:
+        away.pages = {f"/{n}.png": says(png(n)) for n in range(20)}
+        away.pages["/"] = page(images(*(f"{n}.png" for n in range(20))))
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {
+                "name": "svc_import_page_html",
+                "arguments": {"projectId": site, "url": AWAY},
+            },
+        }
+        answer = api.call("POST", "/api/mcp", call, {"Accept": "application/json"})
+        result = json.loads(answer.body)["result"]
+        assert result.get("isError", False) is False
+        assert '"images":20' in result["content"][0]["text"].replace(" ", "")
+
+    def test_are_fifty_at_most_and_the_rest_is_listed(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {f"/{n}.png": says(png(n)) for n in range(60)}
+        away.pages["/"] = page(images(*(f"{n}.png" for n in range(60))))
+        answer = take(api, site, url=AWAY)
+        assert answer["imported"]["images"] == 50
+        assert list(reasons(answer)) == [f"{AWAY}/{n}.png" for n in range(50, 60)]
+        assert set(reasons(answer).values()) == {"only the first 50 pictures are taken"}
+        assert all(f"{AWAY}/{n}.png" in answer["page"]["html"] for n in range(50, 60))
+        assert answer["warnings"] == ["10 pictures stay where they were; imported.failed says why."]
+
+    def test_that_fail_stay_where_they_were_each_with_its_reason(
+        self, away: Server, net: Internet, api: Api, site: str
+    ) -> None:
+        net.names |= INSIDE
+        away.pages = {
+            "/good.png": says(png()),
+            "/svg.png": says(b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
+            "/cut.png": says(png()[:40]),
+            "/page.png": page("<html>"),
+        }
+        bad = {
+            f"{AWAY}/none.png": "status 404",
+            f"{AWAY}/svg.png": "SVG",
+            f"{AWAY}/cut.png": "damaged",
+            f"{AWAY}/page.png": "web page",
+            "http://nobody.example.com/x.png": "no host",
+            "http://169.254.169.254/x.png": "public internet",
+            "http://inside.example.com/x.png": "public internet",
+        }
+        html = images(f"{AWAY}/good.png", *bad)
+        answer = take(api, site, html=html)
+        assert answer["imported"]["images"] == 1
+        told = reasons(answer)
+        assert list(told) == list(bad)
+        for url, words in bad.items():
+            assert words in told[url], told[url]
+            assert url in answer["page"]["html"]
+
+    def test_are_fetched_once_each(self, away: Server, api: Api, site: str) -> None:
+        away.pages = {"/a.png": says(png())}
+        answer = take(api, site, html=images(*[f"{AWAY}/a.png"] * 3, f"{AWAY}/a.png#x"))
+        assert away.paths == ["/a.png"]
+        assert answer["imported"]["images"] == 1
+        assert AWAY not in answer["page"]["html"]
+
+    def test_may_be_left_alone(self, away: Server, api: Api, site: str) -> None:
+        html = images(f"{AWAY}/a.png")
+        answer = take(api, site, html=html, rehostImages=False)
+        assert (answer["page"]["html"], away.paths) == (html, [])
+
+    def test_that_are_the_workspaces_own_are_not_fetched(
+        self, net: Internet, api: Api, site: str
+    ) -> None:
+        mine = upload(api, "a.png", png())["url"]
+        before = kept()
+        answer = take(api, site, html=images(mine))
+        assert answer["imported"] == {"images": 1, "failed": []}
+        assert mine in answer["page"]["html"]
+        assert net.connections == []
+        assert len(kept() - before) == 1
+
+    def test_of_another_workspace_are_strangers(
+        self, net: Internet, new_owner: Callable[..., Owner], api: Api, site: str
+    ) -> None:
+        theirs = upload(new_owner().api(), "a.png", png())["url"]
+        mine = upload(api, "a.png", png())["url"]
+        changed = mine[: -len("/a.png") - 1] + ("A" if mine[-7] != "A" else "B") + "/a.png"
+        answer = take(api, site, html=images(theirs, changed))
+        assert answer["imported"]["images"] == 0
+        assert set(reasons(answer)) == {theirs, changed}
+
+    def test_are_taken_as_far_as_the_quota_goes(
+        self, away: Server, api: Api, owner: Owner, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = kept()
+        away.pages = {f"/{n}.png": says(png(n)) for n in range(8)}
+        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 2500)
+        answer = take(api, site, html=images(*(f"{AWAY}/{n}.png" for n in range(8))))
+        count = answer["imported"]["images"]
+        assert 0 < count < 8
+        assert "plan" in next(iter(reasons(answer).values()))
+        assert files.used_bytes(owner.workspace.id) <= 2500
+        assert len(kept() - before) == 2 * count + 1
+
+    def test_have_twenty_seconds_with_their_page(
+        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rehosting, "SECONDS", 0.6)
+        away.pages = {"/good.png": says(png()), "/slow.png": silence}
+        answer = take(api, site, html=images(f"{AWAY}/slow.png", f"{AWAY}/good.png"))
+        assert answer["imported"]["images"] == 1
+        assert "too slow" in reasons(answer)[f"{AWAY}/slow.png"]
+
+    def test_a_page_that_used_up_the_time_leaves_none_for_them(
+        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rehosting, "SECONDS", 0.0)
+        away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
+        answer = take(api, site, url=AWAY)
+        assert reasons(answer) == {f"{AWAY}/a.png": "the time for all images was over"}
+        assert away.paths == ["/"]
+
+    def test_that_cannot_be_stored_are_told_and_the_page_is_made(
+        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        put, before = FolderStore.put, kept()
+
+        def fail(self: FolderStore, key: str, *rest: Any) -> None:
+            if "/thumbnail/bad" in key:
+                raise UnavailableError
+            put(self, key, *rest)
+
+        monkeypatch.setattr(FolderStore, "put", fail)
+        away.pages = {"/good.png": says(png()), "/bad.png": says(png(1))}
+        answer = take(api, site, html=images(f"{AWAY}/bad.png", f"{AWAY}/good.png"))
+        assert answer["imported"]["images"] == 1
+        assert "stored" in reasons(answer)[f"{AWAY}/bad.png"]
+        assert len(kept() - before) == 3
+
+
+class TestFailures:
+    def test_a_commit_that_fails_leaves_no_object(
+        self, away: Server, api: Api, owner: Owner, site: str
+    ) -> None:
+        take(api, site, html="<p>", slug="taken")
+        away.pages = {"/a.png": says(png())}
+        before = kept()
+        body = {"projectId": site, "html": images(f"{AWAY}/a.png"), "slug": "taken"}
+        assert api.refused("POST", IMPORT, body).status == 409
+        assert away.paths == ["/a.png"]
+        assert kept() == before
+        assert files.used_bytes(owner.workspace.id) == 0
+
+    def test_a_lost_race_fetches_nothing_again(
+        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
+        commit, lost = UnitOfWork.commit, []
+        before = kept()
+
+        def lose_twice(self: UnitOfWork, *rest: Any) -> None:
+            if len(lost) < 2:
+                lost.append(self)
+                raise LostRaceError
+            commit(self, *rest)
+
+        monkeypatch.setattr(UnitOfWork, "commit", lose_twice)
+        assert take(api, site, url=AWAY)["imported"]["images"] == 1
+        assert away.paths == ["/", "/a.png"]
+        assert len(kept() - before) == 3
+
+    def test_a_large_answer_is_replayed_from_an_object_that_goes_after_a_day(
+        self, time: Time, api: Api, owner: Owner, site: str
+    ) -> None:
+        body = {"projectId": site, "html": "<p>" + "ё" * idempotency.MAX_INLINE_BYTES}
+        headers = {"Idempotency-Key": "large"}
+        first, again = (api.call("POST", IMPORT, body, headers) for _ in range(2))
+        assert first.body == again.body
+        assert again.headers["Idempotency-Replayed"] == "true"
+        replays = re.compile(rf"{owner.workspace.id}/replays/.+")
+        assert len(list(filter(replays.match, kept()))) == 1
+        other = api.refused("POST", IMPORT, body | {"html": "<p>"}, **headers)
+        assert other.data["code"] == "idempotency_mismatch"
+        time.pass_by(hours=23)
+        run_due_work()
+        assert api.call("POST", IMPORT, body, headers).body == first.body
+        time.pass_by(hours=3)
+        run_due_work()
+        assert not list(filter(replays.match, kept()))
+        assert api.post(IMPORT, body, key="large")["page"]["slug"] == "imported-page-2"
+
+    def test_a_large_answer_whose_commit_fails_leaves_no_object(self, api: Api, site: str) -> None:
+        take(api, site, html="<p>", slug="taken")
+        before = kept()
+        body = {"projectId": site, "html": "x" * 200_000, "slug": "taken"}
+        assert api.refused("POST", IMPORT, body, **{"Idempotency-Key": "k"}).status == 409
+        assert kept() == before
+
+    def test_all_time_for_elsewhere_ends_before_the_apis_29_seconds(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        assert rehosting.SECONDS + 5 <= 29
+        assert fetch.TOTAL_SECONDS <= rehosting.SECONDS

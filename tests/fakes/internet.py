@@ -1,0 +1,182 @@
+"""An internet of the test's own: names, addresses and servers on loopback."""
+
+import itertools
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import pytest
+import trustme
+
+from chalicelib.gateways import dns, fetch
+
+Answer = Callable[[socket.socket], None]
+
+PUBLIC = "93.184.216.34"
+
+
+class Server:
+    """A server on loopback: answers each connection by a script, keeps the requests it got.
+
+    ``pages`` are answers for single paths, whenever they are asked for.
+    """
+
+    def __init__(self, *answers: Answer, tls: ssl.SSLContext | None = None) -> None:
+        self.requests: list[str] = []
+        self.names: list[str | None] = []
+        self.pages: dict[str, Answer] = {}
+        self._answers = itertools.chain(answers, itertools.repeat(answers[-1]))
+        self._tls = tls
+        if tls:
+            tls.sni_callback = lambda _socket, name, _context: self.names.append(name)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client = self._listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self._talk, args=(client, next(self._answers))).start()
+
+    def _talk(self, client: socket.socket, answer: Answer) -> None:
+        try:
+            with client, self._tls.wrap_socket(client, True) if self._tls else client as sock:  # noqa: FBT003
+                asked = b""
+                while b"\r\n\r\n" not in asked:
+                    piece = sock.recv(65536)
+                    if not piece:
+                        return
+                    asked += piece
+                self.requests.append(asked.decode())
+                self.pages.get(asked.decode().split(" ")[1], answer)(sock)
+        except OSError:
+            pass  # the client had enough
+
+    @property
+    def paths(self) -> list[str]:
+        return [request.split(" ")[1] for request in self.requests]
+
+
+class Internet:
+    """Names with addresses, addresses with servers; what was looked up and connected to."""
+
+    def __init__(self, authority: trustme.CA) -> None:
+        self.names: dict[str, list[str]] = {}
+        self.lookups: list[str] = []
+        self.connections: list[tuple[str, int]] = []
+        self._servers: dict[tuple[str, int], Server] = {}
+        self._authority = authority
+
+    def serve(
+        self, url: str, *answers: Answer, address: str = PUBLIC, certified: str | None = None
+    ) -> Server:
+        """Put a server behind a URL; its certificate is for the URL's host unless it is named."""
+        parts = urlsplit(url)
+        tls, host = None, str(parts.hostname)
+        if parts.scheme == "https":
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self._authority.issue_cert(certified or host).configure_cert(tls)
+        server = Server(*answers, tls=tls)
+        self.names.setdefault(host, [address])
+        self._servers[address, parts.port or (443 if tls else 80)] = server
+        return server
+
+    def lookup(self, host: str, within: float) -> list[str]:
+        self.lookups.append(host)
+        return self.names.get(host, [])
+
+    def connect(self, place: tuple[str, int], timeout: float) -> socket.socket:
+        assert 0 < timeout <= fetch.STEP_SECONDS
+        self.connections.append(place)
+        if place not in self._servers:
+            raise ConnectionRefusedError
+        return socket.create_connection(("127.0.0.1", self._servers[place].port), timeout)
+
+    def close(self) -> None:
+        for server in self._servers.values():
+            server.close()
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def trusting(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority.configure_trust(context)
+    return context
+
+
+@pytest.fixture
+def net(
+    authority: trustme.CA, trusting: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Internet]:
+    """An empty internet, whose certificate authority is trusted."""
+    made = Internet(authority)
+    monkeypatch.setattr(fetch, "_tls", lambda: trusting)
+    monkeypatch.setattr(fetch, "connect", made.connect)
+    monkeypatch.setattr(dns, "lookup_addresses", made.lookup)
+    yield made
+    made.close()
+
+
+def says(body: bytes = b"hello", status: str = "200 OK", **headers: str) -> Answer:
+    """Answer properly."""
+    headers = {"content_length": str(len(body))} | headers
+    lines = [f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()]
+    return raw(f"HTTP/1.1 {status}\r\n{''.join(lines)}\r\n".encode("latin-1") + body)
+
+
+def raw(data: bytes) -> Answer:
+    """Answer with these bytes."""
+    return lambda sock: sock.sendall(data)
+
+
+def to(location: str, status: str = "302 Found") -> Answer:
+    """Redirect."""
+    return says(b"", status, location=location)
+
+
+def drip(begin: bytes, forever: bytes, pause: float = 0.02) -> Answer:
+    """Send a little at a time, without end."""
+
+    def answer(sock: socket.socket) -> None:
+        sock.sendall(begin)
+        for byte in itertools.cycle(forever):
+            sock.sendall(bytes([byte]))
+            time.sleep(pause)
+
+    return answer
+
+
+def flood(begin: bytes, forever: bytes) -> Answer:
+    """Send as fast as it goes, without end."""
+
+    def answer(sock: socket.socket) -> None:
+        sock.sendall(begin)
+        while True:
+            sock.sendall(forever)
+
+    return answer
+
+
+def silence(sock: socket.socket) -> None:
+    """Say nothing until the client goes."""
+    sock.recv(1)
+
+
+def reset(sock: socket.socket) -> None:
+    """Break the connection."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
