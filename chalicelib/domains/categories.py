@@ -96,7 +96,7 @@ class CategoryCreate(Wire):
 class CategoryPatch(Patch):
     """Changes to a category."""
 
-    id: Id = Field(description="Category id, from the category list.")
+    id: Id = Field(description="Category id.")
     name: Title = omitted("Name.")
     slug: Slug = omitted("Unique among its kind.")
     parent_id: Id | None = omitted("Category above; null: none.")
@@ -106,7 +106,7 @@ class CategoryPatch(Patch):
 class CategoryDelete(Wire):
     """Which category to delete, and where its items go."""
 
-    id: Id = Field(description="Category id, from the category list.")
+    id: Id = Field(description="Category id.")
     move_to: Id | None = omitted("Category its items move to, if any.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 

@@ -122,9 +122,9 @@ class _Action:
     destructive=True,
 )
 def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
-    """Do one thing with up to 100 products; each has its own outcome, and one's failure stops none.
+    """Do one thing with up to 100 products, each with its own outcome. Try dryRun first.
 
-    Prices changed by percent are rounded half up to a kopeck. Try dryRun first.
+    Prices changed by percent are rounded half up to a kopeck.
     """
     action = _action(ctx, args)
     results: list[ItemOutcome] = []

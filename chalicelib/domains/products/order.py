@@ -42,7 +42,7 @@ def unique(ids: list[str]) -> list[str]:
 class ProductDuplicate(Wire):
     """Which product to copy."""
 
-    id: Id = Field(description="Product id, from the product list.")
+    id: Id = Field(description="Product id.")
     name: Name | None = omitted("Name of the copy; the source's with (копия) if omitted.")
 
 

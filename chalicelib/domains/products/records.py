@@ -76,7 +76,7 @@ Status = Literal["active", "inactive"]
 class ImageIn(Wire):
     """An image to take in."""
 
-    url: Annotated[str, StringConstraints(min_length=1, max_length=2048)] = Field(
+    url: Annotated[str, StringConstraints(max_length=2048)] = Field(
         description="https; the image is copied."
     )
 
@@ -145,7 +145,7 @@ class ProductList(Wire):
 class ProductRef(Wire):
     """Which product."""
 
-    id: Id = Field(description="Product id, from the product list.")
+    id: Id = Field(description="Product id.")
 
 
 class ProductCreate(Wire):
@@ -165,7 +165,7 @@ class ProductCreate(Wire):
 class ProductPatch(Patch):
     """Changes to a product."""
 
-    id: Id = Field(description="Product id, from the product list.")
+    id: Id = Field(description="Product id.")
     name: Name = omitted("Name.")
     price: Kopecks = omitted("In kopecks.")
     description: Description | None = omitted("Description.")
@@ -188,7 +188,7 @@ class ProductPatch(Patch):
 class ProductDelete(Wire):
     """Which product to delete."""
 
-    id: Id = Field(description="Product id, from the product list.")
+    id: Id = Field(description="Product id.")
     dry_run: bool = Field(default=False, description="Only report what would be deleted.")
 
 
@@ -229,10 +229,7 @@ def stage_deletion(unit: Unit, product: ProductRow) -> None:
     title="List products",
 )
 def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
-    """List the workspace's products, in their own order unless asked otherwise.
-
-    Long descriptions are cut; svc_get_product has them whole.
-    """
+    """List the workspace's products. Long descriptions are cut; svc_get_product has them whole."""
     found = PRODUCTS.page(
         ctx.workspace_id,
         Query(
@@ -286,10 +283,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     open_world=True,
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
-    """Create a product, last in the order.
-
-    An image that cannot be taken is a warning; the product is created without it.
-    """
+    """Create a product, last in the order. An image that cannot be taken is only a warning."""
     values = _stored(ctx, args.given() | {"status": args.status})
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
@@ -307,10 +301,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     open_world=True,
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
-    """Change a product; what is omitted stays, null clears.
-
-    stockDelta adds to the stock in one step with other sellers, and is refused (409) below 0.
-    """
+    """Change a product. stockDelta adds to the stock atomically; below 0 is refused (409)."""
     product = existing_product(ctx, args.id)
     changes = args.given("id")
     delta = changes.pop("stock_delta", None)
