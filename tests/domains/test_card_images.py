@@ -1,6 +1,5 @@
 """Stock photos through REST and the tool server, whatever the provider does."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,19 +9,12 @@ import pytest
 from chalicelib.flows import photos as flow
 from chalicelib.gateways import photos as gateway
 from chalicelib.store import limits
+from infra.meter import metering
 from tests import fakes
 from tests.conftest import Answer, Api, Owner, Time
 from tests.fakes.openverse import FakeOpenverse, image
 
 PATH = "/api/card-images/search"
-
-
-def call_tool(api: Api, name: str, **arguments: Any) -> tuple[bool, Any]:
-    """Call a tool; return whether it failed, and what it says."""
-    params = {"name": name, "arguments": arguments}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    result = json.loads(api.call("POST", "/api/mcp", message).body)["result"]
-    return result["isError"], json.loads(result["content"][0]["text"])
 
 
 def search(api: Api, query: str = "bread", **arguments: object) -> Any:
@@ -70,7 +62,7 @@ class TestSearchCardImages:
         assert shown == [one["id"] for one in openverse.images]
 
     def test_the_tool_says_what_rest_says(self, openverse: FakeOpenverse, api: Api) -> None:
-        failed, told = call_tool(api, "svc_search_card_images", query="bread", page=2)
+        failed, told = api.tool("svc_search_card_images", query="bread", page=2)
         assert not failed
         assert told["data"] == search(api, page=2)
 
@@ -127,6 +119,14 @@ class TestCache:
         assert search(new_owner().api()) == first
         assert len(openverse.requests) == 2
 
+    def test_a_kept_search_costs_three_round_trips(
+        self, openverse: FakeOpenverse, api: Api
+    ) -> None:
+        search(api)
+        with metering() as usage:
+            search(api)
+        assert usage.round_trips == 3, usage.calls
+
     @pytest.mark.parametrize(
         "other", [{"page": 2}, {"size": 19}, {"orientation": "square"}, {"query": "cake"}]
     )
@@ -175,7 +175,7 @@ class TestFailure:
         assert says in answer.data["message"]
         assert answer.data["message"].endswith("Try again later, or send an image URL of your own.")
         assert openverse.url not in answer.body.decode()
-        failed, told = call_tool(api, "svc_search_card_images", query="bread")
+        failed, told = api.tool("svc_search_card_images", query="bread")
         assert failed
         assert (told["httpStatus"], told["data"]["code"]) == (502, "upstream_failed")
         assert told["data"]["message"] == answer.data["message"]
@@ -209,7 +209,7 @@ class TestFailure:
         assert answer.data["message"] == (
             "Photo search is switched off on this server. Send an image URL of your own."
         )
-        failed, told = call_tool(api, "svc_search_card_images", query="bread")
+        failed, told = api.tool("svc_search_card_images", query="bread")
         assert failed
         assert (told["httpStatus"], told["data"]["code"]) == (503, "not_configured")
 
