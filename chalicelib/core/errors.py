@@ -6,7 +6,7 @@ or a library's address. Codes are stable: clients may branch on them (contract, 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic_core import to_json
 
@@ -63,7 +63,7 @@ class ValidationError(AppError):
     code = "validation_error"
 
     @classmethod
-    def of(cls, field: str, message: str) -> "ValidationError":
+    def of(cls, field: str, message: str) -> Self:
         """Return the error for a single field."""
         return cls(f"{field}: {message}", errors=[FieldError(field, message)])
 
@@ -72,6 +72,12 @@ class InvalidBarcodeError(ValidationError):
     """A text is no barcode: other characters, another length, or a wrong check digit."""
 
     code = "invalid_barcode"
+
+
+class CycleError(ValidationError):
+    """A record would come to stand below itself."""
+
+    code = "cycle"
 
 
 class ConfirmationRequiredError(AppError):
@@ -151,6 +157,18 @@ class SlugTakenError(ConflictError):
     code = "slug_taken"
 
 
+class SkuTakenError(ConflictError):
+    """Another product of the workspace already has this SKU."""
+
+    code = "sku_taken"
+
+
+class InsufficientStockError(ConflictError):
+    """A product's stock would fall below 0."""
+
+    code = "insufficient_stock"
+
+
 class DomainTakenError(ConflictError):
     """Another site has proven that it owns this domain."""
 
@@ -161,6 +179,12 @@ class VersionConflictError(ConflictError):
     """The record has changed since the version that the caller named."""
 
     code = "version_conflict"
+
+
+class QuotaExceededError(ConflictError):
+    """The workspace's files would take more than its plan allows."""
+
+    code = "quota_exceeded"
 
 
 class IdempotencyMismatchError(ConflictError):

@@ -17,8 +17,6 @@ from pydantic_core import to_json
 from chalicelib.core import parsing
 from chalicelib.core.errors import (
     AdminRequiredError,
-    IdempotencyMismatchError,
-    InProgressError,
     InsufficientScopeError,
     KeyUsedError,
     PayloadTooLargeError,
@@ -290,13 +288,7 @@ def _run_once(operation: Operation, ctx: Context, args: Wire, key: str) -> Reply
 
 
 def _replay(wanted: Replay, stored: Replay | None) -> Reply:
-    if stored is not None and stored.fingerprint != wanted.fingerprint:
-        msg = "This idempotency key was used with other arguments. Use a new key for a new call."
-        raise IdempotencyMismatchError(msg)
-    if stored is None or stored.body is None:
-        msg = "A call with this idempotency key is still running. Repeat it later for the answer."
-        raise InProgressError(msg, headers={"Retry-After": "1"})
-    return Reply(stored.body, replayed=True)
+    return Reply(wanted.answer(stored), replayed=True)
 
 
 def _fingerprint(operation: Operation, args: Wire) -> str:
@@ -318,13 +310,14 @@ def _run(
     operation: Operation, ctx: Context, args: Wire, replay: Replay | None, *, dry_run: bool
 ) -> bytes:
     """Run the handler and commit what it staged; after a lost race both happen again."""
+    change = _change(operation, ctx, args)
 
     def attempt() -> bytes:
-        ctx.unit.begin()
+        ctx.unit.begin(change, replay)
         body = _envelope(operation.handler(ctx, args), ctx.warnings)
         if not operation.read_only and not dry_run:
             kept = replay and Replay(replay.key, replay.fingerprint, body)
-            ctx.unit.commit(_change(operation, ctx, args), kept)
+            ctx.unit.commit(change, kept)
         return body
 
     try:

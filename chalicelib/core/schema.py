@@ -93,7 +93,7 @@ Id = Annotated[
 """An id is opaque; its schema says no more, because every tool repeats it."""
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """Refuse what a list could not show: control characters, or nothing that can be seen."""
     kinds = {unicodedata.category(character) for character in text}
     if "Cc" in kinds:
@@ -106,7 +106,7 @@ def _readable(text: str) -> str:
 Title = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
-    AfterValidator(_readable),
+    AfterValidator(readable),
 ]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 Slug = Annotated[
@@ -127,8 +127,10 @@ OnlyTrue = Annotated[
     WithJsonSchema({"type": "boolean", "const": True}),
 ]
 """A flag that can only be set; JSON's ``true``, not a number that equals it."""
-Kopecks = Annotated[int, Field(ge=0, le=10**11)]
+MAX_KOPECKS = 10**11
+Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS)]
 Minutes = Annotated[int, Field(ge=0)]
+SortOrder = Annotated[int, Field(ge=-(10**12), le=10**12), WithJsonSchema({"type": "integer"})]
 PageNumber = Annotated[int, Field(ge=1, le=10**9)]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from chalicelib.core.errors import AppError
+from chalicelib.core.errors import AppError, IdempotencyMismatchError, InProgressError
 
 T = TypeVar("T")
 
@@ -38,6 +38,25 @@ class Replay:
     body: bytes | None
     """The answer to replay; None while the first call is still running."""
 
+    def answer(self, stored: "Replay | None") -> bytes:
+        """Return what is stored under this key, for a call with the same arguments.
+
+        Raises:
+            IdempotencyMismatchError: the key was used with others.
+            InProgressError: the first call is still running.
+        """
+        if stored is not None and stored.fingerprint != self.fingerprint:
+            msg = (
+                "This idempotency key was used with other arguments. Use a new key for a new call."
+            )
+            raise IdempotencyMismatchError(msg)
+        if stored is None or stored.body is None:
+            msg = (
+                "A call with this idempotency key is still running. Repeat it later for the answer."
+            )
+            raise InProgressError(msg, headers={"Retry-After": "1"})
+        return stored.body
+
 
 class Unit(Protocol):
     """The writes of one operation, in one workspace: all of them happen, or none.
@@ -48,8 +67,11 @@ class Unit(Protocol):
 
     workspace_id: str
 
-    def begin(self) -> None:
-        """Forget what was staged; what ``once`` remembers stays."""
+    def begin(self, change: Change | None = None, replay: Replay | None = None) -> None:
+        """Forget what was staged; what ``once`` remembers stays.
+
+        ``change`` and ``replay`` say for what the unit works: its steps are recorded as that.
+        """
 
     def create(self, row: Any, *, otherwise: AppError | None = None) -> None:  # noqa: ANN401  a store's row
         """Stage a new row, which must not exist yet."""
@@ -60,8 +82,15 @@ class Unit(Protocol):
     def delete(self, row: Any) -> None:  # noqa: ANN401
         """Stage the removal of a row that was read, which must still be at the version read."""
 
-    def update(self, row: Any, actions: list[Any]) -> None:  # noqa: ANN401
-        """Stage changes to single attributes of a row, which must exist."""
+    def update(
+        self,
+        row: Any,  # noqa: ANN401
+        actions: list[Any],
+        condition: Any = None,  # noqa: ANN401
+        *,
+        otherwise: AppError | None = None,
+    ) -> None:
+        """Stage changes to single attributes of a row, which must exist or meet a condition."""
 
     def discard(self, record: Any, *, until: datetime) -> None:  # noqa: ANN401
         """Stage a soft deletion: the record leaves its noun and is kept until a time."""
@@ -77,6 +106,17 @@ class Unit(Protocol):
 
     def once(self, name: str, effect: Callable[[], T]) -> T:
         """Run an outside effect, such as storing bytes, once over all runs of the handler."""
+
+    def step(self, name: str, stage: "Callable[[Unit], bytes]") -> bytes:
+        """Commit a part of an operation that is too large for one transaction, by itself.
+
+        ``stage`` stages the part on a unit of its own and returns its outcome. That is kept with
+        what it did, under the operation's idempotency key if it has one: neither another run of
+        the handler nor a repeated call does a committed step again; both get its outcome.
+
+        Raises:
+            AppError: the step's own failure; the steps before it stay done.
+        """
 
     def after_commit(self, action: Callable[[], object]) -> None:
         """Run an action once the unit has committed; it may fail without failing the operation."""

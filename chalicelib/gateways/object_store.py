@@ -3,27 +3,51 @@
 Keys are slash-separated and begin with the workspace id. An object is safe once ``put`` returns.
 """
 
+import base64
+import hmac
 import os
+import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.settings import settings
+
+UPLOAD_PATH = "files/uploads/"
+"""Where the local server takes signed uploads."""
+NO_HEADERS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRequest:
+    """A PUT that needs no key: its body is the object."""
+
+    url: str
 
 
 class ObjectStore(Protocol):
     """Where objects are kept."""
 
-    def put(self, key: str, body: bytes, content_type: str) -> None:
-        """Store an object, replacing one of the same key."""
+    def put(
+        self, key: str, body: bytes, content_type: str, headers: Mapping[str, str] = NO_HEADERS
+    ) -> None:
+        """Store an object, replacing one of the same key.
+
+        ``headers`` are those it is to be served with, if it is public.
+        """
 
     def get(self, key: str) -> bytes | None:
         """Return an object, or None if there is none."""
+
+    def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
+        """Return a request by which whoever has it can put an object of exactly this size."""
 
     def delete(self, key: str) -> None:
         """Remove an object, if it is there."""
@@ -57,7 +81,13 @@ class FolderStore:
             raise ValueError(msg)
         return path
 
-    def put(self, key: str, body: bytes, content_type: str) -> None:  # noqa: ARG002  files have no type of their own
+    def put(
+        self,
+        key: str,
+        body: bytes,
+        content_type: str,  # noqa: ARG002  files have no type and headers of their own
+        headers: Mapping[str, str] = NO_HEADERS,  # noqa: ARG002
+    ) -> None:
         """Store an object."""
         path = self._path(key)
         with _reaching(OSError):
@@ -72,6 +102,46 @@ class FolderStore:
             except BaseException:
                 Path(name).unlink(missing_ok=True)
                 raise
+
+    def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
+        """Return a PUT to the local server, which signs it as S3 does its own."""
+        expires = int(clock.now().timestamp()) + seconds
+        token = self._signed(f"{expires}.{size}.{key}")
+        return UploadRequest(f"{settings().public_url}/{UPLOAD_PATH}{token}")
+
+    def put_upload(self, token: str, body: bytes) -> bool:
+        """Store the body of a signed PUT; false if the token or the size is not as signed."""
+        try:
+            told = base64.urlsafe_b64decode(token).decode().partition(".")[2]
+            expires, size, key = told.split(".", 2)
+        except ValueError:
+            return False
+        if not hmac.compare_digest(self._signed(told), token):
+            return False
+        if int(expires) < clock.now().timestamp() or int(size) != len(body):
+            return False
+        self.put(key, body, "application/octet-stream")
+        return True
+
+    def _signed(self, told: str) -> str:
+        signature = hmac.digest(self._secret(), told.encode(), "sha256").hex()
+        return base64.urlsafe_b64encode(f"{signature}.{told}".encode()).decode()
+
+    def _secret(self) -> bytes:
+        """Return what uploads are signed with, made when first needed."""
+        path = self._root / ".upload-secret"
+        with _reaching(OSError):
+            try:
+                return path.read_bytes()
+            except FileNotFoundError:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+                draft.touch(mode=0o600)
+                draft.write_bytes(secrets.token_bytes(32))
+                with suppress(FileExistsError):
+                    path.hardlink_to(draft)
+                draft.unlink()
+                return path.read_bytes()
 
     def get(self, key: str) -> bytes | None:
         """Return an object."""
@@ -103,12 +173,25 @@ class S3Store:
     def _client(self) -> Any:  # noqa: ANN401  boto3 makes its clients at run time
         return _s3_client()
 
-    def put(self, key: str, body: bytes, content_type: str) -> None:
-        """Store an object."""
+    def put(
+        self, key: str, body: bytes, content_type: str, headers: Mapping[str, str] = NO_HEADERS
+    ) -> None:
+        """Store an object; of its headers, S3 keeps these three, and the edge adds the others."""
+        kept = {
+            name.replace("-", ""): headers[name]
+            for name in ("Content-Type", "Content-Disposition", "Cache-Control")
+            if name in headers
+        }
         with _reaching_s3():
             self._client.put_object(
-                Bucket=self._bucket, Key=key, Body=body, ContentType=content_type
+                Bucket=self._bucket, Key=key, Body=body, **{"ContentType": content_type, **kept}
             )
+
+    def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
+        """Return a presigned PUT; the signature covers the length."""
+        params = {"Bucket": self._bucket, "Key": key, "ContentLength": size}
+        url: str = self._client.generate_presigned_url("put_object", params, ExpiresIn=seconds)
+        return UploadRequest(url)
 
     def get(self, key: str) -> bytes | None:
         """Return an object."""

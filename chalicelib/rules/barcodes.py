@@ -73,7 +73,12 @@ def parse(text: str) -> Barcode:
             " one of the digits is mistyped"
         )
         raise BarcodeError(msg)
-    return Barcode(digits, FORMATS[len(digits)], digits.zfill(max(FORMATS)))
+    return Barcode(digits, FORMATS[len(digits)], gtin14(digits))
+
+
+def gtin14(digits: str) -> str:
+    """Return a barcode's digits, padded with zeros to 14."""
+    return digits.zfill(max(FORMATS))
 
 
 def _shown(text: str) -> str:

@@ -50,6 +50,8 @@ _READERS = {
     "image/avif": "AVIF",
     "image/bmp": "BMP",
 }
+READ = frozenset(_READERS)
+"""The types that are decoded and written anew."""
 _EXPECTED = "expected a JPEG, PNG, GIF, WebP, AVIF or BMP image"
 
 _one_at_a_time = Lock()

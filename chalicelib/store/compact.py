@@ -32,6 +32,11 @@ def group(value: str | None) -> str:
     return f"{value or ''}{_SEPARATOR}"
 
 
+def number_in(sort_key: str) -> int:
+    """Return the number that a key in an order over numbers begins with."""
+    return int(sort_key.partition(_SEPARATOR)[0], 16) - _OFFSET
+
+
 @dataclass(frozen=True, slots=True)
 class Compact:
     """A row of the compact index; ``cut`` if its text is longer than that."""

@@ -15,6 +15,7 @@ eventually consistently, at half the units: they may miss the last second's chan
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,8 +28,17 @@ from pynamodb.expressions.condition import Condition
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import new_id
 from chalicelib.core.text import cut_bytes, fold
+from chalicelib.rules.ordering import Place
 from chalicelib.store import counters
-from chalicelib.store.compact import BY_ROW, INLINE_TEXT_BYTES, Compact, SortKey, group, rows
+from chalicelib.store.compact import (
+    BY_ROW,
+    INLINE_TEXT_BYTES,
+    Compact,
+    SortKey,
+    group,
+    number_in,
+    rows,
+)
 from chalicelib.store.reading import Cost, Key, Partition, fetch
 from chalicelib.store.tables import ContentRow, Facets, Record
 
@@ -147,10 +157,45 @@ class Listing(Generic[R]):
         found = fetch((self.key(workspace_id, record_id) for record_id in ids), cost)
         return [record for record in found if isinstance(record, self.row)]
 
-    def compact(self, workspace_id: str, parent: str | None = None) -> list[Compact]:
-        """Return the noun's compact rows, or those under one parent, in the order of creation."""
+    def compact(
+        self, workspace_id: str, parent: str | None = None, **filters: str
+    ) -> list[Compact]:
+        """Return the noun's compact rows, in the order of creation.
+
+        Or those under one parent, or with these values; a filter passes over all.
+        """
         partition = Partition(self.partition(workspace_id), Cost())
-        return list(rows(partition, parent, where=None, consistent=True))
+        return list(rows(partition, parent, self.having(filters), consistent=True))
+
+    def having(self, filters: Mapping[str, str]) -> Condition | None:
+        """Return the condition that a compact row has these values."""
+        slots = self.facet_slots
+        conditions = [getattr(ContentRow, slots[name]) == value for name, value in filters.items()]
+        return reduce(and_, conditions) if conditions else None
+
+    def along(
+        self,
+        workspace_id: str,
+        order: Order,
+        limit: int,
+        *,
+        after: R | None = None,
+        descending: bool = False,
+    ) -> list[Place]:
+        """Return the places of the first records in an order by a number, or of the next ones.
+
+        Read consistently, for changes that place a record beside others.
+        """
+        slot = _ORDER_SLOTS[self.orders.index(order)]
+        key = getattr(ContentRow, slot)
+        items = Partition(self.partition(workspace_id), Cost()).items(
+            limit,
+            index_name=f"by_{slot}",
+            range_key_condition=after and key > getattr(after, slot),
+            scan_index_forward=not descending,
+            consistent_read=True,
+        )
+        return [Place(number_in(item[slot]["S"]), item["sk"]["S"]) for item in items]
 
     def page(self, workspace_id: str, query: "Query") -> "Page[R]":
         """Return one page of records and the exact number of all that match."""
@@ -233,7 +278,7 @@ class _Reading(Generic[R]):
         walk = self._walk_for_query() if size > SMALL_ROWS else None
         if walk is None:
             return Page(*self._pass(consistent=consistent), "pass", cost)
-        total = counts[walk.counter]
+        total = self._total(walk, counts)
         if self.query.offset >= total:
             return Page([], total, "walk", cost)
         return Page(self._walk(walk, consistent=consistent), total, "walk", cost)
@@ -252,6 +297,14 @@ class _Reading(Generic[R]):
             if order == Order(query.sort, facet):
                 return _Walk(f"by_{slot}", group(value) if facet else "", counter)
         return None
+
+    def _total(self, walk: _Walk, counts: Counter[str]) -> int:
+        """Return how many rows a walk leads past; a facet's counters lie apart from the others."""
+        facet = walk.counter.partition(":")[0]
+        if facet not in {counters.TOTAL, self.listing.status}:
+            noun, cost = self.listing.noun, self.partition.cost
+            counts = counters.read(self.workspace_id, noun, facet, cost)
+        return counts[walk.counter]
 
     def _walk(self, walk: _Walk, *, consistent: bool) -> list[R]:
         """Go to the page along an order; the rows before it are counted rather than fetched."""
@@ -301,11 +354,8 @@ class _Reading(Generic[R]):
 
     def _where(self, wanted: str) -> Condition | None:
         """Return the filter that DynamoDB applies to a pass."""
-        conditions = [
-            getattr(ContentRow, self.listing.facet_slots[name]) == value
-            for name, value in self._filters().items()
-        ]
-        conditions += self._ranges()
+        having = self.listing.having(self._filters())
+        conditions = [*([] if having is None else [having]), *self._ranges()]
         if wanted:
             conditions.append(ContentRow.t.contains(wanted) | ContentRow.x.exists())
         return reduce(and_, conditions) if conditions else None

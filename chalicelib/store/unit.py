@@ -7,7 +7,7 @@ so the items are kept in the order PynamoDB sends them: checks, deletes, puts, u
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -20,13 +20,17 @@ from pynamodb.transactions import TransactWrite
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, KeyUsedError, LostRaceError, UnavailableError
-from chalicelib.core.unit import Change, Replay
+from chalicelib.core.retry import until_won
+from chalicelib.core.unit import Change, Replay, Unit
 from chalicelib.store import audit, counters, idempotency
 from chalicelib.store.listing import Listing
 from chalicelib.store.tables import Record, Row, connection, error_code
 
 MAX_ITEMS = 100
 """Items in one transaction (DynamoDB quota); a unit that needs more is a design error."""
+
+LONGER_THAN_KEYS = 256
+"""More characters than an idempotency key of a caller has."""
 
 LISTINGS: dict[type[Row], Listing[Any]] = {}
 """The listing of each noun's row class; nouns register theirs with ``listed``."""
@@ -56,12 +60,15 @@ class UnitOfWork:
     _updates: list[tuple[Stage, Exception | None]] = field(default_factory=list)
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     _resource: str = ""
+    _change: Change | None = None
+    _replay: Replay | None = None
     _after_commit: list[Callable[[], object]] = field(default_factory=list)
     _on_failure: list[Callable[[], object]] = field(default_factory=list)
     _effects: dict[str, Any] = field(default_factory=dict)
 
-    def begin(self) -> None:
-        """Forget what was staged."""
+    def begin(self, change: Change | None = None, replay: Replay | None = None) -> None:
+        """Forget what was staged; remember for what the unit works."""
+        self._change, self._replay = change, replay
         for staged in (self._checks, self._deletes, self._puts, self._updates, self._after_commit):
             staged.clear()
         self._counts.clear()
@@ -88,6 +95,7 @@ class UnitOfWork:
     ) -> None:
         """Stage changes to single attributes of a row, which must exist or meet a condition."""
         demand = Row.pk.exists() if condition is None else condition
+        self._name(row)
         self._updates.append((lambda t: t.update(row, actions, condition=demand), otherwise))
 
     def delete(self, row: Row) -> None:
@@ -121,6 +129,28 @@ class UnitOfWork:
             self._effects[name] = effect()
         result: T = self._effects[name]
         return result
+
+    def step(self, name: str, stage: Callable[[Unit], bytes]) -> bytes:
+        """Commit a part of the operation by itself, once."""
+        return self.once(name, lambda: self._step(name, stage))
+
+    def _step(self, name: str, stage: Callable[[Unit], bytes]) -> bytes:
+        # The key is longer than any that a caller may send, and so never the same.
+        whole = self._replay
+        kept = whole and replace(whole, key=whole.key.ljust(LONGER_THAN_KEYS) + name)
+
+        def attempt() -> bytes:
+            part = UnitOfWork(self.workspace_id, self.request_id)
+            outcome = stage(part)
+            part.commit(self._change, kept and replace(kept, body=outcome))
+            return outcome
+
+        try:
+            return until_won(attempt)
+        except KeyUsedError:
+            if kept is None:
+                raise
+            return kept.answer(self.find_replay(kept.key))
 
     def after_commit(self, action: Callable[[], object]) -> None:
         """Run an action after the commit.
@@ -229,8 +259,9 @@ class UnitOfWork:
 
     def _name(self, row: Row) -> None:
         """Remember the first record written as the resource that the audit log names."""
-        if not self._resource and (listing := self._listing(row)):
-            self._resource = f"{listing.noun.lower()}:{row.sk}"
+        for listing in () if self._resource else LISTINGS.values():
+            if row.pk == listing.partition(self.workspace_id):
+                self._resource = f"{listing.noun.lower()}:{row.sk}"
 
     @staticmethod
     def _run(actions: list[Callable[[], object]]) -> None:

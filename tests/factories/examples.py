@@ -1,7 +1,7 @@
 """A valid call of every operation, for the sweeps over the registry."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
@@ -17,6 +17,8 @@ class Things:
     site: str
     page: str
     home: str
+    product: str
+    category: str
 
     @classmethod
     def made_with(cls, api: Any) -> "Things":
@@ -26,12 +28,27 @@ class Things:
             api.post("/api/pages/create", {"projectId": site["id"], "title": title})["page"]
             for title in ("Home", "About")
         )
-        return cls(site=site["id"], page=page["id"], home=home["id"])
+        category = api.post("/api/categories/create", {"name": "Bread"})["category"]
+        body = {
+            "name": "Loaf",
+            "price": 9900,
+            "sku": new_id(),
+            "stock": 5,
+            "barcode": "4006381333931",
+        }
+        product = api.post("/api/products/create", body | {"categoryId": category["id"]})["product"]
+        return cls(
+            site=site["id"],
+            page=page["id"],
+            home=home["id"],
+            product=product["id"],
+            category=category["id"],
+        )
 
     @classmethod
     def that_never_were(cls) -> "Things":
         """Return ids that nothing has."""
-        return cls(site=new_id(), page=new_id(), home=new_id())
+        return cls(*(new_id() for _ in fields(cls)))
 
 
 EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
@@ -49,6 +66,18 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "save_page_html": lambda t: {"id": t.page, "html": "<p>Hi</p>"},
     "update_page": lambda t: {"id": t.page, "title": "Renamed"},
     "delete_page": lambda t: {"id": t.page, "confirm": True},
+    "list_products": lambda _: {"q": "loa", "sort": "price", "status": "active"},
+    "get_product": lambda t: {"id": t.product},
+    "create_product": lambda t: {"name": "Roll", "price": 4500, "categoryId": t.category},
+    "update_product": lambda t: {"id": t.product, "price": 10_500, "stockDelta": -2},
+    "delete_product": lambda t: {"id": t.product},
+    "duplicate_product": lambda t: {"id": t.product},
+    "reorder_products": lambda t: {"ids": [t.product], "categoryId": t.category},
+    "bulk_products": lambda t: {"ids": [t.product], "action": "setPrice", "value": 100},
+    "list_categories": lambda _: {"kind": "product"},
+    "create_category": lambda t: {"name": "Rolls", "parentId": t.category},
+    "update_category": lambda t: {"id": t.category, "name": "Loaves"},
+    "delete_category": lambda t: {"id": t.category},
 }
 
 
@@ -59,7 +88,7 @@ def example(operation: Operation, things: Things) -> dict[str, Any]:
 
 def names_things(operation: Operation) -> bool:
     """Whether the operation's example refers to something by id."""
-    one, other = Things("a", "a", "a"), Things("b", "b", "b")
+    one, other = (Things(*(letter for _ in fields(Things))) for letter in "ab")
     return example(operation, one) != example(operation, other)
 
 

@@ -1,0 +1,157 @@
+"""The order of products: the copy of one behind it, and some of them put first."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.operations import Context, operation
+from chalicelib.core.schema import Id, Wire, omitted
+from chalicelib.core.scopes import Scope
+from chalicelib.domains.products.records import (
+    Name,
+    ProductOut,
+    ProductResult,
+    existing_product,
+    unknown_category,
+)
+from chalicelib.rules import ordering
+from chalicelib.rules.ordering import Place
+from chalicelib.store import categories, products
+from chalicelib.store.categories import CATEGORIES
+from chalicelib.store.products import PRODUCTS, ProductRow
+from chalicelib.store.reading import fetch
+from chalicelib.store.turns import TurnRow, turn_key
+
+MAX_REORDERED = 90
+"""Products in one reorder: with all it writes, they fit one transaction (tools.md, row 38)."""
+FARTHEST = 2**52
+"""Sort orders beyond it are not exact any more (``store.compact``)."""
+MAX_NAME = 255
+COPY = " (копия)"
+
+
+def unique(ids: list[str]) -> list[str]:
+    """Refuse a list that names an id twice."""
+    if len(set(ids)) < len(ids):
+        raise PydanticCustomError("unique", "expected every id once")
+    return ids
+
+
+class ProductDuplicate(Wire):
+    """Which product to copy."""
+
+    id: Id = Field(description="Product id, from the product list.")
+    name: Name | None = omitted("Name of the copy; the source's with (копия) if omitted.")
+
+
+class ProductReorder(Wire):
+    """Which products to put first."""
+
+    ids: Annotated[
+        list[Id], Field(min_length=1, max_length=MAX_REORDERED), AfterValidator(unique)
+    ] = Field(description="Product ids in the wanted order; name only those to move.")
+    category_id: Id | None = omitted("Put them first in this category, whose products they are.")
+
+
+class ProductPlace(Wire):
+    """Where a product stands."""
+
+    id: Id = Field(description="Product id.")
+    sort_order: int = Field(description="Place among all products, ascending.")
+
+
+class ProductOrder(Wire):
+    """Where the named products stand now."""
+
+    products: list[ProductPlace] = Field(description="The named products, in their order.")
+
+
+@operation(
+    tool="svc_duplicate_product",
+    rest="POST /api/products/duplicate",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Duplicate a product",
+)
+def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
+    """Copy a product, right behind it: inactive, without SKU and barcode, with the same images."""
+    source = existing_product(ctx, args.id)
+    copy = PRODUCTS.new(
+        ctx.workspace_id,
+        name=args.name or source.name[: MAX_NAME - len(COPY)] + COPY,
+        price=source.price,
+        description=source.description,
+        stock=source.stock,
+        category_id=_kept_category(ctx, source),
+        images=source.images,
+        status="inactive",
+        sort_order=products.number_after(ctx.workspace_id, source),
+    )
+    ctx.unit.create(copy)
+    return ProductResult(product=ProductOut.of(copy))
+
+
+def _kept_category(ctx: Context, source: ProductRow) -> str | None:
+    """Return the category that a copy gets: none if the source's is being deleted right now."""
+    held = source.category_id and CATEGORIES.find(ctx.workspace_id, source.category_id)
+    if not held:
+        return None
+    categories.require(ctx.unit, held.id, "product")
+    return held.id
+
+
+@operation(
+    tool="svc_reorder_products",
+    rest="POST /api/products/reorder",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Reorder products",
+    idempotent=True,
+)
+def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
+    """Put products first, in the given order; all others keep theirs. All move, or none.
+
+    With categoryId, they come first within that category.
+    """
+    found, turn = _named(ctx, args)
+    rest = products.first_besides(ctx.workspace_id, args.ids, args.category_id)
+    wanted = [Place(int(found[i].sort_order), i) for i in args.ids]
+    numbers = ordering.first_in_order(wanted, rest)
+    if any(abs(number) > FARTHEST for number in numbers.values()):
+        raise ConflictError("No room is left before the first product; raise its sortOrder first.")
+    if numbers:
+        ctx.unit.save(turn)
+        for product in found.values():
+            if product.id in numbers:
+                product.sort_order = numbers[product.id]
+                ctx.unit.save(product)
+            else:
+                products.require_unchanged(ctx.unit, product)
+    places = [
+        ProductPlace(id=place.id, sort_order=numbers.get(place.id, place.number))
+        for place in wanted
+    ]
+    return ProductOrder(products=places)
+
+
+def _named(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], TurnRow]:
+    """Return the named products and the turn of ordering them, in one round trip."""
+    key = turn_key(ctx.workspace_id, products.TURN)
+    keys = [key, *(PRODUCTS.key(ctx.workspace_id, product_id) for product_id in args.ids)]
+    if args.category_id is not None:
+        keys.append(CATEGORIES.key(ctx.workspace_id, args.category_id))
+        categories.require(ctx.unit, args.category_id, "product", otherwise=unknown_category())
+    rows = fetch(keys)
+    if args.category_id is not None and not any(row.sk == args.category_id for row in rows):
+        raise unknown_category()
+    found = {
+        row.id: row
+        for row in rows
+        if isinstance(row, ProductRow) and args.category_id in {None, row.category_id}
+    }
+    if missing := [i for i in args.ids if i not in found]:
+        place = "workspace" if args.category_id is None else "category"
+        msg = f"Nothing was moved: no product of the {place} has the id {', '.join(missing)}."
+        raise NotFoundError(msg)
+    turns = [row for row in rows if isinstance(row, TurnRow)]
+    return found, turns[0] if turns else TurnRow(key.pk, key.sk)

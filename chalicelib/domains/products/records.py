@@ -1,0 +1,405 @@
+"""Products: list, read, create, update, delete."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from chalicelib.core import clock
+from chalicelib.core.errors import (
+    ConflictError,
+    InsufficientStockError,
+    NotFoundError,
+    SkuTakenError,
+    ValidationError,
+)
+from chalicelib.core.operations import Context, operation
+from chalicelib.core.schema import (
+    DeletedResult,
+    Id,
+    Kopecks,
+    PageNumber,
+    Patch,
+    SearchText,
+    SortOrder,
+    Timestamp,
+    Wire,
+    omitted,
+    readable,
+)
+from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import Unit
+from chalicelib.flows import rehosting
+from chalicelib.rules import barcodes
+from chalicelib.store import categories, products
+from chalicelib.store.listing import Query
+from chalicelib.store.products import PRODUCTS, ImageMap, ProductRow
+
+KEPT_AFTER_DELETION = timedelta(days=30)
+MAX_IMAGES = 10
+MAX_STOCK = 10**9
+MAX_LISTED_DESCRIPTION = 500
+"""Characters of a description in a list, which shortens long texts (contract, Envelope)."""
+EXACT_TRIES = 8
+"""How often a change of the stock insists on the stock it read, to tell exactly what became of it.
+
+After that it adds to whatever is there: many sellers of one product must not starve each other.
+"""
+FOLDER = "products"
+"""Where the images of products are kept."""
+
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=255),
+    AfterValidator(readable),
+]
+Description = Annotated[str, StringConstraints(max_length=20_000)]
+Sku = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=64),
+    AfterValidator(readable),
+]
+BarcodeText = Annotated[str, StringConstraints(max_length=40)]
+Stock = Annotated[int, Field(ge=0, le=MAX_STOCK), WithJsonSchema({"type": "integer", "minimum": 0})]
+StockDelta = Annotated[int, Field(ge=-MAX_STOCK, le=MAX_STOCK), WithJsonSchema({"type": "integer"})]
+Status = Literal["active", "inactive"]
+
+
+class ImageIn(Wire):
+    """An image to take in."""
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2048)] = Field(
+        description="https; the image is copied."
+    )
+
+
+Images = Annotated[list[ImageIn], Field(max_length=MAX_IMAGES)]
+
+
+class ImageOut(Wire):
+    """An image of a product."""
+
+    file_id: Id = Field(description="Id of its file.")
+    url: str = Field(description="Public address.")
+    width: int = Field(description="Width in pixels.")
+    height: int = Field(description="Height in pixels.")
+
+
+class ProductOut(Wire):
+    """A product, as every answer shows it."""
+
+    id: Id = Field(description="Product id.")
+    name: str = Field(description="Name.")
+    price: int = Field(description="Price in kopecks.")
+    description: str | None = Field(description="Description, or null.")
+    sku: str | None = Field(description="Stock-keeping unit, unique in the workspace, or null.")
+    barcode: str | None = Field(description="Barcode digits, or null.")
+    stock: int | None = Field(description="Pieces in stock, or null if not tracked.")
+    category_id: Id | None = Field(description="Category id, or null.")
+    images: list[ImageOut] = Field(description="Images, the main one first.")
+    status: str = Field(description="active or inactive.")
+    sort_order: int = Field(description="Place among all products, ascending.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+
+    @classmethod
+    def of(cls, product: ProductRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of a stored product."""
+        return cls.reading(product.values, **made)
+
+
+class ProductResult(Wire):
+    """One product."""
+
+    product: ProductOut = Field(description="The product.")
+
+
+class ProductListQuery(Wire):
+    """Which products to list, and how."""
+
+    page: PageNumber = Field(default=1, description="Page, from 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Products a page.")
+    q: SearchText | None = omitted("Part of the name or SKU.")
+    status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
+    category_id: Id | None = omitted("Only products of this category itself.")
+    sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
+        default="sortOrder", description="createdAt: newest first; the rest ascending."
+    )
+
+
+class ProductList(Wire):
+    """One page of products."""
+
+    products: list[ProductOut] = Field(description="The products of this page.")
+    total: int = Field(description="Products that match, over all pages.")
+
+
+class ProductRef(Wire):
+    """Which product."""
+
+    id: Id = Field(description="Product id, from the product list.")
+
+
+class ProductCreate(Wire):
+    """A new product."""
+
+    name: Name = Field(description="Name.")
+    price: Kopecks = Field(description="In kopecks.")
+    description: Description | None = omitted("Description.")
+    sku: Sku | None = omitted("Unique, whatever its case.")
+    stock: Stock | None = omitted("null: not tracked.")
+    category_id: Id | None = omitted("Product category id.")
+    images: Images | None = omitted("The main one first.")
+    barcode: BarcodeText | None = omitted("8, 12-14 digits.")
+    status: Status = Field(default="active", description="inactive hides it.")
+
+
+class ProductPatch(Patch):
+    """Changes to a product."""
+
+    id: Id = Field(description="Product id, from the product list.")
+    name: Name = omitted("Name.")
+    price: Kopecks = omitted("In kopecks.")
+    description: Description | None = omitted("Description.")
+    sku: Sku | None = omitted("Unique, whatever its case.")
+    stock: Stock | None = omitted("null: not tracked.")
+    stock_delta: StockDelta = omitted("Pieces to add; negative takes.")
+    category_id: Id | None = omitted("Product category id.")
+    images: Images | None = omitted("Replaces all images.")
+    barcode: BarcodeText | None = omitted("8, 12-14 digits.")
+    status: Status = omitted("inactive hides it.")
+    sort_order: SortOrder = omitted("Place in the list.")
+
+    @model_validator(mode="after")
+    def _one_stock(self) -> Self:
+        if {"stock", "stock_delta"} <= self.model_fields_set:
+            raise PydanticCustomError("both", "send stock or stockDelta, not both")
+        return self
+
+
+class ProductDelete(Wire):
+    """Which product to delete."""
+
+    id: Id = Field(description="Product id, from the product list.")
+    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+
+
+def unknown_product() -> NotFoundError:
+    """Return the error for an id that no product of the workspace has."""
+    return NotFoundError.of("product", "List the products (svc_list_products) for valid ids.")
+
+
+def unknown_category() -> NotFoundError:
+    """Return the error for an id that no product category of the workspace has."""
+    hint = "List the categories (svc_list_categories with kind product) for valid ids."
+    return NotFoundError.of("product category", hint)
+
+
+def existing_product(ctx: Context, product_id: str) -> ProductRow:
+    """Return a product.
+
+    Raises:
+        NotFoundError: no live product of the workspace has this id.
+    """
+    product = PRODUCTS.find(ctx.workspace_id, product_id)
+    if product is None:
+        raise unknown_product()
+    return product
+
+
+def stage_deletion(unit: Unit, product: ProductRow) -> None:
+    """Stage a product's deletion: it is kept for a month, its SKU and barcode are free at once."""
+    unit.discard(product, until=clock.now() + KEPT_AFTER_DELETION)
+    for row in products.names(unit.workspace_id, product).values():
+        unit.delete(row)
+
+
+@operation(
+    tool="svc_list_products",
+    rest="GET /api/products/list",
+    scope=Scope.PRODUCTS_READ,
+    title="List products",
+)
+def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
+    """List the workspace's products, in their own order unless asked otherwise.
+
+    Long descriptions are cut; svc_get_product has them whole.
+    """
+    found = PRODUCTS.page(
+        ctx.workspace_id,
+        Query(
+            page=args.page,
+            size=args.size,
+            sort=args.sort,
+            descending=args.sort == "createdAt",
+            filters={
+                "status": None if args.status == "all" else args.status,
+                "category_id": args.category_id,
+            },
+            search=args.q,
+        ),
+    )
+    return ProductList(products=_shortened(ctx, found.records), total=found.total)
+
+
+def _shortened(ctx: Context, rows: Sequence[ProductRow]) -> list[ProductOut]:
+    """Return the wire forms of listed products; long descriptions are cut, with a warning."""
+    shown, cut = [], 0
+    for product in rows:
+        text = product.description or ""
+        long = len(text) > MAX_LISTED_DESCRIPTION
+        cut += long
+        made = {"description": text[: MAX_LISTED_DESCRIPTION - 1] + "…"} if long else {}
+        shown.append(ProductOut.of(product, **made))
+    if cut:
+        ctx.warn(
+            f"The description of {cut} product(s) is cut to {MAX_LISTED_DESCRIPTION} characters; "
+            "get a product (svc_get_product) for the whole of it."
+        )
+    return shown
+
+
+@operation(
+    tool="svc_get_product",
+    rest="GET /api/products/{id}",
+    scope=Scope.PRODUCTS_READ,
+    title="Get a product",
+)
+def get_product(ctx: Context, args: ProductRef) -> ProductResult:
+    """Return one product with its whole description."""
+    return ProductResult(product=ProductOut.of(existing_product(ctx, args.id)))
+
+
+@operation(
+    tool="svc_create_product",
+    rest="POST /api/products/create",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Create a product",
+    open_world=True,
+)
+def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
+    """Create a product, last in the order.
+
+    An image that cannot be taken is a warning; the product is created without it.
+    """
+    values = _stored(ctx, args.given() | {"status": args.status})
+    number = products.number_at_end(ctx.workspace_id)
+    product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
+    ctx.unit.create(product)
+    _stage_names(ctx, {}, product)
+    return ProductResult(product=ProductOut.of(product))
+
+
+@operation(
+    tool="svc_update_product",
+    rest="POST /api/products/update",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Update a product",
+    idempotent=True,
+    open_world=True,
+)
+def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
+    """Change a product; what is omitted stays, null clears.
+
+    stockDelta adds to the stock in one step with other sellers, and is refused (409) below 0.
+    """
+    product = existing_product(ctx, args.id)
+    changes = args.given("id")
+    delta = changes.pop("stock_delta", None)
+    if delta is not None:
+        _check_stock(product, delta)
+    if delta is not None and not changes:
+        _stage_stock(ctx, product, delta)
+        return ProductResult(product=ProductOut.of(product))
+    before = products.names(ctx.workspace_id, product)
+    for name, value in _stored(ctx, changes).items():
+        setattr(product, name, value)
+    if delta is not None:
+        product.stock += delta
+    ctx.unit.save(product)
+    _stage_names(ctx, before, product)
+    return ProductResult(product=ProductOut.of(product))
+
+
+@operation(
+    tool="svc_delete_product",
+    rest="POST /api/products/delete",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Delete a product",
+    destructive=True,
+    idempotent=True,
+)
+def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
+    """Delete a product and free its SKU. Its images stay in the files."""
+    stage_deletion(ctx.unit, existing_product(ctx, args.id))
+    return DeletedResult(id=args.id, deleted=not args.dry_run)
+
+
+def _stored(ctx: Context, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is stored of given fields; images are taken in, a category is demanded."""
+    values = dict(given)
+    if values.get("barcode") is not None:
+        values["barcode"] = _barcode(values["barcode"])
+    if values.get("category_id") is not None:
+        category_id = values["category_id"]
+        categories.require(ctx.unit, category_id, "product", otherwise=unknown_category())
+    if "images" in values:
+        urls = [image.url for image in values["images"] or []]
+        hosted = rehosting.rehost(ctx, urls, FOLDER) if urls else []
+        values["images"] = [_image(one) for one in hosted if one]
+    return values
+
+
+def _barcode(text: str) -> str:
+    try:
+        return barcodes.parse(text).digits
+    except barcodes.BarcodeError as error:
+        raise ValidationError.of("barcode", str(error)) from None
+
+
+def _image(hosted: rehosting.Hosted) -> ImageMap:
+    return ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
+        file_id=hosted.file_id, url=hosted.url, width=hosted.width, height=hosted.height
+    )
+
+
+def _stage_names(ctx: Context, before: products.Names, product: ProductRow) -> None:
+    taken = SkuTakenError(f'Another product has the SKU "{product.sku}". Choose another, or none.')
+    after = products.names(ctx.workspace_id, product)
+    products.rename(ctx.unit, before, after, sku_taken=taken)
+
+
+def _check_stock(product: ProductRow, delta: int) -> None:
+    """Refuse a change of the stock that the product, as it was read, does not allow."""
+    if product.stock is None:
+        raise ConflictError(
+            "The stock of this product is not tracked. Set stock to a number first."
+        )
+    after = product.stock + delta
+    if after < 0:
+        msg = f"Only {product.stock} in stock; {-delta} cannot be taken."
+        raise InsufficientStockError(msg, details={"stock": product.stock})
+    if after > MAX_STOCK:
+        msg = f"{product.stock} in stock and {delta} more would pass the limit of {MAX_STOCK:,}."
+        raise ConflictError(msg)
+
+
+def _stage_stock(ctx: Context, product: ProductRow, delta: int) -> None:
+    """Stage a change of the stock alone, and show what it makes of the stock that was read."""
+    stock = int(product.stock or 0)
+    tries: list[int] = ctx.unit.once("tries", list)
+    tries.append(stock)
+    least = most = stock
+    if len(tries) > EXACT_TRIES:
+        least, most = max(0, -delta), min(MAX_STOCK, MAX_STOCK - delta)
+        ctx.warn("Others change this stock right now; get the product for what it is in the end.")
+    products.add_stock(ctx.unit, product, delta, least=least, most=most)
+    product.stock, product.updated_at = stock + delta, clock.now()

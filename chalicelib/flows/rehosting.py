@@ -1,0 +1,248 @@
+"""Re-hosting: pictures that users name by address become files of their workspace.
+
+Each is fetched through the safe fetcher, made safe, and stored with a thumbnail (spec, Service).
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import Context
+from chalicelib.core.settings import settings
+from chalicelib.gateways import fetch
+from chalicelib.gateways.object_store import object_store
+from chalicelib.rules import file_types, images, stored_files
+from chalicelib.store.files import (
+    FILES,
+    FOLDERS,
+    FileRow,
+    folder_claim,
+    root_folder,
+    take,
+    used_bytes,
+)
+
+SECONDS = 20.0
+"""For all pictures of a call; an API call has 29 in all (API Gateway)."""
+AT_ONCE = 8
+ADDRESS = "/files/"
+ID_LENGTH = 26
+"""Of a file's id, with which the unguessable part of its address begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A picture that is a file of the workspace."""
+
+    file_id: str
+    url: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A picture that could not be taken, and why."""
+
+    url: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """Bytes in the object store that are to become a file; sizes in bytes and pixels."""
+
+    file_id: str
+    key: str
+    thumbnail_key: str | None
+    mime_type: str
+    bytes: int
+    size: int
+    width: int | None = None
+    height: int | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of its objects."""
+        return [self.key, *([self.thumbnail_key] if self.thumbnail_key else [])]
+
+
+def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[Hosted | None]:
+    """Make files of pictures, in a folder at the root that is made when first needed.
+
+    A picture that cannot be taken is a warning, and None at its place: it never fails the call.
+    """
+    found = take_in(ctx, urls, folder)
+    for one in found:
+        if isinstance(one, Refused):
+            ctx.warn(f"The image {one.url[:200]} was not taken: {one.reason}.")
+    return [one if isinstance(one, Hosted) else None for one in found]
+
+
+def take_in(
+    ctx: Context, urls: Sequence[str], folder: str, *, http_too: bool = False
+) -> list[Hosted | Refused]:
+    """Fetch, clean and store pictures, and stage their files; in the order of the addresses.
+
+    Addresses of the workspace's own files are kept as they are. What was fetched before the
+    operation's 20 seconds are over counts; files beyond the quota are refused one by one.
+    """
+    own = {url: _own_file(ctx, url) for url in dict.fromkeys(urls)}
+    strange = [url for url, file in own.items() if file is None]
+    stored = ctx.unit.once(f"images for {folder}", lambda: _all_stored(strange, http_too=http_too))
+    objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
+    ctx.unit.on_failure(lambda: delete_objects(list(objects.values())))
+    taken = _stage(ctx, objects, folder) if objects else {}
+    answer: list[Hosted | Refused] = []
+    for url in urls:
+        file = own[url] or taken.get(url)
+        refusal = stored.get(url)
+        if file is not None:
+            width, height = int(file.width or 0), int(file.height or 0)
+            answer.append(Hosted(file.id, public_url(file.key), width, height))
+        elif isinstance(refusal, Refused):
+            answer.append(refusal)
+        else:
+            answer.append(Refused(url, "the workspace's files take all that its plan allows"))
+    return answer
+
+
+def public_url(key: str) -> str:
+    """Return the public address of an object."""
+    return f"{settings().public_url}/{key}"
+
+
+def stored_object(body: bytes, name: str) -> StoredObject:
+    """Store bytes for a new file under an address that cannot be guessed.
+
+    Pictures of the kinds that are cleaned are; other bytes are stored as they came, and served so
+    that they cannot run.
+
+    Raises:
+        images.ImageError: a picture that cannot be read, or is too large.
+    """
+    kind = file_types.sniff(body)
+    if kind not in images.READ:
+        return _put(body, kind, name)
+    clean = images.sanitize(body)
+    return _put(clean.body, clean.mime_type, name, clean)
+
+
+def delete_objects(objects: Sequence[StoredObject]) -> None:
+    """Remove stored objects that no file will have."""
+    for one in objects:
+        for key in one.keys:
+            object_store().delete(key)
+
+
+def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str | None) -> FileRow:
+    """Return the row of a stored object's file, to be staged."""
+    return FileRow(
+        FILES.partition(workspace_id),
+        stored.file_id,
+        name=name,
+        key=stored.key,
+        thumbnail_key=stored.thumbnail_key,
+        mime_type=stored.mime_type,
+        bytes=stored.bytes,
+        size=stored.size,
+        width=stored.width,
+        height=stored.height,
+        folder_id=folder_id,
+    )
+
+
+def _put(
+    body: bytes, mime_type: str, name: str, clean: images.CleanImage | None = None
+) -> StoredObject:
+    file_id, store = new_id(), object_store()
+    place = f"files/{file_id}{secrets.token_urlsafe(16)}"
+    key = f"{place}/{stored_files.address_name(name, mime_type)}"
+    store.put(key, body, mime_type, stored_files.headers(mime_type))
+    if clean is None:
+        return StoredObject(file_id, key, None, mime_type, len(body), len(body))
+    small = f"{place}/thumbnail/{stored_files.address_name(name, clean.thumbnail_type)}"
+    kind = clean.thumbnail_type
+    store.put(small, clean.thumbnail, kind, stored_files.headers(kind))
+    size = len(body) + len(clean.thumbnail)
+    return StoredObject(file_id, key, small, mime_type, len(body), size, clean.width, clean.height)
+
+
+def _own_file(ctx: Context, url: str) -> FileRow | None:
+    """Return the workspace's own file that an address is of, or None."""
+    prefix = settings().public_url + ADDRESS
+    if not url.startswith(prefix):
+        return None
+    file = FILES.find(ctx.workspace_id, url.removeprefix(prefix)[:ID_LENGTH])
+    return file if file and file.width and public_url(file.key) == url else None
+
+
+def _all_stored(urls: Sequence[str], *, http_too: bool) -> dict[str, StoredObject | Refused]:
+    """Fetch, clean and store pictures, eight at a time; each is stored or refused."""
+    if not urls:
+        return {}
+    deadline = time.monotonic() + SECONDS
+    with ThreadPoolExecutor(min(AT_ONCE, len(urls))) as pool:
+        done = pool.map(lambda url: _one_stored(url, deadline, http_too=http_too), urls)
+        return dict(zip(urls, done, strict=True))
+
+
+def _one_stored(url: str, deadline: float, *, http_too: bool) -> StoredObject | Refused:
+    late = Refused(url, f"the {SECONDS:g} seconds for all images were over")
+    try:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return late
+        fetched = fetch.fetch(
+            url, http_too=http_too, within=min(left, fetch.TOTAL_SECONDS), accept="image/*"
+        )
+        if time.monotonic() >= deadline:
+            return late
+        clean = images.sanitize(fetched.body)
+        return _put(clean.body, clean.mime_type, _name(fetched.url), clean)
+    except (fetch.FetchError, images.ImageError) as error:
+        return Refused(url, error.reason)
+
+
+def _name(url: str) -> str:
+    """Return the name that an address gives a file."""
+    return urlsplit(url).path.rpartition("/")[2][:100] or "image"
+
+
+def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[str, FileRow]:
+    """Stage the files of stored objects, as far as the quota goes; return them by address."""
+    quota = stored_files.QUOTA_BYTES[ctx.plan]
+    free = quota - used_bytes(ctx.workspace_id)
+    fitting: dict[str, StoredObject] = {}
+    for url, stored in objects.items():
+        if stored.size <= free:
+            fitting[url] = stored
+            free -= stored.size
+    left_out = [stored for url, stored in objects.items() if url not in fitting]
+    ctx.unit.after_commit(lambda: delete_objects(left_out))
+    if not fitting:
+        return {}
+    folder_id = _folder(ctx, folder)
+    files = {
+        url: file_row(ctx.workspace_id, stored, _name(url), folder_id)
+        for url, stored in fitting.items()
+    }
+    for file in files.values():
+        ctx.unit.create(file)
+    take(ctx.unit, sum(stored.size for stored in fitting.values()), quota)
+    return files
+
+
+def _folder(ctx: Context, name: str) -> str:
+    """Return the folder of this name at the root; it is made when first needed."""
+    there = root_folder(ctx.workspace_id, name)
+    if there is not None:
+        return there
+    folder = FOLDERS.new(ctx.workspace_id, name=name)
+    ctx.unit.create(folder)
+    ctx.unit.create(folder_claim(folder, ctx.workspace_id))
+    return folder.id

@@ -1,0 +1,69 @@
+"""Categories of products and services: rows, and what is unique among them."""
+
+from typing import Any
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+
+from chalicelib.core.errors import AppError
+from chalicelib.core.unit import Unit
+from chalicelib.store import counters
+from chalicelib.store.claims import LocalClaimRow, local_claim
+from chalicelib.store.listing import Listing
+from chalicelib.store.products import PRODUCTS
+from chalicelib.store.tables import Record
+from chalicelib.store.unit import listed
+
+ITEMS: dict[str, Listing[Any]] = {"product": PRODUCTS}
+"""What the categories of each kind hold. The facet ``category_id`` of each is counted."""
+
+
+class CategoryRow(Record):
+    """A category. Its parent, if any, is of the same kind."""
+
+    name = UnicodeAttribute()
+    slug = UnicodeAttribute()
+    kind = UnicodeAttribute()
+    parent_id = UnicodeAttribute(null=True)
+    sort_order = NumberAttribute()
+
+
+CATEGORIES = listed(
+    Listing(
+        CategoryRow,
+        "CATEGORY",
+        text=lambda category: (category.name,),
+        sorts={"sortOrder": "n1"},
+        numbers=("sort_order",),
+    )
+)
+
+
+def tree(workspace_id: str) -> list[CategoryRow]:
+    """Return all categories of a workspace, of both kinds, in their order."""
+    found = CategoryRow.partition(CATEGORIES.partition(workspace_id))
+    return sorted(found, key=lambda category: (category.sort_order, category.id))
+
+
+def tree_turn(kind: str) -> str:
+    """Return the turn of changing the shape of a kind's tree (``store.turns``)."""
+    return f"category-tree#{kind}"
+
+
+def slug_claim(workspace_id: str, category: CategoryRow) -> LocalClaimRow:
+    """Return the claim on a category's slug, unique among its kind."""
+    kind = f"category-slug#{category.kind}"
+    return local_claim(workspace_id, kind, category.slug, category.id)
+
+
+def require(unit: Unit, category_id: str, kind: str, *, otherwise: AppError | None = None) -> None:
+    """Demand that a category of this kind exists when the unit commits."""
+    key = CATEGORIES.key(unit.workspace_id, category_id)
+    unit.require(CategoryRow(key.pk, key.sk), CategoryRow.kind == kind, otherwise=otherwise)
+
+
+def items_count(workspace_id: str, kind: str) -> dict[str, int]:
+    """Return how many live records each category of a kind holds itself, by its id."""
+    if kind not in ITEMS:
+        return {}
+    counted = counters.read(workspace_id, ITEMS[kind].noun, "category_id")
+    return {name.partition(":")[2]: count for name, count in counted.items()}
