@@ -68,6 +68,7 @@ class Things:
 
 EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "list_workspaces": lambda _: {},
+    "search_card_images": lambda _: {"query": "bread", "page": 2, "size": 5},
     "list_sites": lambda _: {"search": "bak", "size": 5},
     "create_site": lambda _: {"title": "New site"},
     "update_site": lambda t: {"id": t.site, "title": "Renamed"},
