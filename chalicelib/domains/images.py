@@ -15,12 +15,12 @@ from chalicelib.store import limits
 class CardImageQuery(Wire):
     """Which photos to look for."""
 
-    query: Title = Field(description="What to show, in 1-200 characters; English finds most.")
+    query: Title = Field(description="What to show; English finds most.")
     page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(default=1, description="Page, from 1.")
     size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = Field(
         default=MAX_SIZE, description="Photos a page."
     )
-    orientation: Orientation | None = omitted("Only photos of this shape.")
+    orientation: Orientation | None = omitted("Shape.")
 
 
 class CardImages(Wire):
@@ -43,9 +43,9 @@ class CardImages(Wire):
     open_world=True,
 )
 def search_card_images(ctx: Context, args: CardImageQuery) -> CardImages:
-    """Search free stock photos for a product's or service's card; page 2 has others.
+    """Search free stock photos for cards; page 2 has others.
 
-    Pass a photo's url as an image's url, and show its attribution: most licences demand it.
+    A photo's url serves as an image's url. Show its attribution: most licences demand it.
     """
     limits.take(limits.HEAVY, ctx.key_id)
     found = photos.search(args.query, page=args.page, size=args.size, orientation=args.orientation)
