@@ -1,4 +1,4 @@
-"""Stored files and signed uploads under ``chalice local`` (contract, Console and public)."""
+"""Stored files and signed uploads under ``chalice local`` (contract, public surfaces)."""
 
 import json
 from collections.abc import Iterator
