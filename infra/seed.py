@@ -10,8 +10,11 @@ from typing import Any
 from ulid import ULID
 
 from chalicelib.core import clock
+from chalicelib.rules import ordering, slugs
+from chalicelib.store import categories, products
+from chalicelib.store.categories import CATEGORIES, CategoryRow
 from chalicelib.store.listing import Listing
-from chalicelib.store.products import PRODUCTS, ProductRow, sku_claim
+from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import Record
 from chalicelib.store.unit import UnitOfWork
@@ -24,8 +27,26 @@ FIRST_MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
 STATUSES = ("active", "active", "active", "inactive")
 THINGS = "чайник стол лампа кружка полка ёлка зеркало ковёр kettle table lamp mug shelf mirror"
 KINDS = "красный синий малый большой тихий старый red blue small large quiet old"
-CATEGORIES = 40
+CATEGORY_COUNT = 40
 WORDS = (THINGS + " " + KINDS).split()
+
+
+def category_id(number: int) -> str:
+    """Return the id of a made-up category of products."""
+    return f"seeded-category-{number:02}"
+
+
+def _category(workspace_id: str, number: int) -> CategoryRow:
+    name = f"{KINDS.split()[number % 12]} {THINGS.split()[number % 13]}".capitalize()
+    return CategoryRow(
+        CATEGORIES.partition(workspace_id),
+        category_id(number),
+        created_at=FIRST_MADE_AT,
+        name=name,
+        slug=f"{slugs.slugify(name, 'category')}-{number:02}",
+        kind="product",
+        sort_order=number * ordering.STEP,
+    )
 
 
 def _product(number: int, dice: random.Random) -> dict[str, Any]:
@@ -36,9 +57,9 @@ def _product(number: int, dice: random.Random) -> dict[str, Any]:
         "description": " ".join(dice.choices(WORDS, k=120)),
         "sku": f"S-{number:07}" if number % 10 == 0 else None,
         "stock": dice.choice([None, dice.randrange(1000)]),
-        "category_id": f"seeded-category-{dice.randrange(CATEGORIES):02}",
+        "category_id": category_id(dice.randrange(CATEGORY_COUNT)),
         "status": dice.choice(STATUSES),
-        "sort_order": number * 1024,
+        "sort_order": number * ordering.STEP,
     }
 
 
@@ -65,11 +86,24 @@ def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[in
     Every step is one transaction with its counters, so that a run that was stopped can be begun
     again and goes on where it was.
     """
+    _write_categories(workspace_id)
     made = records(workspace_id, noun, count, seed)
     last = FIRST_MADE_AT + timedelta(seconds=count)
     with clock.using(lambda: last), ThreadPoolExecutor(WRITERS) as pool:
         while waves := [batch for _ in range(WRITERS) if (batch := list(islice(made, BATCH)))]:
             yield from pool.map(lambda batch: _write(workspace_id, batch), waves)
+
+
+def _write_categories(workspace_id: str) -> None:
+    """Write the categories that products are made in, unless they are there."""
+    made = [_category(workspace_id, number) for number in range(CATEGORY_COUNT)]
+    there = {row.sk for row in fetch(Key(type(row), row.pk, row.sk) for row in made)}
+    unit = UnitOfWork(workspace_id, "seed")
+    for category in made:
+        if category.id not in there:
+            unit.create(category)
+            unit.create(categories.slug_claim(workspace_id, category))
+    unit.commit()
 
 
 def _write(workspace_id: str, batch: list[ProductRow]) -> int:
@@ -78,7 +112,7 @@ def _write(workspace_id: str, batch: list[ProductRow]) -> int:
     for record in batch:
         if record.id not in there:
             unit.create(record)
-            if record.sku:
-                unit.create(sku_claim(workspace_id, record.sku, record.id))
+            for row in products.names(workspace_id, record).values():
+                unit.create(row)
     unit.commit()
     return len(batch)

@@ -78,6 +78,7 @@ class Operation:
     idempotent: bool
     open_world: bool
     file_field: str | None = None
+    adds: bool = False
 
     @property
     def read_only(self) -> bool:
@@ -86,8 +87,11 @@ class Operation:
 
     @property
     def replayable(self) -> bool:
-        """Whether it takes an idempotency key: every write that is not idempotent by itself."""
-        return not self.read_only and not self.idempotent
+        """Whether it takes an idempotency key: every write that is not idempotent by itself.
+
+        Or that has a part which is not, such as an addition.
+        """
+        return not self.read_only and (self.adds or not self.idempotent)
 
     @property
     def reads_query(self) -> bool:
@@ -156,6 +160,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
     idempotent: bool | None = None,
     open_world: bool = False,
     file_field: str | None = None,
+    adds: bool = False,
     registry: Registry = REGISTRY,
 ) -> Callable[[Callable[[Context, W], R]], Callable[[Context, W], R]]:
     """Declare a handler ``(ctx, args) -> result`` as an operation.
@@ -163,7 +168,8 @@ def operation(  # noqa: PLR0913  the declaration is the point
     Input and output models come from its hints, the public description from its docstring.
     ``scope=None`` means any valid key, ``tool=None`` that it is for programs only. ``idempotent``
     defaults to true for reads and false for writes. ``file_field`` names the input, bytes in
-    base64, that may also come as the file of a ``multipart/form-data`` body.
+    base64, that may also come as the file of a ``multipart/form-data`` body. ``adds`` tells that
+    an operation called idempotent can add to a value, and so takes an idempotency key all the same.
     """
     method, _, path = rest.partition(" ")
 
@@ -185,6 +191,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
                 idempotent=method == "GET" if idempotent is None else idempotent,
                 open_world=open_world,
                 file_field=file_field,
+                adds=adds,
             )
         )
         return handler

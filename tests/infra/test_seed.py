@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from chalicelib.store import counters
+from chalicelib.store import categories, counters
 from chalicelib.store.listing import Query
 from chalicelib.store.products import PRODUCTS
 from infra.seed import records, seed
@@ -27,6 +27,9 @@ def test_a_stopped_run_goes_on_where_it_was() -> None:
     assert 160 <= begun < 500
     assert sum(seed("w", "products", 500)) == 500
     assert counters.read("w", "PRODUCT")["total"] == 500
+    assert counters.read("w", "CATEGORY")["total"] == 40
+    made = {category.id for category in categories.tree("w")}
+    assert {product.category_id for product in records("w", "products", 500, 1)} <= made
     assert PRODUCTS.page("w", Query(1, 20, "price")).total == 500
     assert sum(seed("w", "products", 500)) == 500
     assert counters.read("w", "PRODUCT")["total"] == 500

@@ -8,7 +8,13 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import from_json, to_json
 
 from chalicelib.core import parsing
-from chalicelib.core.errors import AppError, ConfirmationRequiredError, ValidationError
+from chalicelib.core.errors import (
+    AppError,
+    ConfirmationRequiredError,
+    NotFoundError,
+    UnavailableError,
+    ValidationError,
+)
 from chalicelib.core.operations import Context, operation
 from chalicelib.core.schema import MAX_KOPECKS, Id, Kopecks, Wire
 from chalicelib.core.scopes import Scope
@@ -139,14 +145,17 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
 
 
 def _step(unit: Unit, name: str, ids: Sequence[str], action: _Action) -> list[ItemOutcome]:
-    """Change some of the products in a transaction of their own; its failure is that of each."""
+    """Change some of the products in a transaction of their own.
+
+    That the database, or the category by then, is out of reach is the failure of each.
+    """
 
     def stage(part: Unit) -> bytes:
         return to_json([outcome.model_dump() for outcome in _stage(part, ids, action)])
 
     try:
         return [ItemOutcome(**outcome) for outcome in from_json(unit.step(name, stage))]
-    except AppError as error:
+    except (UnavailableError, NotFoundError) as error:
         return [_failed(product_id, error) for product_id in ids]
 
 

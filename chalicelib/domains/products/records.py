@@ -299,6 +299,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     title="Update a product",
     idempotent=True,
     open_world=True,
+    adds=True,
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     """Change a product. stockDelta adds to the stock atomically; below 0 is refused (409)."""
