@@ -15,7 +15,7 @@ SECTIONS = {
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `make bench`, everything in one run on one machine. Machines differ, so only ratios and
+Written by `make bench`, each section in one run on one machine. Machines differ, so only ratios and
 counts are worth comparing.
 """
 
