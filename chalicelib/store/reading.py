@@ -116,7 +116,7 @@ def _batch_get(keys: Sequence[tuple[str, str]]) -> list[Item]:
     Raises:
         UnavailableError: it keeps leaving keys without serving one.
     """
-    table = ContentRow.Meta.table_name
+    table = ContentRow._get_connection().table_name  # noqa: SLF001  it makes the table known, too
     pending: list[Any] = [{"pk": pk, "sk": sk} for pk, sk in keys]
     answers: list[Item] = []
     futile = 0

@@ -17,11 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from chalicelib.core import clock, retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.text import fold
-from chalicelib.store import compact, counters, listing
+from chalicelib.store import compact, counters, listing, tables
 from chalicelib.store.listing import Query
 from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.reading import Cost, Partition
-from chalicelib.store.tables import connection
+from chalicelib.store.tables import ContentRow, connection
 from chalicelib.store.unit import LISTINGS, UnitOfWork
 from infra.seed import seed
 from tests.conftest import at_once
@@ -484,6 +484,13 @@ class TestFaults:
         wanted = [*reversed(ids), "unknown"]
         assert [p.id for p in PRODUCTS.fetch(WORKSPACE, wanted, cost)] == ids[::-1]
         assert cost.round_trips == 3
+
+
+def test_a_fetch_may_be_the_first_thing_a_process_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables.connection.cache_clear()
+    for row in (ContentRow, ProductRow):
+        monkeypatch.setattr(row, "_connection", None)
+    assert PRODUCTS.fetch(WORKSPACE, ["unknown"]) == []
 
 
 class TestCosts:
