@@ -198,6 +198,13 @@ class Api:
         assert answer.data["status"] is False
         return answer
 
+    def tool(self, tool: str, /, **arguments: Any) -> tuple[bool, Any]:
+        """Call a tool; return whether it failed, and what it says."""
+        params = {"name": tool, "arguments": arguments}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        result = json.loads(self.call("POST", "/api/mcp", message).body)["result"]
+        return result["isError"], json.loads(result["content"][0]["text"])
+
     @staticmethod
     def _ok(answer: Answer) -> Any:
         assert answer.status == 200, answer.body

@@ -68,6 +68,12 @@ class ValidationError(AppError):
         return cls(f"{field}: {message}", errors=[FieldError(field, message)])
 
 
+class InvalidBarcodeError(ValidationError):
+    """A text is no barcode: other characters, another length, or a wrong check digit."""
+
+    code = "invalid_barcode"
+
+
 class CycleError(ValidationError):
     """A record would come to stand below itself."""
 

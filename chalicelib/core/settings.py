@@ -21,7 +21,8 @@ class Settings:
     ``barcode_sources`` (asked in this order) and ``photo_source`` name services as
     ``<name>=<base URL>``, separated by spaces; empty means off. ``llm_provider`` is ``demo``
     (embedded), ``openai`` (any server of that shape, at ``llm_base_url``; the default once its key
-    or URL is given) or ``off``; ``llm_model`` is what it calls the model that drafts cards.
+    or URL is given) or ``off``; ``llm_model`` is what it calls the model that drafts cards;
+    ``ai_drafts_per_day`` is how many of them a workspace may ask for in a UTC day.
     """
 
     stage: str
@@ -36,6 +37,7 @@ class Settings:
     llm_base_url: str
     llm_api_key: str = field(repr=False)
     llm_model: str
+    ai_drafts_per_day: int
 
     def table_name(self, table: str) -> str:
         """Return the full name of one of the tables, such as ``workspace-dev-content``."""
@@ -60,4 +62,5 @@ def settings() -> Settings:
         llm_base_url=env("LLM_BASE_URL") or "https://api.openai.com/v1",
         llm_api_key=env("LLM_API_KEY", "").strip(),
         llm_model=env("LLM_MODEL", "").strip(),
+        ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY") or "100"),
     )

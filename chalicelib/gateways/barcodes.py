@@ -1,17 +1,21 @@
 """What the world knows of an article by its barcode: Open Food, Beauty and Products Facts.
 
-They need no key but a User-Agent that says who asks, and allow 15 reads a minute and address, so
-callers cache. Their data is under the ODbL, their images under CC BY-SA; both ask to be named:
-``Found.source`` says whom. API: https://openfoodfacts.github.io/openfoodfacts-server/api/ref-v2/
+They need no key but a User-Agent that says who asks. They allow 15 reads a minute and address, and
+shut out who reads more: callers cache, and this process counts. Their data is under the ODbL, their
+images under CC BY-SA; both ask to be named: ``Found.source`` says whom.
+API: https://openfoodfacts.github.io/openfoodfacts-server/api/ref-v2/
 """
 
 import html
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from time import monotonic
 from typing import Any
 
+from chalicelib.core.errors import RateLimitedError
+from chalicelib.core.ratelimit import TokenBuckets
 from chalicelib.core.settings import settings
 from chalicelib.gateways.json_api import JsonApiError, get_json, link, services, text
 from chalicelib.rules.barcodes import Barcode
@@ -22,6 +26,9 @@ TOTAL_SECONDS = 3.0
 MAX_NAME = 255
 MAX_DESCRIPTION = 20_000
 """The limits of a product's fields (tools.md, row 34)."""
+
+READS_A_MINUTE = 15
+"""Of each source, until it is passed over."""
 
 _LANGUAGES = ("ru", "en")
 _FIELDS = (
@@ -61,6 +68,12 @@ class Found:
     description: str | None
     category: str | None
     images: list[str]
+
+
+@cache
+def _reads() -> TokenBuckets:
+    most = READS_A_MINUTE * settings().rate_limit_scale
+    return TokenBuckets(most / 60, round(most))
 
 
 def look_up(barcode: Barcode, *, within: float = TOTAL_SECONDS) -> Found | None:
@@ -105,6 +118,10 @@ def _their_code(barcode: Barcode) -> str:
 
 
 def _ask(source: str, base: str, code: str, deadline: float) -> Found | None:
+    try:
+        _reads().take(source)
+    except RateLimitedError:
+        raise JsonApiError(source, "was asked as often as it allows for now") from None
     answer = get_json(
         source,
         f"{base}/api/v2/product/{code}.json",

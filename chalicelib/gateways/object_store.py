@@ -75,8 +75,7 @@ class FolderStore:
         self._root = root.resolve()
 
     def _path(self, key: str) -> Path:
-        with _reaching(OSError):  # a name that is too long, a loop of links
-            path = (self._root / key).resolve()
+        path = (self._root / key).resolve()
         if not path.is_relative_to(self._root):
             msg = f"object key {key!r} leaves the store"
             raise ValueError(msg)

@@ -78,8 +78,11 @@ class PhotoSource(Protocol):
         """
 
 
-def photo_source() -> PhotoSource:
+def photo_source(*, within: float = TOTAL_SECONDS) -> PhotoSource:
     """Return the provider that ``PHOTO_SOURCE`` names: ``openverse=<base URL>``.
+
+    Args:
+        within: seconds that a search may take.
 
     Raises:
         NotConfiguredError: the setting is empty.
@@ -89,7 +92,7 @@ def photo_source() -> PhotoSource:
             msg = "Photo search is switched off on this server. Send an image URL of your own."
             raise NotConfiguredError(msg)
         case [("openverse", base)]:
-            return Openverse(base)
+            return Openverse(base, within=within)
         case _:
             msg = f"PHOTO_SOURCE is openverse=<base URL>, not {settings().photo_source!r}"
             raise ValueError(msg)

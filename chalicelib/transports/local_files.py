@@ -10,7 +10,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, answer, failur
 from chalicelib.transports.local import RequestHandler
 
 FILES = "files/"
-_ADDRESS = re.compile(r"files/[\w-]+/(thumbnail/)?[a-z0-9-]+(\.[a-z0-9-]+)?", re.ASCII)
+_ADDRESS = re.compile(r"files/[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
 """What ``flows.rehosting`` gives; no other object of the store is public."""
 MAX_UPLOAD_BYTES = 20_000_000
 

@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from chalicelib.flows import rehosting
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import FolderStore
 from chalicelib.rules import stored_files
-from chalicelib.store import files, idempotency
+from chalicelib.store import files, idempotency, limits
 from chalicelib.store.unit import UnitOfWork
 from chalicelib.transports.schedules import run_due_work
 from tests.conftest import Api, Owner, Time
@@ -396,3 +397,12 @@ class TestFailures:
     ) -> None:
         assert rehosting.SECONDS + 5 <= 29
         assert fetch.TOTAL_SECONDS <= rehosting.SECONDS
+
+
+def test_imports_count_as_heavy_calls_and_are_refused_beyond_their_limit(
+    api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HEAVY", replace(limits.HEAVY, most=0))
+    answer = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>"})
+    assert (answer.status, answer.data["code"]) == (429, "rate_limited")
+    assert int(answer.headers["Retry-After"]) <= 60

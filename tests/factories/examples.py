@@ -68,6 +68,7 @@ class Things:
 
 EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "list_workspaces": lambda _: {},
+    "search_card_images": lambda _: {"query": "bread", "page": 2, "size": 5},
     "list_sites": lambda _: {"search": "bak", "size": 5},
     "create_site": lambda _: {"title": "New site"},
     "update_site": lambda t: {"id": t.site, "title": "Renamed"},
@@ -96,6 +97,8 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "duplicate_product": lambda t: {"id": t.product},
     "reorder_products": lambda t: {"ids": [t.product], "categoryId": t.category},
     "bulk_products": lambda t: {"ids": [t.product], "action": "setPrice", "value": 100},
+    "lookup_barcode": lambda _: {"barcode": "4006381333931"},
+    "ai_fill_product": lambda _: {"name": "Rye bread", "prompt": "Baked daily", "language": "en"},
     "list_categories": lambda _: {"kind": "product"},
     "create_category": lambda t: {"name": "Rolls", "parentId": t.category},
     "update_category": lambda t: {"id": t.category, "name": "Loaves"},

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib import VERSION
+from chalicelib.core.ratelimit import TokenBuckets
 from chalicelib.gateways import barcodes as gateway
 from chalicelib.gateways.barcodes import Found, LookupFailedError, look_up
 from chalicelib.rules.barcodes import check_digit, parse
@@ -314,6 +315,32 @@ class TestFailing:
 
     def test_the_usual_time_is_three_seconds(self) -> None:
         assert gateway.TOTAL_SECONDS == 3
+
+
+class TestCourtesy:
+    def test_a_source_is_asked_fifteen_times_a_minute_and_then_passed_over(
+        self, open_facts: Servers, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now = [0.0]
+        buckets = TokenBuckets(15 / 60, 15, clock=lambda: now[0])
+        monkeypatch.setattr(gateway, "_reads", lambda: buckets)
+        for _ in range(15):
+            look_up(BARCODE)
+        with pytest.raises(LookupFailedError, match="was asked as often as it allows for now"):
+            look_up(BARCODE)
+        assert [len(server.requests) for server in open_facts] == [15, 15, 15]
+        now[0] += 4
+        assert look_up(BARCODE) is None
+        assert [len(server.requests) for server in open_facts] == [16, 16, 16]
+
+    def test_the_limit_is_theirs_times_the_scale(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        chosen = replace(gateway.settings(), rate_limit_scale=2)
+        monkeypatch.setattr(gateway, "settings", lambda: chosen)
+        gateway._reads.cache_clear()
+        try:
+            assert (gateway._reads().rate * 60, gateway._reads().burst) == (30, 30)
+        finally:
+            gateway._reads.cache_clear()
 
 
 class TestSetting:

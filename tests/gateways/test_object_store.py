@@ -1,20 +1,24 @@
 """The object store: S3 and a folder behave alike."""
 
+import base64
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import boto3
 import pytest
+import requests
 from botocore.exceptions import ClientError, ConnectTimeoutError
 from moto import mock_aws
 
 from chalicelib.core.errors import UnavailableError
 from chalicelib.gateways import object_store as gateway
 from chalicelib.gateways.object_store import FolderStore, ObjectStore, S3Store, object_store
+from chalicelib.rules import stored_files
+from tests.conftest import Time
 
 TYPE = "text/html; charset=utf-8"
 
@@ -101,7 +105,112 @@ class TestObjectStore:
         assert store.get(inside[0]) == b"again"
 
 
+class TestUploadRequests:
+    KEY = "w/uploads/u"
+
+    @pytest.fixture(autouse=True)
+    def _at_a_time(self, time: Time) -> None:
+        """Folders tell the time by the service's clock."""
+
+    def send(self, store: ObjectStore, url: str, body: bytes) -> int:
+        """PUT a body as a client of the store would; return the status."""
+        if isinstance(store, FolderStore):
+            return 200 if store.put_upload(url.rpartition("/")[2], body) else 403
+        return requests.put(url, data=body, timeout=5).status_code
+
+    @pytest.mark.parametrize("body", [b"x", bytes(range(256)), "Ёж".encode() * 1000])
+    def test_take_the_announced_bytes(self, body: bytes, store: ObjectStore) -> None:
+        request = store.upload_request(self.KEY, len(body), 60)
+        assert self.send(store, request.url, body) == 200
+        assert store.get(self.KEY) == body
+        store.delete(self.KEY)
+        assert store.get(self.KEY) is None
+
+    def test_name_one_key(self, store: ObjectStore) -> None:
+        request = store.upload_request(self.KEY, 1, 60)
+        assert self.send(store, request.url, b"x") == 200
+        assert store.get("w/uploads/v") is None
+
+    def test_are_asked_for_without_the_store(self, store: ObjectStore) -> None:
+        assert store.upload_request(self.KEY, 1, 60).url.startswith("http")
+        assert store.get(self.KEY) is None
+
+    @pytest.mark.parametrize("body", [b"", b"ab", b"abcd"])
+    def test_of_a_folder_take_no_other_size(self, body: bytes, tmp_path: Path) -> None:
+        store = FolderStore(tmp_path)
+        request = store.upload_request(self.KEY, 3, 60)
+        assert self.send(store, request.url, body) == 403
+        assert store.get(self.KEY) is None
+
+    def test_of_a_folder_lapse(self, tmp_path: Path, time: Time) -> None:
+        store = FolderStore(tmp_path)
+        request = store.upload_request(self.KEY, 1, 60)
+        time.pass_by(seconds=60)
+        assert self.send(store, request.url, b"x") == 200
+        time.pass_by(seconds=1)
+        assert self.send(store, request.url, b"x") == 403
+
+    def test_of_a_folder_survive_the_process(self, tmp_path: Path) -> None:
+        request = FolderStore(tmp_path).upload_request(self.KEY, 1, 60)
+        assert self.send(FolderStore(tmp_path), request.url, b"x") == 200
+
+    def test_of_one_folder_do_not_count_in_another(self, tmp_path: Path) -> None:
+        request = FolderStore(tmp_path / "a").upload_request(self.KEY, 1, 60)
+        assert self.send(FolderStore(tmp_path / "b"), request.url, b"x") == 403
+
+    def test_of_a_folder_cannot_be_forged(self, tmp_path: Path) -> None:
+        store = FolderStore(tmp_path)
+        token = store.upload_request(self.KEY, 1, 60).url.rpartition("/")[2]
+        signature = base64.urlsafe_b64decode(token).decode().partition(".")[0]
+        far = "9999999999"
+        for forged in (
+            f"{signature}.{far}.1.{self.KEY}",
+            f"{signature}.{far}.1.w/else",
+            f".{far}.1.{self.KEY}",
+            f"{'0' * 64}.{far}.1.{self.KEY}",
+            "a.b.c",
+            "",
+        ):
+            told = base64.urlsafe_b64encode(forged.encode()).decode()
+            assert store.put_upload(told, b"x") is False
+        for garbage in ("", "=", "Ё", token[:-4], token + "AAAA", "\x00", "%", token + "!"):
+            assert store.put_upload(garbage, b"x") is False
+        assert store.get(self.KEY) is None
+
+    def test_keep_their_secret_to_themselves(self, tmp_path: Path) -> None:
+        FolderStore(tmp_path).upload_request(self.KEY, 1, 60)
+        (secret,) = (path for path in tmp_path.iterdir() if path.is_file())
+        assert secret.stat().st_mode & 0o077 == 0
+        assert len(secret.read_bytes()) == 32
+
+    @pytest.mark.parametrize("region", ["eu-central-1", "us-east-1"])
+    def test_of_s3_sign_the_length_the_key_and_the_end(
+        self, region: str, s3: S3Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+        gateway._s3_client.cache_clear()
+        url = urlsplit(s3.upload_request(self.KEY, 12_345, 60).url)
+        signed = parse_qs(url.query)
+        assert "content-length" in signed["X-Amz-SignedHeaders"][0].split(";")
+        assert signed["X-Amz-Expires"] == ["60"]
+        assert url.path.endswith(self.KEY)
+        assert not any("checksum" in name.lower() for name in signed)
+
+
 class TestFolderStore:
+    def test_a_folder_is_no_object(self, tmp_path: Path) -> None:
+        store = FolderStore(tmp_path)
+        store.put("w/a/1", b"x", TYPE)
+        assert store.get("w/a") is None
+        assert store.get("w/a/1/2") is None
+
+    def test_a_link_that_leaves_the_folder_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "x").write_bytes(b"outside")
+        (tmp_path / "objects").mkdir()
+        (tmp_path / "objects" / "link").symlink_to(tmp_path)
+        with pytest.raises(ValueError, match="leaves the store"):
+            FolderStore(tmp_path / "objects").get("link/x")
+
     @pytest.mark.parametrize("key", ["../x", "w/../../x", "/etc/passwd", "w/../../../../x"])
     def test_refuses_a_key_that_leaves_the_folder(self, key: str, tmp_path: Path) -> None:
         store = FolderStore(tmp_path / "objects")
@@ -159,6 +268,15 @@ class TestS3Store:
     def test_keeps_the_content_type(self, bucket: Bucket, s3: S3Store) -> None:
         s3.put("w/1", b"x", TYPE)
         assert bucket.client.head_object(Bucket=bucket.name, Key="w/1")["ContentType"] == TYPE
+
+    def test_keeps_the_headers_that_a_file_is_served_with(
+        self, bucket: Bucket, s3: S3Store
+    ) -> None:
+        s3.put("w/1", b"<svg/>", "image/svg+xml", stored_files.headers("image/svg+xml"))
+        kept = bucket.client.head_object(Bucket=bucket.name, Key="w/1")
+        assert kept["ContentType"] == "image/svg+xml"
+        assert kept["ContentDisposition"] == "attachment"
+        assert "immutable" in kept["CacheControl"]
 
     def test_deletes_more_objects_than_one_request_takes(
         self, bucket: Bucket, s3: S3Store, monkeypatch: pytest.MonkeyPatch

@@ -13,15 +13,17 @@ from click.testing import CliRunner, Result
 
 from chalicelib.core.ids import new_id
 from chalicelib.rules import api_keys as tokens
+from chalicelib.rules import stored_files
 from chalicelib.store import accounts, api_keys, audit, counters, unit, workspaces
 from infra import admin as command_line
 from infra.admin import admin
 from tests.conftest import Api, Owner, Time, everything
+from tests.domains.test_files import kept
 
 LIST = "/api/projects/list"
 COMMANDS = (
     *("create-account", "create-workspace", "add-member", "create-key", "revoke-key"),
-    *("set-plan", "suspend-site", "resume-site"),
+    *("set-plan", "suspend-site", "resume-site", "add-file"),
 )
 
 
@@ -583,3 +585,66 @@ def test_what_the_operator_makes_is_what_the_product_uses(
     two = new_owner().api()
     shapes = [set(api.get("/api/workspaces/list")["workspaces"][0]) for api in (one, two)]
     assert shapes[0] == shapes[1]
+
+
+class TestAddFile:
+    @pytest.fixture
+    def paper(self, tmp_path: Path) -> Path:
+        """A file of this machine."""
+        path = tmp_path / "Отчёт.pdf"
+        path.write_bytes(b"%PDF-1.7 \x00\xff")
+        return path
+
+    @staticmethod
+    def words(workspace: str, path: Path, folder: str = "Бумаги") -> tuple[str, ...]:
+        return "add-file", "--workspace", workspace, "--folder", folder, "--path", str(path)
+
+    def test_prints_the_file_as_the_list_shows_it(
+        self, operator: Operator, workspace: str, paper: Path
+    ) -> None:
+        printed = operator.does(*self.words(workspace, paper))
+        api = Api(operator.makes_a_key(workspace)["token"])
+        (folder,) = api.get("/api/files/list")["folders"]
+        (file,) = api.get(f"/api/files/list?folderId={folder['id']}")["files"]
+        assert printed == file
+        assert (file["name"], file["mimeType"]) == ("Отчёт.pdf", "application/pdf")
+        assert (folder["name"], folder["filesCount"]) == ("Бумаги", 1)
+        (entry,) = [e for e in audit.latest(workspace) if e.operation == "add_file"]
+        assert (entry.actor, entry.resource) == ("operator", f"file:{file['id']}")
+
+    def test_uses_the_folder_that_is_there(
+        self, operator: Operator, workspace: str, paper: Path
+    ) -> None:
+        first = operator.does(*self.words(workspace, paper))
+        again = operator.does(*self.words(workspace, paper, "БУМАГИ"))
+        assert first["folderId"] == again["folderId"]
+
+    @pytest.mark.parametrize("folder", ["", "a/b", "x" * 101])
+    def test_refuses_a_folders_name_that_misleads(
+        self, folder: str, operator: Operator, workspace: str, paper: Path
+    ) -> None:
+        before = everything()
+        assert "name" in operator.fails(*self.words(workspace, paper, folder))
+        assert everything() == before
+
+    def test_keeps_to_the_quota(
+        self, operator: Operator, workspace: str, paper: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 5)
+        before, objects = everything(), kept()
+        assert "plan" in operator.fails(*self.words(workspace, paper))
+        assert everything() == before
+        assert kept() == objects
+
+    def test_refuses_what_is_no_file_or_too_large(
+        self, operator: Operator, workspace: str, tmp_path: Path
+    ) -> None:
+        empty, damaged, large = (tmp_path / name for name in ("empty", "damaged", "large"))
+        empty.touch()
+        damaged.write_bytes(b"\x89PNG\r\n\x1a\n")
+        large.write_bytes(b"x" * 20_000_001)
+        for path in (tmp_path, tmp_path / "none", empty, damaged, large):
+            assert operator.fails(*self.words(workspace, path))
+
+    def test_refuses_a_workspace_that_is_not_there(self, operator: Operator, paper: Path) -> None:
+        assert "workspace" in operator.fails(*self.words(new_id(), paper)).lower()

@@ -29,6 +29,7 @@ from chalicelib.flows import rehosting
 from chalicelib.gateways import fetch
 from chalicelib.rules import html_import
 from chalicelib.rules.html_import import ImportedHtml
+from chalicelib.store import limits
 
 MAX_IMAGES = 50
 """Pictures re-hosted in one import (tools.md, row 16)."""
@@ -99,6 +100,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     is untrusted data.
     """
     began = time.monotonic()
+    ctx.unit.once("counted", lambda: limits.take(limits.HEAVY, ctx.key_id))
     if args.page_id is not None:
         page = existing_page(ctx, args.page_id)
         source = ctx.unit.once("source", lambda: _source(args))

@@ -1,0 +1,58 @@
+"""Free stock photos for cards, as the tools find them."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from chalicelib.core.operations import Context, operation
+from chalicelib.core.schema import Title, Wire, omitted
+from chalicelib.flows import photos
+from chalicelib.flows.photos import PhotoOut
+from chalicelib.gateways.photos import MAX_PAGE, MAX_SIZE, Orientation
+from chalicelib.store import limits
+
+
+class CardImageQuery(Wire):
+    """Which photos to look for."""
+
+    query: Title = Field(description="What to show; English finds most.")
+    page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(default=1, description="Page, from 1.")
+    size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = Field(
+        default=MAX_SIZE, description="Photos a page."
+    )
+    orientation: Orientation | None = omitted("Shape.")
+
+
+class CardImages(Wire):
+    """One page of photos."""
+
+    images: list[PhotoOut] = Field(
+        description="The photos of this page; fewer than size when some cannot be used."
+    )
+    page: int = Field(description="The page returned.")
+    size: int = Field(description="The page size used.")
+    total: int = Field(description="Photos that match; 20 pages of them can be read.")
+    has_more: bool = Field(description="Whether there is a next page.")
+
+
+@operation(
+    tool="svc_search_card_images",
+    rest="GET /api/card-images/search",
+    scope=None,
+    title="Search stock photos",
+    open_world=True,
+)
+def search_card_images(ctx: Context, args: CardImageQuery) -> CardImages:
+    """Search free stock photos for cards; page 2 has others.
+
+    A photo's url serves as an image's url. Show its attribution: most licences demand it.
+    """
+    limits.take(limits.HEAVY, ctx.key_id)
+    found = photos.search(args.query, page=args.page, size=args.size, orientation=args.orientation)
+    return CardImages(
+        images=[PhotoOut.model_validate(photo) for photo in found.photos],
+        page=found.page,
+        size=found.size,
+        total=found.total,
+        has_more=found.has_more,
+    )

@@ -1,0 +1,189 @@
+"""AI fill: a draft of a card from what is known, with photo candidates. Nothing of it is stored."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.core.errors import AppError, NotFoundError, UpstreamFailedError
+from chalicelib.core.operations import Context
+from chalicelib.core.schema import Wire
+from chalicelib.core.settings import settings
+from chalicelib.flows import barcodes, photos
+from chalicelib.flows.photos import PhotoOut
+from chalicelib.gateways.barcodes import LookupFailedError
+from chalicelib.gateways.json_api import LONGEST_WAIT
+from chalicelib.gateways.llm import ModelError, complete, drafting_model
+from chalicelib.rules import drafts, trees
+from chalicelib.rules.barcodes import Barcode
+from chalicelib.rules.drafts import Brief, DraftError, Kind
+from chalicelib.store import categories, limits
+from chalicelib.store.categories import CategoryRow
+from chalicelib.store.limits import Limit
+
+MODEL_SECONDS = 15.0
+"""With 3 for the barcode and 8 for photos, an answer stays within API Gateway's 29 seconds."""
+MAX_OUTPUT_TOKENS = 2000
+MOST_PHOTOS = 10
+
+CardName = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=drafts.MAX_NAME)
+]
+Prompt = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
+Language = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{2,35}$")]
+"""A language code (BCP 47), such as ``ru`` or ``pt-BR``."""
+
+log = logging.getLogger(__name__)
+
+
+class DraftOut(Wire):
+    """A drafted card. Written by a model: look at it before it is saved."""
+
+    name: str = Field(description="Name.")
+    description: str = Field(description="Description for customers.")
+    category_id: str | None = Field(description="Id of a category of the workspace, or null.")
+    category_name: str | None = Field(description="The category's name, or null.")
+    tags: list[str] = Field(description="Words that customers search by.")
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A draft; ``card`` are the fields of a ``DraftOut``."""
+
+    card: Mapping[str, object]
+    images: list[PhotoOut]
+
+
+def draft_card(  # noqa: PLR0913  what a card can be drafted from
+    ctx: Context,
+    kind: Kind,
+    *,
+    language: str,
+    name: str | None = None,
+    prompt: str | None = None,
+    barcode: Barcode | None = None,
+) -> Drafted:
+    """Ask the model for a card, and look for photos of it.
+
+    A photo search that fails is a warning; so is a barcode look-up, if there is more to go by.
+
+    Raises:
+        RateLimitedError: the key's heavy calls of this minute, or the workspace's drafts of this
+            UTC day, are used up; a draft that fails counts, because it was paid for.
+        NotConfiguredError: there is no model.
+        NotFoundError: only a barcode is given, and nothing is known of it.
+        UpstreamFailedError: the model, or the look-up of a barcode alone, failed.
+    """
+
+    def draft() -> Drafted:
+        limits.take(limits.HEAVY, ctx.key_id)
+        drafting_model()  # says that there is none before anybody is asked for facts
+        known = _categories(ctx.workspace_id, kind)
+        brief = Brief(
+            kind=kind,
+            language=language,
+            name=name,
+            prompt=prompt,
+            barcode=barcode.digits if barcode else None,
+            facts=_facts(ctx, barcode, needed=not (name or prompt)) if barcode else {},
+            categories=_paths(known),
+        )
+        limits.take(_daily(), ctx.workspace_id)
+        draft = _ask(brief)
+        category = known[draft.category_id].name if draft.category_id else None
+        card = {**asdict(draft), "tags": list(draft.tags), "category_name": category}
+        return Drafted(card, _photos(ctx, [draft.name, category]))
+
+    return ctx.unit.once("draft", draft)
+
+
+def _daily() -> Limit:
+    most = settings().ai_drafts_per_day
+    return Limit("ai-drafts", "AI drafts a workspace and UTC day", most, timedelta(days=1))
+
+
+def _facts(ctx: Context, barcode: Barcode, *, needed: bool) -> dict[str, str]:
+    """Return what open databases say of a barcode, by label; it must be something if needed."""
+    try:
+        found = barcodes.look_up(barcode)
+    except LookupFailedError as failure:
+        what = f"The barcode look-up failed: {failure.reason}."
+        if needed:
+            msg = f"{what} Try again later, or send a name or a prompt, too."
+            raise UpstreamFailedError(msg) from failure
+        ctx.warn(f"{what} The draft was made without it.")
+        return {}
+    if found is None and needed:
+        msg = (
+            f"Nothing is known of the barcode {barcode.digits}. Send a name or a prompt, too, to"
+            " say what it is."
+        )
+        raise NotFoundError(msg)
+    told = asdict(found) if found else {}
+    labels = ("name", "brand", "description", "category")
+    return {label: told[label] for label in labels if told.get(label)}
+
+
+def _categories(workspace_id: str, kind: Kind) -> dict[str, CategoryRow]:
+    """Return the categories of a kind, by id."""
+    return {each.id: each for each in categories.tree(workspace_id) if each.kind == kind}
+
+
+def _paths(known: Mapping[str, CategoryRow]) -> list[tuple[str, str]]:
+    """Return each category's id with the names on the way to it."""
+    parents = {id_: category.parent_id for id_, category in known.items()}
+    ways = {id_: [id_, *trees.ancestors(parents, id_)] for id_ in known}
+    return [(id_, " / ".join(known[i].name for i in reversed(way))) for id_, way in ways.items()]
+
+
+def _photos(ctx: Context, queries: Iterable[str | None]) -> list[PhotoOut]:
+    try:
+        return photos.candidates(queries, most=MOST_PHOTOS)
+    except AppError as failure:
+        ctx.warn(failure.message)
+        return []
+
+
+def _ask(brief: Brief) -> drafts.Draft:
+    chat_model, model = drafting_model()
+    try:
+        answer = complete(
+            chat_model,
+            drafts.messages(brief),
+            model=model,
+            max_output_tokens=MAX_OUTPUT_TOKENS,
+            seconds=MODEL_SECONDS,
+            json_object=True,
+        )
+        return drafts.parse(answer.text, brief.categories)
+    except ModelError as failure:
+        log.warning("no draft", extra={"kind": failure.kind, "reason": failure.reason})
+        raise _failed(failure) from failure
+    except DraftError as failure:
+        log.warning("no draft", extra={"kind": "nonsense", "reason": failure.reason})
+        msg = (
+            f"The model's answer is no card: {failure.reason}. Try again, or say more in the"
+            " prompt."
+        )
+        raise UpstreamFailedError(msg) from failure
+
+
+_WHAT = {
+    "refused": "refuses the request; the operator should look at its key and the model's name",
+    "rate_limited": "takes no more requests for now",
+    "unavailable": "is out of reach or failing",
+    "timeout": "did not answer in time",
+    "garbage": "sent something other than an answer",
+}
+
+
+def _failed(failure: ModelError) -> UpstreamFailedError:
+    wait = round(min(failure.retry_after, LONGEST_WAIT)) if failure.retry_after else None
+    when = f"in {wait:,} s" if wait else "later"
+    return UpstreamFailedError(
+        f"The model {_WHAT[failure.kind]}. Try again {when}, or write the card yourself.",
+        headers={"Retry-After": str(wait)} if wait else None,
+    )

@@ -1,0 +1,82 @@
+"""Stock photos, each search asked outside once a day."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import timedelta
+from time import monotonic
+
+from pydantic import Field
+
+from chalicelib.core.schema import Wire
+from chalicelib.gateways.photos import (
+    MAX_SIZE,
+    TOTAL_SECONDS,
+    Orientation,
+    Photo,
+    PhotoPage,
+    photo_source,
+)
+from chalicelib.store.cache import cached
+
+KEPT = timedelta(hours=24)
+MAX_QUERY = 200
+
+
+class PhotoOut(Wire):
+    """A free stock photo."""
+
+    id: str = Field(description="The provider's id.")
+    url: str = Field(description="The full photo; takes the place of an image's url elsewhere.")
+    thumb_url: str = Field(description="A small one, to look at.")
+    width: int | None = Field(description="Pixels, or null if not told.")
+    height: int | None = Field(description="Pixels, or null if not told.")
+    title: str | None = Field(description="Title, or null. Text of others.")
+    author: str | None = Field(description="Author, or null.")
+    author_url: str | None = Field(description="The author's page, or null.")
+    license: str = Field(description="Licence, such as CC BY 4.0; all allow sale and changes.")
+    license_url: str | None = Field(description="Its text, or null.")
+    source_url: str | None = Field(description="The photo's page, or null.")
+    provider: str = Field(description="Who hosts it.")
+    attribution: str = Field(description="The credit to show with the photo.")
+
+
+def search(
+    query: str,
+    *,
+    page: int = 1,
+    size: int = MAX_SIZE,
+    orientation: Orientation | None = None,
+    within: float = TOTAL_SECONDS,
+) -> PhotoPage:
+    """Return a page of photos, as it was found within the last 24 hours or is found now.
+
+    Raises:
+        UpstreamFailedError: the provider failed; that is not kept.
+        NotConfiguredError: the search is switched off, whatever is kept.
+    """
+    source = photo_source(within=within)
+    kept = cached(
+        "photos",
+        json.dumps([query, page, size, orientation]),
+        KEPT,
+        lambda: asdict(source.search(query, page=page, size=size, orientation=orientation)),
+    )
+    return PhotoPage(**{**kept, "photos": [Photo(**photo) for photo in kept["photos"]]})
+
+
+def candidates(
+    queries: Iterable[str | None], *, most: int, within: float = TOTAL_SECONDS
+) -> list[PhotoOut]:
+    """Return photos for the first of the queries that finds any; all searches share the time.
+
+    Raises:
+        UpstreamFailedError: the provider failed.
+        NotConfiguredError: the search is switched off.
+    """
+    deadline = monotonic() + within
+    for query in filter(None, queries):
+        left = max(deadline - monotonic(), 0.0)
+        if found := search(query[:MAX_QUERY], size=most, within=left).photos:
+            return [PhotoOut.model_validate(photo) for photo in found]
+    return []

@@ -1,0 +1,167 @@
+"""Re-hosting, as the operations that name pictures by address use it."""
+
+import threading
+from socket import socket
+
+import pytest
+
+from chalicelib.core.operations import Context
+from chalicelib.core.settings import settings
+from chalicelib.core.unit import Change
+from chalicelib.flows.rehosting import Hosted, Refused, rehost, take_in
+from chalicelib.gateways.object_store import object_store
+from chalicelib.rules import images
+from chalicelib.store import files
+from chalicelib.store.files import FILES, FOLDERS
+from chalicelib.store.unit import UnitOfWork
+from tests.conftest import Owner
+from tests.domains.test_files import kept, photo
+from tests.domains.test_page_import import png
+from tests.fakes.internet import Answer, Internet, Server, says
+
+AWAY = "https://pictures.example.com"
+
+
+@pytest.fixture
+def away(net: Internet) -> Server:
+    """A host of pictures."""
+    return net.serve(AWAY, says(b"no", "404 Not Found"))
+
+
+@pytest.fixture
+def ctx(owner: Owner) -> Context:
+    """The context of a call."""
+    home = owner.workspace
+    unit = UnitOfWork(home.id, "request")
+    return Context(
+        home.id, home.owner_id, "user", "business", frozenset(), "key", "request", "", unit
+    )
+
+
+def commit(ctx: Context) -> None:
+    ctx.unit.commit(Change.by_operator("test"), None)
+
+
+def test_pictures_become_files_in_the_order_of_their_addresses(away: Server, ctx: Context) -> None:
+    away.pages = {f"/{n}.png": says(png(n)) for n in range(3)}
+    urls = [f"{AWAY}/{n}.png" for n in (2, 0, 1, 0)]
+    found = rehost(ctx, urls, "products")
+    commit(ctx)
+    assert [one and one.width for one in found] == [10, 8, 9, 8]
+    assert ctx.warnings == []
+    (folder,) = files.folders(ctx.workspace_id)
+    assert folder.name == "products"
+    for one in found:
+        assert one
+        file = FILES.find(ctx.workspace_id, one.file_id)
+        assert file
+        assert (file.folder_id, one.url) == (folder.id, f"{settings().public_url}/{file.key}")
+        assert object_store().get(file.key)
+
+
+def test_the_folder_is_made_once_and_found_by_its_folded_name(
+    away: Server, ctx: Context, owner: Owner
+) -> None:
+    made = FOLDERS.new(ctx.workspace_id, name="Products")
+    unit = UnitOfWork(ctx.workspace_id, "before")
+    unit.create(made)
+    unit.create(files.folder_claim(made, ctx.workspace_id))
+    unit.commit()
+    away.pages = {"/a.png": says(png())}
+    rehost(ctx, [f"{AWAY}/a.png"], "products")
+    commit(ctx)
+    assert [folder.id for folder in files.folders(ctx.workspace_id)] == [made.id]
+
+
+def test_no_folder_is_made_for_nothing(away: Server, ctx: Context) -> None:
+    assert rehost(ctx, [], "products") == []
+    assert rehost(ctx, [], "products") == []
+    commit(ctx)
+    assert files.folders(ctx.workspace_id) == []
+
+
+def test_a_picture_that_fails_is_a_warning_and_none_at_its_place(
+    away: Server, ctx: Context
+) -> None:
+    away.pages = {"/a.png": says(png())}
+    urls = [f"{AWAY}/none.png", f"{AWAY}/a.png", "http://pictures.example.com/a.png", "no url"]
+    found = rehost(ctx, urls, "products")
+    commit(ctx)
+    assert [one is not None for one in found] == [False, True, False, False]
+    assert len(ctx.warnings) == 3
+    for url, warning in zip((urls[0], *urls[2:]), ctx.warnings, strict=True):
+        assert warning.startswith(f"The image {url} was not taken: ")
+        assert warning.endswith(".")
+
+
+def test_metadata_is_gone_and_a_thumbnail_is_there(away: Server, ctx: Context) -> None:
+    away.pages = {"/me.jpg": says(photo())}
+    (one,) = take_in(ctx, [f"{AWAY}/me.jpg"], "products")
+    commit(ctx)
+    assert isinstance(one, Hosted)
+    file = FILES.find(ctx.workspace_id, one.file_id)
+    assert file
+    assert file.thumbnail_key
+    body, small = (object_store().get(key) for key in (file.key, file.thumbnail_key))
+    assert body
+    assert small
+    assert b"taken at home" not in body + small
+    assert int(file.size) == len(body) + len(small) == files.used_bytes(ctx.workspace_id)
+
+
+def test_a_file_is_named_as_its_address_says(away: Server, ctx: Context) -> None:
+    away.pages = {"/%D0%81%D0%B6%00.png": says(png()), "/": says(png(1))}
+    found = take_in(ctx, [f"{AWAY}/%D0%81%D0%B6%00.png", f"{AWAY}/"], "products")
+    commit(ctx)
+    rows = [FILES.find(ctx.workspace_id, one.file_id) for one in found if isinstance(one, Hosted)]
+    assert [row and row.name for row in rows] == ["Ёж.png", "image"]
+    assert [row and row.key.rpartition("/")[2] for row in rows] == ["ezh.png", "image.png"]
+
+
+def test_eight_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
+    together, now, most = threading.Barrier(8, timeout=10), 0, 0
+    lock = threading.Lock()
+
+    def counted(body: bytes) -> Answer:
+        def answer(sock: socket) -> None:
+            nonlocal now, most
+            with lock:
+                now += 1
+                most = max(most, now)
+            together.wait()
+            with lock:
+                now -= 1
+            says(body)(sock)
+
+        return answer
+
+    away.pages = {f"/{n}.png": counted(png(n)) for n in range(16)}
+    found = rehost(ctx, [f"{AWAY}/{n}.png" for n in range(16)], "products")
+    assert all(found)
+    assert most == 8
+
+
+def test_time_is_up_for_pictures_that_wait_to_be_cleaned(
+    away: Server, ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean, seen = images.sanitize, threading.Event()
+
+    def slow(body: bytes) -> images.CleanImage:
+        seen.wait(0.6)
+        return clean(body)
+
+    monkeypatch.setattr(images, "sanitize", slow)
+    away.pages = {f"/{n}.png": says(png(n)) for n in range(6)}
+    found = take_in(ctx, [f"{AWAY}/{n}.png" for n in range(6)], "products", within=0.5)
+    late = [one.reason for one in found if isinstance(one, Refused)]
+    assert late == ["the time for all images was over"] * 5
+
+
+def test_an_operation_that_fails_leaves_no_object(away: Server, ctx: Context) -> None:
+    before = kept()
+    away.pages = {"/a.png": says(png())}
+    rehost(ctx, [f"{AWAY}/a.png"], "products")
+    assert kept() != before
+    ctx.unit.fail()
+    assert kept() == before
+    assert files.used_bytes(ctx.workspace_id) == 0

@@ -1,0 +1,141 @@
+"""Stored files and signed uploads under ``chalice local`` (contract, public surfaces)."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from chalicelib.core.settings import settings
+from chalicelib.gateways.object_store import object_store
+from chalicelib.rules import stored_files
+from tests.conftest import Api, Owner, Time
+from tests.domains.test_files import announce, key, photo, upload
+from tests.transports.conftest import LocalServer, Records, WireReply
+
+
+@pytest.fixture(autouse=True)
+def _quiet(logged: Records) -> Iterator[None]:
+    """Nothing crashes."""
+    yield
+    assert logged.errors == []
+
+
+def ask(server: LocalServer, path: str, method: str = "GET", body: bytes = b"") -> WireReply:
+    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    return server.ask(head.encode("latin-1") + body)
+
+
+def refusal(reply: WireReply) -> tuple[int, str]:
+    assert json.loads(reply.body)["data"]["requestId"] == reply.header("X-Request-Id")
+    return reply.status, reply.data["code"]
+
+
+class TestReading:
+    @pytest.mark.parametrize("body", [b"plain \xd1\x91", b"<svg/>", b"<html><script>", b"\x00\xff"])
+    def test_gives_the_bytes_with_the_headers_of_their_type(
+        self, body: bytes, local_server: LocalServer, api: Api
+    ) -> None:
+        file = upload(api, "a.txt", body)
+        reply = ask(local_server, f"/{key(file['url'])}")
+        assert (reply.status, reply.body) == (200, body)
+        for name, value in stored_files.headers(file["mimeType"]).items():
+            assert reply.header(name) == value
+
+    def test_gives_pictures_and_thumbnails_inline(
+        self, local_server: LocalServer, api: Api
+    ) -> None:
+        file = upload(api, "a.jpg", photo())
+        for url in (file["url"], file["thumbnailUrl"]):
+            reply = ask(local_server, f"/{key(url)}?w=1")
+            assert (reply.status, reply.header("Content-Type")) == (200, "image/jpeg")
+            assert reply.header("Content-Disposition") == "inline"
+
+    def test_head_gives_the_headers_only(self, local_server: LocalServer, api: Api) -> None:
+        reply = ask(local_server, f"/{key(upload(api)['url'])}", "HEAD")
+        assert (reply.status, reply.header("Content-Length"), reply.body) == (200, "5", b"")
+
+    def test_nothing_but_files_can_be_reached(
+        self, local_server: LocalServer, api: Api, owner: Owner
+    ) -> None:
+        site = api.post("/api/projects/create", {"title": "T"})["project"]["id"]
+        body = {"projectId": site, "html": "<p>"}
+        page = api.post("/api/pages/import-html", body)["page"]["id"]
+        folder = f"{owner.workspace.id}/sites/{site}/pages/{page}"
+        announce(api, 1)
+        file = key(upload(api)["url"])
+        place, name = file.rsplit("/", 1)
+        object_store().put("files/secret.txt", b"x", "text/plain")
+        for path in (
+            f"/files/../{folder}",
+            f"/files/%2e%2e/{folder}",
+            f"/files/..%2f{folder}",
+            f"/files/x/..%2f..%2f{folder}/",
+            "/files/../.upload-secret",
+            "/files/%2e%2e/.upload-secret",
+            "/files/..%5c.upload-secret",
+            "/files/%2fetc/passwd",
+            "/files//etc/passwd",
+            "/files/",
+            "/files",
+            f"/{place}",
+            f"/{place}/",
+            f"/{place}//{name}",
+            f"/{place}/./{name}",
+            f"/{file}/",
+            f"/{file}%00",
+            f"/{file}%0a",
+            f"/{file.upper()}",
+            "/files/secret.txt",
+            f"/files/{'x' * 300}/a.txt",
+            "/files/x/" + "y" * 4000,
+            "/files/\xff/a.txt",
+            "/files/%ff/a.txt",
+        ):
+            assert refusal(ask(local_server, path)) == (404, "not_found"), path
+
+    @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+    def test_files_are_only_read(self, method: str, local_server: LocalServer, api: Api) -> None:
+        reply = ask(local_server, f"/{key(upload(api)['url'])}", method, b"x")
+        assert refusal(reply) == (405, "method_not_allowed")
+        assert reply.header("Allow") == "GET, HEAD"
+
+
+class TestUploads:
+    @staticmethod
+    def path(announced: dict[str, str]) -> str:
+        return announced["url"].removeprefix(settings().public_url)
+
+    def test_are_taken_without_a_key_and_completed_with_one(
+        self, local_server: LocalServer, api: Api
+    ) -> None:
+        body = b"\x00\xff" * 3_000_000
+        announced = announce(api, len(body))
+        assert ask(local_server, self.path(announced), "PUT", body).status == 200
+        file = api.post("/api/files/uploads/complete", {"id": announced["id"]})["file"]
+        assert ask(local_server, f"/{key(file['url'])}").body == body
+
+    def test_are_refused_when_wrong_and_when_late(
+        self, local_server: LocalServer, api: Api, time: Time
+    ) -> None:
+        path = self.path(announce(api, 3))
+        for wrong, body in (
+            (path, b"four"),
+            (path, b""),
+            (path[:-4], b"abc"),
+            (path + "A", b"abc"),
+        ):
+            assert refusal(ask(local_server, wrong, "PUT", body)) == (403, "forbidden")
+        time.pass_by(minutes=31)
+        assert refusal(ask(local_server, path, "PUT", b"abc")) == (403, "forbidden")
+
+    def test_over_twenty_megabytes_are_refused_unread(
+        self, local_server: LocalServer, api: Api
+    ) -> None:
+        path = self.path(announce(api, 3))
+        head = f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000001\r\n\r\n"
+        assert refusal(local_server.ask(head.encode())) == (413, "payload_too_large")
+
+    def test_are_only_put(self, local_server: LocalServer, api: Api) -> None:
+        for method in ("GET", "POST"):
+            reply = ask(local_server, self.path(announce(api, 3)), method)
+            assert refusal(reply) == (405, "method_not_allowed")
