@@ -19,7 +19,7 @@ from chalicelib.domains.products.records import (
 from chalicelib.rules import ordering
 from chalicelib.rules.ordering import Place
 from chalicelib.store import categories, products
-from chalicelib.store.categories import CATEGORIES
+from chalicelib.store.categories import CATEGORIES, CategoryRow
 from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.reading import fetch
 from chalicelib.store.turns import TurnRow, turn_key
@@ -121,6 +121,8 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
         raise ConflictError("No room is left before the first product; raise its sortOrder first.")
     if numbers:
         ctx.unit.save(turn)
+        if args.category_id is not None:
+            categories.require(ctx.unit, args.category_id, "product")
         for product in found.values():
             if product.id in numbers:
                 product.sort_order = numbers[product.id]
@@ -140,9 +142,9 @@ def _named(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], T
     keys = [key, *(PRODUCTS.key(ctx.workspace_id, product_id) for product_id in args.ids)]
     if args.category_id is not None:
         keys.append(CATEGORIES.key(ctx.workspace_id, args.category_id))
-        categories.require(ctx.unit, args.category_id, "product", otherwise=unknown_category())
     rows = fetch(keys)
-    if args.category_id is not None and not any(row.sk == args.category_id for row in rows):
+    kinds = [row.kind for row in rows if isinstance(row, CategoryRow)]
+    if args.category_id is not None and kinds != ["product"]:
         raise unknown_category()
     found = {
         row.id: row
