@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,6 +65,15 @@ class Operator:
 
     def sets_plan(self, workspace: str, plan: str) -> dict[str, Any]:
         return self.does("set-plan", "--workspace", workspace, "--plan", plan)
+
+
+@pytest.fixture(autouse=True)
+def _own_environment() -> Iterator[None]:
+    """Undo what connecting sets for the length of a command line's process."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture

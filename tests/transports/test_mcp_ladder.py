@@ -372,7 +372,12 @@ class TestList:
 
     def test_it_holds_what_the_key_may_call_and_nothing_else(self, owner: Owner) -> None:
         client = Client(owner.api("pages:read"), modern=False)
-        assert set(self.names(client)) == {"svc_list_workspaces", "svc_list_pages", "svc_get_page"}
+        assert set(self.names(client)) == {
+            "svc_list_workspaces",
+            "svc_search_card_images",
+            "svc_list_pages",
+            "svc_get_page",
+        }
 
     def test_it_is_the_same_bytes_every_time(self, client: Client) -> None:
         assert client.request("tools/list").body == client.request("tools/list").body
