@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from chalicelib.core import clock, retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.text import fold
-from chalicelib.store import compact, counters, listing, tables
+from chalicelib.store import compact, counters, listing, reading, tables
 from chalicelib.store.listing import Query
 from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.reading import Cost, Partition
@@ -487,7 +487,9 @@ class TestFaults:
 
 
 def test_a_fetch_may_be_the_first_thing_a_process_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables.connection.cache_clear()
+    unused = tables.connection.__wrapped__()
+    for module in (tables, reading):
+        monkeypatch.setattr(module, "connection", lambda: unused)
     for row in (ContentRow, ProductRow):
         monkeypatch.setattr(row, "_connection", None)
     assert PRODUCTS.fetch(WORKSPACE, ["unknown"]) == []
