@@ -44,7 +44,9 @@ from moto.dynamodb.models import dynamodb_backends
 
 import app as application
 from chalicelib.core import clock
-from chalicelib.gateways import barcodes, dns, photos
+from chalicelib.core.settings import settings
+from chalicelib.gateways import barcodes, dns, llm, photos
+from chalicelib.gateways.object_store import object_store
 from chalicelib.store import accounts, api_keys, tables, workspaces
 from chalicelib.store.workspaces import WorkspaceRow
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
@@ -52,6 +54,7 @@ from tests.fakes.open_facts import OpenFacts
 from tests.fakes.openverse import FakeOpenverse
 
 ALL_SCOPES = ["*:read", "*:write"]
+SETTINGS = settings()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -100,6 +103,28 @@ def _cheap_passwords() -> None:
 
     cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     accounts._hasher = lambda: cheap
+
+
+@pytest.fixture
+def read_anew() -> Iterator[Callable[[], None]]:
+    """Let a test change the environment; yields what makes the process read it anew."""
+    before = dict(os.environ)
+
+    def forget() -> None:
+        for read in (settings, object_store, llm._openai):
+            read.cache_clear()
+
+    yield forget
+    os.environ.clear()
+    os.environ.update(before)
+    forget()
+
+
+@pytest.fixture(autouse=True)
+def _leaves_no_settings_behind() -> Iterator[None]:
+    """Blame a test for the settings that it would leave to whichever test comes next."""
+    yield
+    assert settings() == SETTINGS
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import AppError, NotFoundError, UpstreamFailedError
 from chalicelib.core.operations import Context
@@ -29,10 +30,24 @@ MODEL_SECONDS = 15.0
 MAX_OUTPUT_TOKENS = 2000
 MOST_PHOTOS = 10
 
+
+def _says_something(text: str) -> str:
+    if not drafts.says_something(text):
+        message = "expected at least one visible character outside HTML tags"
+        raise PydanticCustomError("invisible", message)
+    return text
+
+
 CardName = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=drafts.MAX_NAME)
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=drafts.MAX_NAME),
+    AfterValidator(_says_something),
 ]
-Prompt = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
+Prompt = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=2000),
+    AfterValidator(_says_something),
+]
 Language = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{2,35}$")]
 """A language code (BCP 47), such as ``ru`` or ``pt-BR``."""
 

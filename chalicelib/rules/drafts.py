@@ -7,7 +7,6 @@ read for four fields, cleaned and cut to the limits of a card; price, stock and 
 
 import json
 import re
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -168,7 +167,7 @@ def _text(found: Mapping[str, Any], name: str, limit: int, *, lines: bool) -> st
     if not isinstance(value, str):
         msg = f"expected {name} to be text"
         raise DraftError(msg)
-    cleaned = _clean(value[: 2 * limit], lines=lines)[:limit].strip()
+    cleaned = clean(value[: 2 * limit], lines=lines)[:limit].strip()
     if not _visible(cleaned):
         msg = f"expected {name} to say something"
         raise DraftError(msg)
@@ -182,7 +181,7 @@ def _tags(value: object) -> Collection[str]:
     tags: dict[str, str] = {}
     for each in value or ():
         if isinstance(each, str) and len(each) <= 2 * MAX_TAG:
-            tag = _clean(each, lines=False).removeprefix("#").strip()
+            tag = clean(each, lines=False).removeprefix("#").strip()
             if len(tag) <= MAX_TAG and _visible(tag) and len(tags) < MAX_TAGS:
                 tags.setdefault(fold(tag), tag)
     return tags.values()
@@ -194,19 +193,22 @@ _TAG = re.compile(r"<[a-zA-Z/!?][^>]*>")
 _OPENING = re.compile(r"<+(?=[a-zA-Z/!?])")
 
 
-def _clean(text: str, *, lines: bool) -> str:
-    """Return the text without control characters and tags, its white space tidied."""
+def clean(text: str, *, lines: bool) -> str:
+    """Return the text without tags and what cannot be printed, its white space tidied."""
     shown = "".join(
         character
         for character in text
-        if character.isspace()
-        or character in _JOINERS
-        or unicodedata.category(character) not in {"Cc", "Cf", "Cs"}
+        if character.isspace() or character in _JOINERS or character.isprintable()
     )
     untagged = _OPENING.sub("", _TAG.sub("", shown))
     if not lines:
         return " ".join(untagged.split())
     return "\n".join(" ".join(line.split()) for line in untagged.splitlines()).strip()
+
+
+def says_something(text: str) -> bool:
+    """Tell whether anything of a text can be read once it is cleaned."""
+    return _visible(clean(text, lines=False))
 
 
 def _visible(text: str) -> bool:

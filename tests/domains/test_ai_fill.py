@@ -445,6 +445,9 @@ class TestInput:
         [
             ({"name": " "}, "name"),
             ({"name": "a" * 256}, "name"),
+            ({"name": "\x1f"}, "name"),
+            ({"name": "<b>"}, "name"),
+            ({"name": "a", "prompt": "\u202e"}, "prompt"),
             ({"name": 17}, "name"),
             ({"prompt": ""}, "prompt"),
             ({"prompt": "a" * 2001}, "prompt"),

@@ -2,8 +2,7 @@
 
 import json
 import logging
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,13 +66,8 @@ class Operator:
         return self.does("set-plan", "--workspace", workspace, "--plan", plan)
 
 
-@pytest.fixture(autouse=True)
-def _own_environment() -> Iterator[None]:
-    """Undo what connecting sets for the length of a command line's process."""
-    before = dict(os.environ)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
+pytestmark = pytest.mark.usefixtures("read_anew")
+"""Connecting sets the environment of the process, which is the tests' own."""
 
 
 @pytest.fixture

@@ -130,16 +130,18 @@ def _draft(brief: drafts.Brief) -> str:
     """Return a card made of the brief alone, as JSON."""
     facts = brief.facts
     prompt = list(_sentences(brief.prompt or ""))
-    name = brief.name or facts.get("name") or next(iter(prompt), "").rstrip(".!?…") or brief.barcode
+    names = [brief.name, facts.get("name"), *(each.rstrip(".!?…") for each in prompt)]
+    said = (
+        drafts.clean(text, lines=False) for text in [*names, brief.barcode, brief.prompt] if text
+    )
+    name = next(filter(drafts.says_something, said), "")
     told = [name, facts.get("brand"), facts.get("category"), brief.prompt]
     known = " ".join(text for text in told if text)
     paths = [path for _, path in brief.categories]
     category = next((brief.categories[number][0] for number in _nearest(known, paths)), None)
     card = {
-        "name": (name or "")[: drafts.MAX_NAME],
-        "description": _description(
-            name or "", facts.get("brand"), facts.get("description"), prompt
-        ),
+        "name": name[: drafts.MAX_NAME],
+        "description": _description(name, facts.get("brand"), facts.get("description"), prompt),
         "categoryId": category,
         "tags": _tags(known),
     }
