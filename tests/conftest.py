@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Lock
@@ -36,7 +37,8 @@ for name in (
     os.environ.pop(name, None)
 
 import pytest
-from chalice.test import Client
+from chalice.config import Config
+from chalice.test import TestHTTPClient
 from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.dynamodb import models, responses
@@ -185,6 +187,22 @@ class Answer:
         return json.loads(self.body)["data"]
 
 
+class _Client(TestHTTPClient):
+    """Chalice's test client, which would swap the environment for a stage's during each request.
+
+    Threads that do so at once leave it swapped.
+    """
+
+    __test__ = False
+
+    @contextmanager
+    def _patched_env_vars(self, environment_variables: object) -> Iterator[None]:
+        yield
+
+
+_client = _Client(application.app, Config.create())
+
+
 class Api:
     """The API as a caller with one key sees it, through Chalice's test client."""
 
@@ -203,8 +221,7 @@ class Api:
         )
         if raw:
             sent.setdefault("Content-Type", "application/json")
-        with Client(application.app) as client:
-            response = client.http.request(method, path, headers=sent, body=raw)
+        response = _client.request(method, path, headers=sent, body=raw)
         return Answer(response.status_code, dict(response.headers), response.body)
 
     def get(self, path: str, **headers: str) -> Any:
