@@ -232,6 +232,7 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
     current = next((folder for folder in folders if folder.id == args.folder_id), None)
     if args.folder_id is not None and current is None:
         raise _unknown_folder()
+    counts = counters.read_all(ctx.workspace_id, FILES.noun)
     found = FILES.page(
         ctx.workspace_id,
         Query(
@@ -241,8 +242,8 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
             descending=True,
             filters={"place": args.folder_id or files.ROOT},
         ),
+        counts,
     )
-    counts = counters.read(ctx.workspace_id, FILES.noun, "place")
     return FileList(
         folders=[_folder_out(f, counts) for f in folders if f.parent_id == args.folder_id],
         files=[FileOut.of(file) for file in found.records],

@@ -9,6 +9,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
+from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.operand import Path
 from pynamodb.expressions.update import Action
 
@@ -52,9 +53,17 @@ def read(
 
     Summed over the shards, read consistently; counters at zero are left out.
     """
+    return _sum(workspace_id, noun, ContentRow.sk.startswith(f"{facet}#"), cost)
+
+
+def read_all(workspace_id: str, noun: str) -> Counter[str]:
+    """Return all counters of a noun: the total, and those of every facet that is counted."""
+    return _sum(workspace_id, noun, None, None)
+
+
+def _sum(workspace_id: str, noun: str, shards: Condition | None, cost: Cost | None) -> Counter[str]:
     partition = Partition(_partition(workspace_id, noun), cost or Cost())
     totals: Counter[str] = Counter()
-    shards = ContentRow.sk.startswith(f"{facet}#")
     for item in partition.items(range_key_condition=shards, consistent_read=True):
         for counter, value in item.items():
             if "N" in value:

@@ -81,7 +81,7 @@ def _siblings(parent_id: str | None) -> str:
 
 def folders(workspace_id: str) -> list[FolderRow]:
     """Return all folders of a workspace, by name."""
-    found = FOLDERS.fetch(workspace_id, [row.id for row in FOLDERS.compact(workspace_id)])
+    found = FolderRow.partition(FOLDERS.partition(workspace_id))
     return sorted(found, key=lambda folder: (fold(folder.name), folder.id))
 
 

@@ -197,10 +197,15 @@ class Listing(Generic[R]):
         )
         return [Place(number_in(item[slot]["S"]), item["sk"]["S"]) for item in items]
 
-    def page(self, workspace_id: str, query: "Query") -> "Page[R]":
-        """Return one page of records and the exact number of all that match."""
+    def page(
+        self, workspace_id: str, query: "Query", counts: Counter[str] | None = None
+    ) -> "Page[R]":
+        """Return one page of records and the exact number of all that match.
+
+        ``counts`` are all counters of the noun, from a caller that has read them.
+        """
         partition = Partition(self.partition(workspace_id), Cost())
-        page = _Reading(self, workspace_id, partition, query).page()
+        page = _Reading(self, workspace_id, partition, query, counts).page()
         spent = {"units": page.cost.units, "roundTrips": page.cost.round_trips}
         log.debug("listed", extra={"noun": self.noun, "plan": page.plan, **spent})
         return page
@@ -267,12 +272,15 @@ class _Reading(Generic[R]):
     workspace_id: str
     partition: Partition
     query: Query
+    all_counts: Counter[str] | None
 
     def page(self) -> Page[R]:
         cost = self.partition.cost
         if not self.listing.orders:
             return Page(*self._pass(consistent=True), "pass", cost)
-        counts = counters.read(self.workspace_id, self.listing.noun, cost=cost)
+        counts = self.all_counts
+        if counts is None:
+            counts = counters.read(self.workspace_id, self.listing.noun, cost=cost)
         size = counts[counters.TOTAL]
         consistent = size <= CONSISTENT_ROWS
         walk = self._walk_for_query() if size > SMALL_ROWS else None
@@ -301,7 +309,8 @@ class _Reading(Generic[R]):
     def _total(self, walk: _Walk, counts: Counter[str]) -> int:
         """Return how many rows a walk leads past; a facet's counters lie apart from the others."""
         facet = walk.counter.partition(":")[0]
-        if facet not in {counters.TOTAL, self.listing.status}:
+        apart = facet not in {counters.TOTAL, self.listing.status}
+        if apart and self.all_counts is None:
             noun, cost = self.listing.noun, self.partition.cost
             counts = counters.read(self.workspace_id, noun, facet, cost)
         return counts[walk.counter]

@@ -18,7 +18,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains import files as domain
 from chalicelib.gateways.object_store import FolderStore, object_store
 from chalicelib.rules import stored_files
-from chalicelib.store import files, workspaces
+from chalicelib.store import files, listing, workspaces
 from chalicelib.transports import local_files
 from chalicelib.transports.schedules import run_due_work
 from tests.conftest import Api, Owner, Time, at_once
@@ -130,7 +130,12 @@ class TestListFiles:
         assert data["currentFolder"] == home | {"filesCount": 2}
         assert listed(api)["folders"] == [home | {"filesCount": 2}]
 
-    def test_pages_count_files_only(self, api: Api) -> None:
+    @pytest.mark.parametrize("small", [0, 500])
+    def test_pages_count_files_only(
+        self, small: int, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(listing, "SMALL_ROWS", small)
+        upload(api, "elsewhere.txt", folderId=folder(api, "Folder of a file")["id"])
         for number in range(5):
             folder(api, f"Folder {number}")
         names = [upload(api, f"{number}.txt")["name"] for number in range(5)]
@@ -143,7 +148,7 @@ class TestListFiles:
         ]
         for number, page in enumerate(pages, 1):
             assert page["pagination"] == {"total": 5, "page": number, "limit": 2}
-            assert len(page["folders"]) == 5
+            assert len(page["folders"]) == 6
 
     def test_an_unknown_folder_is_404(self, api: Api) -> None:
         assert api.refused("GET", f"{LIST}?folderId={new_id()}").status == 404
