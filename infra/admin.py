@@ -175,16 +175,17 @@ def add_file(workspace: str, folder: str, path: Path) -> dict[str, Any]:
 
     from chalicelib.core.retry import until_won  # noqa: PLC0415
     from chalicelib.core.unit import Change  # noqa: PLC0415
-    from chalicelib.domains import files  # noqa: PLC0415
+    from chalicelib.domains.files.records import FileOut  # noqa: PLC0415
+    from chalicelib.domains.files.uploads import add_file as stage_file  # noqa: PLC0415
     from chalicelib.store import workspaces  # noqa: PLC0415
     from chalicelib.store.unit import UnitOfWork  # noqa: PLC0415
 
     plan, body = workspaces.get(workspace).plan, path.read_bytes()
     unit = UnitOfWork(workspace, str(uuid4()))
 
-    def add() -> files.FileOut:
+    def add() -> FileOut:
         unit.begin()
-        file = files.add_file(unit, plan, folder, path.name, body)
+        file = stage_file(unit, plan, folder, path.name, body)
         unit.commit(Change.by_operator("add_file", f"file:{file.id}"))
         return file
 

@@ -1,4 +1,4 @@
-"""One file per noun: its wire models and its operations.
+"""One module per noun, or package where a noun needs several: its wire models and operations.
 
 Importing this package declares them all.
 """

@@ -15,7 +15,7 @@ from PIL import Image
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
-from chalicelib.domains import files as domain
+from chalicelib.domains.files import folders
 from chalicelib.gateways.object_store import FolderStore, object_store
 from chalicelib.rules import stored_files
 from chalicelib.store import files, listing, workspaces
@@ -185,13 +185,13 @@ class TestFolders:
 
     def test_lie_ten_deep_at_most(self, api: Api) -> None:
         parent: dict[str, Any] = {}
-        for number in range(domain.MAX_DEPTH):
+        for number in range(folders.MAX_DEPTH):
             parent = {"parentId": folder(api, str(number), **parent)["id"]}
         answer = api.refused("POST", FOLDERS, {"name": "deeper", **parent})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "parentId")
 
     def test_are_so_many_at_most(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(domain, "MAX_FOLDERS", 2)
+        monkeypatch.setattr(folders, "MAX_FOLDERS", 2)
         folder(api, "1")
         folder(api, "2")
         assert api.refused("POST", FOLDERS, {"name": "3"}).status == 409

@@ -1,0 +1,257 @@
+"""How files come: uploads small and large, and the operator's (spec, Files)."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pydantic import Field
+
+from chalicelib.core import clock
+from chalicelib.core.errors import (
+    NotFoundError,
+    PayloadTooLargeError,
+    QuotaExceededError,
+    ValidationError,
+)
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import Context, operation
+from chalicelib.core.parsing import parse
+from chalicelib.core.retry import until_won
+from chalicelib.core.schedule import Due, due_work
+from chalicelib.core.schema import Id, Timestamp, Title, Wire, omitted
+from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import Unit
+from chalicelib.domains.files.folders import FolderCreate, require_folder
+from chalicelib.domains.files.records import FileOut, FileResult
+from chalicelib.flows import rehosting
+from chalicelib.flows.rehosting import StoredObject
+from chalicelib.gateways.object_store import object_store
+from chalicelib.rules import images, stored_files
+from chalicelib.store import due, files
+from chalicelib.store.files import UploadRow
+from chalicelib.store.unit import UnitOfWork
+
+MAX_DIRECT_BYTES = 4_000_000
+"""Of a file sent with its call: Lambda takes 6 MB, base64 included (contract, Envelope)."""
+MAX_LARGE_BYTES = 20_000_000
+UPLOAD_SECONDS = 1800
+LAPSE = timedelta(hours=1)
+"""After it an announced upload is forgotten, and its bytes are free again."""
+LAPSED = "upload-lapsed"
+
+
+class FileUpload(Wire):
+    """A file of up to 4 MB; larger ones go in two steps."""
+
+    name: Title = Field(description="File name.")
+    content: str = Field(
+        description="The bytes in base64. As multipart/form-data: the file itself.",
+        json_schema_extra={"contentEncoding": "base64"},
+    )
+    folder_id: Id | None = omitted("Folder; the root when omitted.")
+
+
+class UploadCreate(Wire):
+    """A file that is to come."""
+
+    name: Title = Field(description="File name.")
+    size: int = Field(ge=1, le=MAX_LARGE_BYTES, description="Bytes, exactly.")
+    folder_id: Id | None = omitted("Folder; the root when omitted.")
+
+
+class UploadOut(Wire):
+    """Where to send a file."""
+
+    id: Id = Field(description="Upload id, to complete it with.")
+    url: str = Field(description="Send the bytes here, without a key.")
+    method: str = Field(description="With this HTTP method.")
+    expires_at: Timestamp = Field(description="Until then.")
+
+
+class UploadResult(Wire):
+    """One announced upload."""
+
+    upload: UploadOut = Field(description="The upload.")
+
+
+class UploadRef(Wire):
+    """Which upload has been sent."""
+
+    id: Id = Field(description="Upload id.")
+
+
+@operation(
+    tool=None,
+    rest="POST /api/files/upload",
+    scope=Scope.FILES_WRITE,
+    title="Upload a file",
+    file_field="content",
+)
+def upload_file(ctx: Context, args: FileUpload) -> FileResult:
+    """Store a file of up to 4 MB, sent as multipart/form-data or as JSON with base64.
+
+    Its type is told by its content. Pictures are written anew, without metadata, at most 4096
+    pixels a side. Larger files: POST /api/files/uploads/create.
+    """
+    body = _decoded(args.content)
+    require_folder(ctx, args.folder_id)
+    sent = _Sent(args.name, body, args.folder_id, "content")
+    return FileResult(file=_stage(ctx.unit, ctx.plan, sent))
+
+
+def add_file(unit: Unit, plan: str, folder: str, name: str, body: bytes) -> FileOut:
+    """Stage a file for the operator, in a folder at the root that is made when first needed.
+
+    Raises:
+        AppError: as an upload does.
+    """
+    folder = parse(FolderCreate, {"name": folder}).name
+    size = len(body)
+    name = parse(UploadCreate, {"name": name, "size": size}).name
+    return _stage(unit, plan, _Sent(name, body, rehosting.folder_at_root(unit, folder), "path"))
+
+
+def _decoded(content: str) -> bytes:
+    try:
+        body = base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValidationError.of("content", "expected the file's bytes in base64") from None
+    if not body:
+        raise ValidationError.of("content", "expected at least one byte, received an empty file")
+    if len(body) > MAX_DIRECT_BYTES:
+        msg = (
+            f"The file has {len(body):,} bytes; a call takes {MAX_DIRECT_BYTES:,}. Announce it by "
+            "POST /api/files/uploads/create, which takes 20 MB."
+        )
+        raise PayloadTooLargeError(msg)
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What is to become a file; ``field`` is to blame for a picture that cannot be read."""
+
+    name: str
+    body: bytes
+    folder_id: str | None
+    field: str
+
+
+def _stored(sent: _Sent) -> StoredObject:
+    try:
+        return rehosting.stored_object(sent.body, sent.name)
+    except images.ImageError as error:
+        raise ValidationError.of(sent.field, error.reason) from None
+
+
+def _stage(unit: Unit, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
+    """Store bytes, of which some are taken already, and stage their file."""
+    stored = unit.once("stored", lambda: _stored(sent))
+    unit.on_failure(lambda: rehosting.delete_objects(*stored.keys))
+    file = rehosting.file_row(unit.workspace_id, stored, sent.name, sent.folder_id)
+    unit.create(file)
+    _take(unit, plan, stored.size - taken)
+    return FileOut.of(file)
+
+
+def _take(unit: Unit, plan: str, size: int) -> None:
+    """Take bytes of the quota, or give back what was taken too much."""
+    quota = stored_files.QUOTA_BYTES[plan]
+    over = QuotaExceededError(
+        f"The files of the workspace may take {quota // 1_000_000:,} MB in all on its plan; "
+        f"{size:,} bytes more do not fit. Delete files or upgrade."
+    )
+    if size > 0:
+        files.take(unit, size, quota, otherwise=over)
+    elif size < 0:
+        files.give_back(unit, -size)
+
+
+@operation(
+    tool=None,
+    rest="POST /api/files/uploads/create",
+    scope=Scope.FILES_WRITE,
+    title="Announce a large file",
+)
+def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
+    """Get an address to send a file of up to 20 MB to: PUT its bytes there within half an hour.
+
+    Then call POST /api/files/uploads/complete. Its bytes count against the quota from now on, and
+    are free again if it is not completed within the hour.
+    """
+    require_folder(ctx, args.folder_id)
+    upload_id = ctx.unit.once("id", new_id)
+    row = files.upload(
+        ctx.workspace_id,
+        upload_id,
+        key=f"{ctx.workspace_id}/uploads/{upload_id}",
+        name=args.name,
+        size=args.size,
+        folder_id=args.folder_id,
+    )
+    ctx.unit.create(row)
+    _take(ctx.unit, ctx.plan, args.size)
+    payload = {"uploadId": row.id, "key": row.key}
+    ctx.unit.create(due.row(LAPSED, ctx.workspace_id, payload, clock.now() + LAPSE))
+    request = object_store().upload_request(row.key, args.size, UPLOAD_SECONDS)
+    return UploadResult(
+        upload=UploadOut(id=row.id, url=request.url, method="PUT", expires_at=_in(UPLOAD_SECONDS))
+    )
+
+
+def _in(seconds: int) -> datetime:
+    return clock.now() + timedelta(seconds=seconds)
+
+
+@operation(
+    tool=None,
+    rest="POST /api/files/uploads/complete",
+    scope=Scope.FILES_WRITE,
+    title="Complete a large upload",
+)
+def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
+    """Make a file of the bytes that were sent to an announced upload's address.
+
+    They are checked as those of a direct upload are.
+    """
+    row = _announced(ctx, args.id)
+    key, size = row.key, int(row.size)
+    body = object_store().get(key)
+    if body is None:
+        _announced(ctx, args.id)  # a rival that completed it removed the bytes, too
+        message = f"nothing was sent yet; PUT the {size:,} bytes to the upload's address first"
+        raise ValidationError.of("id", message)
+    if len(body) != size:
+        message = f"{size:,} bytes were announced, {len(body):,} were sent; send them again"
+        raise ValidationError.of("id", message)
+    if row.folder_id is not None:
+        require_folder(ctx, row.folder_id)
+    sent = _Sent(row.name, body, row.folder_id, "id")
+    out = _stage(ctx.unit, ctx.plan, sent, taken=size)
+    ctx.unit.delete(row, if_there=True)
+    ctx.unit.after_commit(lambda: object_store().delete(key))
+    return FileResult(file=out)
+
+
+def _announced(ctx: Context, upload_id: str) -> UploadRow:
+    row = files.find_upload(ctx.workspace_id, upload_id)
+    if row is None:
+        raise NotFoundError.of("upload", "Announce it anew: POST /api/files/uploads/create.")
+    return row
+
+
+@due_work(LAPSED)
+def forget_upload(work: Due) -> None:
+    """Give back the bytes of an upload that was not completed; remove whatever was sent."""
+
+    def forget() -> None:
+        row = files.find_upload(work.workspace_id, work.payload["uploadId"])
+        if row is not None:
+            unit = UnitOfWork(work.workspace_id, "upload-lapsed")
+            unit.delete(row, if_there=True)
+            files.give_back(unit, int(row.size))
+            unit.commit()
+
+    until_won(forget)
+    object_store().delete(work.payload["key"])
