@@ -12,10 +12,11 @@ from pynamodb.exceptions import UpdateError
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.ids import new_id
+from chalicelib.core.retry import until_won
 from chalicelib.core.scopes import parse_grants
 from chalicelib.core.unit import Change
 from chalicelib.rules import api_keys as tokens
-from chalicelib.store import accounts
+from chalicelib.store import accounts, turns
 from chalicelib.store.tables import IdentityRow, reaching
 from chalicelib.store.unit import UnitOfWork
 
@@ -99,10 +100,6 @@ def create(
         grants = parse_grants(scopes)
     except ValueError as error:
         raise ValidationError.of("scopes", str(error)) from None
-    count = len(live(workspace.id))
-    if count >= MAX_LIVE_KEYS:
-        msg = f"The workspace has {count} live keys, the most it can have. Revoke one first."
-        raise ConflictError(msg)
     token = tokens.generate()
     key = ApiKeyRow(
         f"KEY#{tokens.digest(token)}",
@@ -119,12 +116,23 @@ def create(
         expires_at=expires_at,
     )
     moved = ConflictError("The workspace's plan changed at this moment. Try again.")
-    unit = UnitOfWork(workspace.id, key.key_id)
-    unit.require(workspace, type(workspace).plan == workspace.plan, otherwise=moved)
-    unit.create(key)
-    for pk, sk in ((_by_workspace(workspace.id), key.key_id), (f"KEYID#{key.key_id}", SORT_KEY)):
-        unit.create(KeyPlaceRow(pk, sk, record_pk=key.pk))
-    unit.commit(Change.by_operator("create_key", f"key:{key.key_id}"))
+    places = ((_by_workspace(workspace.id), key.key_id), (f"KEYID#{key.key_id}", SORT_KEY))
+
+    def add() -> None:
+        turn = turns.turn(workspace.id, "keys")
+        count = len(live(workspace.id))
+        if count >= MAX_LIVE_KEYS:
+            msg = f"The workspace has {count} live keys, the most it can have. Revoke one first."
+            raise ConflictError(msg)
+        unit = UnitOfWork(workspace.id, key.key_id)
+        unit.save(turn)
+        unit.require(workspace, type(workspace).plan == workspace.plan, otherwise=moved)
+        unit.create(key)
+        for pk, sk in places:
+            unit.create(KeyPlaceRow(pk, sk, record_pk=key.pk))
+        unit.commit(Change.by_operator("create_key", f"key:{key.key_id}"))
+
+    until_won(add)
     return key, token
 
 

@@ -4,7 +4,9 @@ from collections import Counter
 
 import pytest
 
-from chalicelib.store import counters
+from chalicelib.core.errors import ConflictError
+from chalicelib.domains.files import folders
+from chalicelib.store import api_keys, counters
 from tests.conftest import Answer, Api, Owner, at_once
 from tests.factories.examples import Things
 
@@ -56,6 +58,34 @@ def test_of_many_saves_of_one_version_one_wins(api: Api) -> None:
     after = api.get(f"/api/pages/{page}")
     assert after["page"]["html"] == f"<p>{winner}</p>"
     assert after["page"]["version"] == 2
+
+
+@pytest.mark.parametrize("there", [0, 2])
+def test_of_keys_made_at_once_no_more_live_than_may(
+    there: int, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api_keys, "MAX_LIVE_KEYS", 3)
+    for _ in range(there):
+        owner.token()
+
+    def make(_: int) -> str:
+        try:
+            owner.token()
+        except ConflictError:
+            return "refused"
+        return "made"
+
+    assert Counter(at_once(8, make)) == {"made": 3 - there, "refused": 5 + there}
+    assert len(api_keys.live(owner.workspace.id)) == 3
+
+
+def test_of_folders_made_at_once_no_more_than_may(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "MAX_FOLDERS", 3)
+    answers = at_once(8, lambda n: api.call("POST", "/api/file-folders", {"name": f"{n}"}))
+    assert outcomes(answers) == {(200, None): 3, (409, "conflict"): 5}
+    assert len(api.get("/api/file-folders")["folders"]) == 3
 
 
 def test_saves_without_a_version_all_succeed_one_after_another(api: Api) -> None:

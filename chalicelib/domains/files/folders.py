@@ -11,7 +11,7 @@ from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.operations import Context, operation
 from chalicelib.core.schema import Id, Title, Wire, omitted
 from chalicelib.core.scopes import Scope
-from chalicelib.store import counters, files
+from chalicelib.store import counters, files, turns
 from chalicelib.store.files import FILES, FOLDERS, FolderRow, folder_claim
 
 MAX_FOLDERS = 1_000
@@ -124,6 +124,7 @@ def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: AR
 )
 def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
     """Create a folder for files, at the root or in another folder."""
+    turn = turns.turn(ctx.workspace_id, "folders")  # of two at once, one sees the other's
     folders = {folder.id: folder for folder in files.folders(ctx.workspace_id)}
     if len(folders) >= MAX_FOLDERS:
         msg = f"A workspace has at most {MAX_FOLDERS:,} folders. Use those there are."
@@ -139,6 +140,7 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
     if args.parent_id is not None:
         ctx.unit.require(folders[args.parent_id])
     folder = FOLDERS.new(ctx.workspace_id, name=args.name, parent_id=args.parent_id)
+    ctx.unit.save(turn)
     ctx.unit.create(folder)
     ctx.unit.create(
         folder_claim(folder, ctx.workspace_id),
