@@ -49,7 +49,7 @@ from chalicelib.core import clock
 from chalicelib.core.settings import settings
 from chalicelib.gateways import barcodes, dns, llm, photos
 from chalicelib.gateways.object_store import object_store
-from chalicelib.store import accounts, api_keys, tables, workspaces
+from chalicelib.store import accounts, api_keys, due, tables, workspaces
 from chalicelib.store.workspaces import WorkspaceRow
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
 from tests.fakes.open_facts import OpenFacts
@@ -140,6 +140,15 @@ def _leaves_no_settings_behind() -> Iterator[None]:
     """Blame a test for the settings that it would leave to whichever test comes next."""
     yield
     assert settings() == SETTINGS
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_look_back() -> None:
+    """Let the first run of due work look back two hours: each hour is a query per kind and shard.
+
+    Work in the tests is due at their own time.
+    """
+    due.FIRST_LOOK_BACK = timedelta(hours=2)
 
 
 @pytest.fixture(scope="session")

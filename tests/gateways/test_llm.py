@@ -436,11 +436,11 @@ class TestTime:
         assert api.hung_up.wait(2)
 
     def test_the_deadline_does_not_wait_for_the_read_timeout(self, api: OpenAiApi) -> None:
-        api.answers = [openai_api.dripping(event(piece("a")), 0.6)]
+        api.answers = [openai_api.dripping(event(piece("a")), 1.5)]
         began = time.monotonic()
-        said, error = fail(model(api, read_seconds=10), 0.8)
+        said, error = fail(model(api, read_seconds=10), 2.2)
         assert (said, error.kind) == (["a"], "timeout")
-        assert time.monotonic() - began < 1.1  # The next byte would come at 1.2.
+        assert time.monotonic() - began < 2.9  # The next byte would come at 3.
 
     def test_a_refusal_whose_body_never_ends_is_bounded_too(self, api: OpenAiApi) -> None:
         def answer(wire: openai_api.Wire, asked: openai_api.Asked) -> None:

@@ -126,6 +126,7 @@ class LocalServer:
 def serving(app: Chalice, **options: Any) -> Iterator[LocalServer]:
     """Serve an app as ``chalice local`` does, without the due work in the background."""
     stock, kind = chalice.local.LocalDevServer, type(app)
+    bases = chalice.local.CustomLocalChalice.__bases__  # of every app that is being served
     local.install(**options)
     made = chalice.local.create_local_server(app, Config(), "127.0.0.1", 0)
     assert isinstance(made, local.Server)
@@ -138,6 +139,7 @@ def serving(app: Chalice, **options: Any) -> Iterator[LocalServer]:
         thread.join()
         made.server.server_close()
         app.__class__ = kind
+        chalice.local.CustomLocalChalice.__bases__ = bases
         chalice.local.LocalDevServer = stock
 
 
