@@ -8,17 +8,21 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from threading import Lock
 from urllib.parse import unquote, urlsplit
 
+from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Context
+from chalicelib.core.schedule import Due, due_work
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import Unit
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import file_types, images, stored_files
+from chalicelib.store import due
 from chalicelib.store.files import (
     FILES,
     FOLDERS,
@@ -35,6 +39,9 @@ AT_ONCE = 8
 ADDRESS = "/files/"
 ID_LENGTH = 26
 """Of a file's id, with which the unguessable part of its address begins."""
+STRAY = "file-stray"
+STRAY_AFTER = timedelta(hours=1)
+"""Objects are looked at again then; an operation has a minute at most."""
 _cleaning = Lock()
 """Pictures are cleaned one at a time anyway (``rules.images``); here the time is looked at."""
 
@@ -108,7 +115,7 @@ def take_in(
     )
     strange = [url for url, file in own.items() if file is None]
     stored = ctx.unit.once(
-        "strange images", lambda: _all_stored(strange, seconds, http_too=http_too)
+        "strange images", lambda: _all_stored(ctx.workspace_id, strange, seconds, http_too=http_too)
     )
     objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
     ctx.unit.on_failure(lambda: delete_objects(*_keys(objects.values())))
@@ -132,7 +139,7 @@ def public_url(key: str) -> str:
     return f"{settings().public_url}/{key}"
 
 
-def stored_object(body: bytes, name: str) -> StoredObject:
+def stored_object(workspace_id: str, body: bytes, name: str) -> StoredObject:
     """Store bytes for a new file under an address that cannot be guessed.
 
     Pictures of the kinds that are cleaned are; other bytes are stored as they came, and served so
@@ -143,9 +150,9 @@ def stored_object(body: bytes, name: str) -> StoredObject:
     """
     kind = file_types.sniff(body)
     if kind not in images.READ:
-        return _put(body, kind, name)
+        return _put(workspace_id, body, kind, name)
     clean = images.sanitize(body)
-    return _put(clean.body, clean.mime_type, name, clean)
+    return _put(workspace_id, clean.body, clean.mime_type, name, clean)
 
 
 def delete_objects(*keys: str | None) -> None:
@@ -153,6 +160,13 @@ def delete_objects(*keys: str | None) -> None:
     for key in keys:
         if key is not None:
             object_store().delete(key)
+
+
+@due_work(STRAY)
+def remove_stray(work: Due) -> None:
+    """Remove the objects of a file that never was: the process was killed before its commit."""
+    if FILES.find(work.workspace_id, work.payload["fileId"]) is None:
+        delete_objects(*work.payload["keys"])
 
 
 def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str | None) -> FileRow:
@@ -177,23 +191,30 @@ def _keys(objects: Iterable[StoredObject]) -> list[str | None]:
 
 
 def _put(
-    body: bytes, mime_type: str, name: str, clean: images.CleanImage | None = None
+    workspace_id: str,
+    body: bytes,
+    mime_type: str,
+    name: str,
+    clean: images.CleanImage | None = None,
 ) -> StoredObject:
-    file_id, store = new_id(), object_store()
+    file_id = new_id()
     place = f"files/{file_id}{secrets.token_urlsafe(16)}"
-    key = f"{place}/{stored_files.address_name(name, mime_type)}"
-    store.put(key, body, mime_type, stored_files.headers(mime_type))
-    if clean is None:
-        return StoredObject(file_id, key, None, mime_type, len(body), len(body))
-    kind = clean.thumbnail_type
-    small = f"{place}/thumbnail/{stored_files.address_name(name, kind)}"
+    key, small = f"{place}/{stored_files.address_name(name, mime_type)}", None
+    objects = {key: (body, mime_type)}
+    if clean is not None:
+        small = f"{place}/thumbnail/{stored_files.address_name(name, clean.thumbnail_type)}"
+        objects[small] = (clean.thumbnail, clean.thumbnail_type)
+    stray = {"fileId": file_id, "keys": list(objects)}
+    due.schedule(due.row(STRAY, workspace_id, stray, clock.now() + STRAY_AFTER))
     try:
-        store.put(small, clean.thumbnail, kind, stored_files.headers(kind))
+        for each, (content, kind) in objects.items():
+            object_store().put(each, content, kind, stored_files.headers(kind))
     except UnavailableError:
-        store.delete(key)
+        delete_objects(*objects)
         raise
-    size = len(body) + len(clean.thumbnail)
-    return StoredObject(file_id, key, small, mime_type, len(body), size, clean.width, clean.height)
+    size = sum(len(content) for content, _ in objects.values())
+    width, height = (clean.width, clean.height) if clean else (None, None)
+    return StoredObject(file_id, key, small, mime_type, len(body), size, width, height)
 
 
 def _own_file(ctx: Context, url: str) -> FileRow | None:
@@ -206,18 +227,22 @@ def _own_file(ctx: Context, url: str) -> FileRow | None:
 
 
 def _all_stored(
-    urls: Sequence[str], seconds: float, *, http_too: bool
+    workspace_id: str, urls: Sequence[str], seconds: float, *, http_too: bool
 ) -> dict[str, StoredObject | Refused]:
     """Fetch, clean and store pictures, eight at a time; each is stored or refused."""
     if not urls:
         return {}
     deadline = time.monotonic() + seconds
     with ThreadPoolExecutor(min(AT_ONCE, len(urls))) as pool:
-        done = pool.map(lambda url: _one_stored(url, deadline, http_too=http_too), urls)
+        done = pool.map(
+            lambda url: _one_stored(workspace_id, url, deadline, http_too=http_too), urls
+        )
         return dict(zip(urls, done, strict=True))
 
 
-def _one_stored(url: str, deadline: float, *, http_too: bool) -> StoredObject | Refused:
+def _one_stored(
+    workspace_id: str, url: str, deadline: float, *, http_too: bool
+) -> StoredObject | Refused:
     late = Refused(url, "the time for all images was over")
     try:
         left = deadline - time.monotonic()
@@ -230,7 +255,7 @@ def _one_stored(url: str, deadline: float, *, http_too: bool) -> StoredObject | 
             if time.monotonic() >= deadline:
                 return late
             clean = images.sanitize(fetched.body)
-        return _put(clean.body, clean.mime_type, _name(fetched.url), clean)
+        return _put(workspace_id, clean.body, clean.mime_type, _name(fetched.url), clean)
     except (fetch.FetchError, images.ImageError) as error:
         return Refused(url, error.reason)
     except UnavailableError:

@@ -90,6 +90,12 @@ def row(
     )
 
 
+def schedule(work: DueRow) -> None:
+    """Write work that must be known before the unit of work that it watches over commits."""
+    with reaching():
+        work.save()
+
+
 def done(work: DueRow) -> None:
     """Remove finished work."""
     with reaching():

@@ -19,6 +19,7 @@ from chalicelib.domains.files import folders
 from chalicelib.gateways.object_store import FolderStore, object_store
 from chalicelib.rules import stored_files
 from chalicelib.store import files, listing, workspaces
+from chalicelib.store.unit import UnitOfWork
 from chalicelib.transports import local_files
 from chalicelib.transports.schedules import run_due_work
 from tests.conftest import Api, Owner, Time, at_once
@@ -491,6 +492,35 @@ class TestQuota:
         api.post(DELETE, {"id": first["id"]})
         upload(api, body=b"x" * 100)
         assert used(owner) == 1000
+
+
+class TestKilled:
+    """A process that dies between storing a file and the commit leaves nothing for long."""
+
+    def test_before_the_commit_the_objects_go_within_the_hour(
+        self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def die(*_: Any) -> None:
+            raise SystemExit
+
+        before = kept()
+        with monkeypatch.context() as killed:
+            killed.setattr(UnitOfWork, "commit", die)
+            killed.setattr(UnitOfWork, "fail", lambda _: None)
+            with pytest.raises(SystemExit):
+                upload(api, "a.jpg", photo())
+        assert len(kept() - before) == 2
+        time.pass_by(minutes=61)
+        run_due_work()
+        assert kept() == before
+
+    def test_after_the_commit_they_stay(self, time: Time, api: Api) -> None:
+        before = kept()
+        file, gone = upload(api, "a.jpg", photo()), upload(api, "b.jpg", photo())
+        api.post(DELETE, {"id": gone["id"]})
+        time.pass_by(minutes=61)
+        assert run_due_work()["file-stray"] == 2
+        assert kept() - before == {key(file["url"]), key(file["thumbnailUrl"])}
 
 
 class TestTwoSteps:

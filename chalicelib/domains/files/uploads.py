@@ -138,16 +138,16 @@ class _Sent:
     field: str
 
 
-def _stored(sent: _Sent) -> StoredObject:
+def _stored(workspace_id: str, sent: _Sent) -> StoredObject:
     try:
-        return rehosting.stored_object(sent.body, sent.name)
+        return rehosting.stored_object(workspace_id, sent.body, sent.name)
     except images.ImageError as error:
         raise ValidationError.of(sent.field, error.reason) from None
 
 
 def _stage(unit: Unit, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
     """Store bytes, of which some are taken already, and stage their file."""
-    stored = unit.once("stored", lambda: _stored(sent))
+    stored = unit.once("stored", lambda: _stored(unit.workspace_id, sent))
     unit.on_failure(lambda: rehosting.delete_objects(*stored.keys))
     file = rehosting.file_row(unit.workspace_id, stored, sent.name, sent.folder_id)
     unit.create(file)
