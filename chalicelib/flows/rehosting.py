@@ -23,6 +23,7 @@ from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import file_types, images, stored_files
 from chalicelib.store import due
+from chalicelib.store.due import DueRow
 from chalicelib.store.files import (
     FILES,
     FOLDERS,
@@ -66,7 +67,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """Bytes in the object store that are to become a file; sizes in bytes and pixels."""
+    """Bytes in the object store that are to become a file; sizes in bytes and pixels.
+
+    ``watch`` is the due work that removes them if they do not.
+    """
 
     file_id: str
     key: str
@@ -74,13 +78,9 @@ class StoredObject:
     mime_type: str
     bytes: int
     size: int
+    watch: DueRow
     width: int | None = None
     height: int | None = None
-
-    @property
-    def keys(self) -> tuple[str, str | None]:
-        """The keys of the file and of its thumbnail, if it has one."""
-        return self.key, self.thumbnail_key
 
 
 def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[Hosted | None]:
@@ -118,7 +118,7 @@ def take_in(
         "strange images", lambda: _all_stored(ctx.workspace_id, strange, seconds, http_too=http_too)
     )
     objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
-    ctx.unit.on_failure(lambda: delete_objects(*_keys(objects.values())))
+    ctx.unit.on_failure(lambda: discard(objects.values()))
     taken = _stage(ctx, objects, folder) if objects else {}
     answer: list[Hosted | Refused] = []
     for url in urls:
@@ -155,6 +155,12 @@ def stored_object(workspace_id: str, body: bytes, name: str) -> StoredObject:
     return _put(workspace_id, clean.body, clean.mime_type, name, clean)
 
 
+def discard(stored: Iterable[StoredObject]) -> None:
+    """Remove objects that will not become files; what cannot be removed now goes by due work."""
+    for one in stored:
+        due.attempt(one.watch, remove_stray)
+
+
 def delete_objects(*keys: str | None) -> None:
     """Remove the objects of a file; None stands for a thumbnail that there is not."""
     for key in keys:
@@ -186,10 +192,6 @@ def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str 
     )
 
 
-def _keys(objects: Iterable[StoredObject]) -> list[str | None]:
-    return [key for one in objects for key in one.keys]
-
-
 def _put(
     workspace_id: str,
     body: bytes,
@@ -205,16 +207,17 @@ def _put(
         small = f"{place}/thumbnail/{stored_files.address_name(name, clean.thumbnail_type)}"
         objects[small] = (clean.thumbnail, clean.thumbnail_type)
     stray = {"fileId": file_id, "keys": list(objects)}
-    due.schedule(due.row(STRAY, workspace_id, stray, clock.now() + STRAY_AFTER))
+    watch = due.row(STRAY, workspace_id, stray, clock.now() + STRAY_AFTER)
+    due.schedule(watch)
     try:
         for each, (content, kind) in objects.items():
             object_store().put(each, content, kind, stored_files.headers(kind))
     except UnavailableError:
-        delete_objects(*objects)
+        due.attempt(watch, remove_stray)
         raise
     size = sum(len(content) for content, _ in objects.values())
     width, height = (clean.width, clean.height) if clean else (None, None)
-    return StoredObject(file_id, key, small, mime_type, len(body), size, width, height)
+    return StoredObject(file_id, key, small, mime_type, len(body), size, watch, width, height)
 
 
 def _own_file(ctx: Context, url: str) -> FileRow | None:
@@ -277,8 +280,8 @@ def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[
         if stored.size <= free:
             fitting[url] = stored
             free -= stored.size
-    left_out = _keys(stored for url, stored in objects.items() if url not in fitting)
-    ctx.unit.after_commit(lambda: delete_objects(*left_out))
+    left_out = [stored for url, stored in objects.items() if url not in fitting]
+    ctx.unit.after_commit(lambda: discard(left_out))
     if not fitting:
         return {}
     folder_id = folder_at_root(ctx.unit, folder)

@@ -148,7 +148,7 @@ def _stored(workspace_id: str, sent: _Sent) -> StoredObject:
 def _stage(unit: Unit, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
     """Store bytes, of which some are taken already, and stage their file."""
     stored = unit.once("stored", lambda: _stored(unit.workspace_id, sent))
-    unit.on_failure(lambda: rehosting.delete_objects(*stored.keys))
+    unit.on_failure(lambda: rehosting.discard([stored]))
     file = rehosting.file_row(unit.workspace_id, stored, sent.name, sent.folder_id)
     unit.create(file)
     _take(unit, plan, stored.size - taken)
