@@ -170,7 +170,7 @@ def delete_objects(*keys: str | None) -> None:
 
 @due_work(STRAY)
 def remove_stray(work: Due) -> None:
-    """Remove the objects of a file that never was: the process was killed before its commit."""
+    """Remove the objects of a file that never was: its operation failed, or its process died."""
     if FILES.find(work.workspace_id, work.payload["fileId"]) is None:
         delete_objects(*work.payload["keys"])
 

@@ -7,6 +7,7 @@ read for four fields, cleaned and cut to the limits of a card; price, stock and 
 
 import json
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -194,11 +195,13 @@ _OPENING = re.compile(r"<+(?=[a-zA-Z/!?])")
 
 
 def clean(text: str, *, lines: bool) -> str:
-    """Return the text without tags and what cannot be printed, its white space tidied."""
+    """Return the text without control characters and tags, its white space tidied."""
     shown = "".join(
         character
         for character in text
-        if character.isspace() or character in _JOINERS or character.isprintable()
+        if character.isspace()
+        or character in _JOINERS
+        or unicodedata.category(character) not in {"Cc", "Cf", "Cs"}
     )
     untagged = _OPENING.sub("", _TAG.sub("", shown))
     if not lines:
