@@ -47,7 +47,7 @@ bench: $(VENV)/.installed build/bench/.installed ## Measure beside peers; write 
 	@$(BIN)/python -m infra.bench $(ARGS)
 
 .PHONY: format
-format: $(VENV)/.installed ## Format the code and mend what the linter can
+format: $(VENV)/.installed ## Format the code and fix what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

@@ -14,20 +14,20 @@ from chalice.app import Rate
 
 import chalicelib.domains  # noqa: F401  importing it declares every operation
 from chalicelib.core import logs
-from chalicelib.transports import gateway, schedules
+from chalicelib.transports import chalice_app, schedules
 
 logs.configure()
-app = gateway.App(app_name="workspace-api", configure_logs=False)
-gateway.mount(app)
+app = chalice_app.App(app_name="workspace-api", configure_logs=False)
+chalice_app.mount(app)
 
 
-@app.schedule(Rate(1, unit=Rate.MINUTES), name="run-due-work")
-def run_due_work(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's event
+@app.schedule(Rate(1, unit=Rate.MINUTES), name="run-jobs")
+def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's event
     """Finish cascades and purge what has expired."""
-    return schedules.run_due_work()
+    return schedules.run_jobs()
 
 
 if SERVING_LOCALLY:
     from chalicelib.transports import local, local_files
 
-    local.install(take_over=local_files.take_over)
+    local.install(handle_early=local_files.handle_early)

@@ -1,1 +1,1 @@
-"""What runs around the service: the local stand, the operator's commands, packaging, deployment."""
+"""What runs around the service: the local stack, the operator's commands, packaging, deployment."""

@@ -1,4 +1,4 @@
-"""``python -m infra``: the local stand and the operator's commands."""
+"""``python -m infra``: the local stack and the operator's commands."""
 
 import json
 import sys
@@ -7,12 +7,12 @@ import click
 
 from infra import local
 from infra.admin import admin, connect
+from infra.cli_errors import OneLineErrors
 from infra.dynamodb import SetupError
-from infra.oneline import OneLine
-from infra.stand import Stand
+from infra.local_stack import LocalStack
 
 
-@click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Run and operate the service."""
 
@@ -44,7 +44,7 @@ def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
     if noun not in NOUNS:
         msg = f'Unknown noun "{noun}"; there are {", ".join(NOUNS)}.'
         raise click.ClickException(msg)
-    target = workspace or Stand.from_environment().data.demo.get("workspaceId")
+    target = workspace or LocalStack.from_environment().data.demo.get("workspaceId")
     if not target:
         msg = "There is no demo workspace. Run make dev, or name a --workspace."
         raise click.ClickException(msg)

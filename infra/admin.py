@@ -10,7 +10,7 @@ from typing import Any, ParamSpec
 
 import click
 
-from infra.oneline import OneLine
+from infra.cli_errors import OneLineErrors
 
 P = ParamSpec("P")
 ROOT = Path(__file__).parent.parent
@@ -36,14 +36,14 @@ def connect(stage: str | None) -> None:
     os.environ.setdefault("OBJECT_STORE", f"file://{state.parent.absolute() / 'objects'}")
     if state.is_file() and (port := json.loads(state.read_text()).get("port")):
         os.environ.setdefault("PUBLIC_URL", f"http://127.0.0.1:{port}")
-    from infra.stand import LOCAL_AWS, REAL_AWS  # noqa: PLC0415  the command line starts without it
+    from infra.local_stack import LOCAL_AWS, REAL_AWS  # noqa: PLC0415  the command line starts without it
 
     for name in REAL_AWS:
         os.environ.pop(name, None)
     os.environ.update(LOCAL_AWS)
 
 
-@click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--stage", help="A deployed stage; without it, the database of make dev.")
 @click.pass_context
 def admin(ctx: click.Context, stage: str | None) -> None:
@@ -173,8 +173,8 @@ def add_file(workspace: str, folder: str, path: Path) -> dict[str, Any]:
     """Put a file of this machine into a workspace, within its quota."""
     from uuid import uuid4  # noqa: PLC0415
 
-    from chalicelib.core.retry import until_won  # noqa: PLC0415
-    from chalicelib.core.unit import Change  # noqa: PLC0415
+    from chalicelib.core.retry import retry_on_conflict  # noqa: PLC0415
+    from chalicelib.core.unit import AuditEvent  # noqa: PLC0415
     from chalicelib.domains.files.records import FileOut  # noqa: PLC0415
     from chalicelib.domains.files.uploads import add_file as stage_file  # noqa: PLC0415
     from chalicelib.store import workspaces  # noqa: PLC0415
@@ -186,11 +186,11 @@ def add_file(workspace: str, folder: str, path: Path) -> dict[str, Any]:
     def add() -> FileOut:
         unit.begin()
         file = stage_file(unit, plan, folder, path.name, body)
-        unit.commit(Change.by_operator("add_file", f"file:{file.id}"))
+        unit.commit(AuditEvent.by_operator("add_file", f"file:{file.id}"))
         return file
 
     try:
-        return until_won(add).model_dump(mode="json", by_alias=True)
+        return retry_on_conflict(add).model_dump(mode="json", by_alias=True)
     except BaseException:
         unit.fail()
         raise

@@ -1,4 +1,4 @@
-"""``DATA_DIR``: what the local stand keeps, and who is using it."""
+"""``DATA_DIR``: what the local stack keeps, and who is using it."""
 
 import fcntl
 import json
@@ -11,7 +11,7 @@ from infra.dynamodb_jar import SetupError
 
 
 class DataDir:
-    """The folder of a local stand.
+    """The folder of a local stack.
 
     ``dev.json`` says where its database is and which processes run it; ``demo.json`` holds the demo
     workspace's key and password, so only its owner may read it.
@@ -46,7 +46,7 @@ class DataDir:
 
     @property
     def run(self) -> dict[str, Any]:
-        """What the running stand, or one that was killed, wrote of itself."""
+        """What the running local stack, or one that was killed, wrote of itself."""
         return _read(self._run)
 
     @run.setter
@@ -54,7 +54,7 @@ class DataDir:
         _write(self._run, value)
 
     def forget_run(self) -> None:
-        """Remove what the stand wrote of itself: it has ended in order."""
+        """Remove what the local stack wrote of itself: it has ended in order."""
         self._run.unlink(missing_ok=True)
 
     @property

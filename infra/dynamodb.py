@@ -15,7 +15,7 @@ from typing import IO
 
 import requests
 
-from infra import leash
+from infra import supervisor
 from infra.dynamodb_jar import DynamoDBLocalMissingError, SetupError, find_jar, find_java
 
 __all__ = [
@@ -54,7 +54,7 @@ class Database:
 
     def stop(self) -> None:
         """End it and wait until it has."""
-        leash.stop(self.process)
+        supervisor.stop(self.process)
 
 
 def start(data_dir: Path | None, *, in_memory: bool = False) -> Database:
@@ -84,15 +84,15 @@ def answers(endpoint: str) -> bool:
 def _serve(name: str, label: str, command: Sequence[str], folder: Path | None) -> Database:
     """Start a server that prints its port, and wait until it serves."""
     with _log(folder) as log:
-        process = leash.spawn(label, command, output=log)
+        process = supervisor.spawn(label, command, output=log)
         failure: str | None = "it was interrupted"
         try:
             endpoint, failure = _wait_until_ready(process, log)
         finally:
             if failure:
-                leash.stop(process)
+                supervisor.stop(process)
     if failure:
-        hint = f" Its files and log: {folder}. Move them away to begin anew." if folder else ""
+        hint = f" Its files and log: {folder}. Move them away to begin again." if folder else ""
         msg = f"{name} did not start: {failure}{hint}"
         raise SetupError(msg)
     return Database(endpoint, folder is not None, process)

@@ -1,7 +1,8 @@
-"""The local stand: ``make dev``, and the same database for a ``chalice local`` run by hand.
+"""The local stack: ``make dev``, and the same database for a ``chalice local`` run by hand.
 
-Everything that is started is on a leash (``infra.leash``), so a stand that is killed leaves nothing
-running. Tables and demo are made by the ``chalice local`` process, through ``use_local_database``.
+Everything that is started is supervised (``infra.supervisor``), so killing the stack
+leaves nothing running. The ``chalice local`` process makes tables and demo, through
+``use_local_database``.
 """
 
 import errno
@@ -19,15 +20,15 @@ from pathlib import Path
 
 import requests
 
-from infra import leash
+from infra import supervisor
 from infra.dynamodb import SetupError
-from infra.stand import (
+from infra.local_stack import (
     ENDPOINT,
     HOST,
     LOCAL_AWS,
     REAL_AWS,
+    LocalStack,
     OpenDatabase,
-    Stand,
     database_by_hand,
     open_database,
     record,
@@ -39,11 +40,11 @@ __all__ = ["LOCAL_AWS", "banner", "dev", "use_local_database"]
 ROOT = Path(__file__).parent.parent
 READY_SECONDS = 60
 LOOK_SECONDS = 0.5
-"""How often a running stand looks whether its parts, and the ``make`` that runs it, are there."""
+"""How often the stack checks that its parts, and the ``make`` above it, still run."""
 
 
 def dev() -> None:
-    """Run the stand until Ctrl-C, SIGTERM, the terminal's end, or the end of the ``make`` above it.
+    """Run the stack until Ctrl-C, SIGTERM, the terminal's end, or the end of the ``make`` above.
 
     Raises:
         SetupError: something is missing or in the way, or a part ended by itself.
@@ -54,15 +55,15 @@ def dev() -> None:
     parent = os.getppid()
     with ExitStack() as started:
         try:
-            stand = Stand.from_environment()
-            take_folder(stand, started)
-            _check_port(stand)
-            database = open_database(stand, started)
-            server = _start_server(stand, database, started)
-            _wait_until_healthy(stand, server)
-            key = stand.data.demo.get("key", "")
-            valid = _status(stand, "/api/workspaces/list", key) == HTTPStatus.OK
-            print(banner(stand, database, key if valid else None), flush=True)
+            stack = LocalStack.from_environment()
+            take_folder(stack, started)
+            _check_port(stack)
+            database = open_database(stack, started)
+            server = _start_server(stack, database, started)
+            _wait_until_healthy(stack, server)
+            key = stack.data.demo.get("key", "")
+            valid = _status(stack, "/api/workspaces/list", key) == HTTPStatus.OK
+            print(banner(stack, database, key if valid else None), flush=True)
             while "MAKELEVEL" not in os.environ or os.getppid() == parent:
                 _check_running(server, database)
                 time.sleep(LOOK_SECONDS)
@@ -84,8 +85,8 @@ def use_local_database() -> None:
         return
     given = os.environ.get(ENDPOINT)
     try:
-        stand = Stand.from_environment(_port_option(arguments))
-        database = OpenDatabase(given, "") if given else database_by_hand(stand)
+        stack = LocalStack.from_environment(_port_option(arguments))
+        database = OpenDatabase(given, "") if given else database_by_hand(stack)
     except SetupError as error:
         print(f"chalice local: {error}", file=sys.stderr, flush=True)
         os._exit(1)  # With autoreload this is not the main thread, which would wait forever.
@@ -94,7 +95,7 @@ def use_local_database() -> None:
     for name in ("botocore", "pynamodb"):
         logging.getLogger(name).setLevel(logging.WARNING)  # Chalice shows what all loggers say.
     # Chalice has put the values of its stage there, which are those of the deployed service.
-    os.environ.update(stand.environment(database.endpoint))
+    os.environ.update(stack.environment(database.endpoint))
 
     from chalicelib.store import tables  # noqa: PLC0415  reads the environment
     from infra import workarounds  # noqa: PLC0415
@@ -102,17 +103,17 @@ def use_local_database() -> None:
 
     tables.ensure_tables()
     workarounds.apply()
-    key = seed(stand.data)
+    key = seed(stack.data)
     if not given:
-        print(banner(stand, database, key), flush=True)
+        print(banner(stack, database, key), flush=True)
 
 
-def banner(stand: Stand, database: OpenDatabase, key: str | None) -> str:
+def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
     """Return what a developer needs to begin."""
     lines = [
         "",
-        f"  Base URL  {stand.url}",
-        f"  Health    {stand.url}/api/health",
+        f"  Base URL  {stack.url}",
+        f"  Health    {stack.url}/api/health",
         f"  Data      {database.note}",
     ]
     if key:
@@ -121,13 +122,13 @@ def banner(stand: Stand, database: OpenDatabase, key: str | None) -> str:
             f"  API key   {key}  (workspace Demo, every scope)",
             "",
             "  List the sites:",
-            f"    curl {header} '{stand.url}/api/projects/list'",
+            f"    curl {header} '{stack.url}/api/projects/list'",
             "  Create one:",
             f"    curl {header} -H 'Content-Type: application/json' \\",
-            f"""      -d '{{"title": "My site"}}' {stand.url}/api/projects/create""",
+            f"""      -d '{{"title": "My site"}}' {stack.url}/api/projects/create""",
             "",
             "  MCP client config (docs/clients.md has each client's own form):",
-            f"    {json.dumps(_mcp_config(stand, key))}",
+            f"    {json.dumps(_mcp_config(stack, key))}",
         ]
     else:
         lines += [
@@ -137,52 +138,52 @@ def banner(stand: Stand, database: OpenDatabase, key: str | None) -> str:
     return "\n".join([*lines, "", "  Ctrl-C stops everything.", ""])
 
 
-def _mcp_config(stand: Stand, key: str) -> dict[str, object]:
+def _mcp_config(stack: LocalStack, key: str) -> dict[str, object]:
     server = {
         "type": "http",
-        "url": f"{stand.url}/api/mcp",
+        "url": f"{stack.url}/api/mcp",
         "headers": {"Authorization": f"Bearer {key}"},
     }
     return {"mcpServers": {"workspace": server}}
 
 
-def _check_port(stand: Stand) -> None:
+def _check_port(stack: LocalStack) -> None:
     with socket.socket() as probe:
         # As the server will: connections of a stopped one that linger are not in the way.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, stand.port))
+            probe.bind((HOST, stack.port))
         except OSError as error:
             taken = error.errno == errno.EADDRINUSE
             reason = "another program is using it" if taken else error.strerror
             msg = (
-                f"Port {stand.port} cannot be used: {reason}. Stop what is there, or choose"
+                f"Port {stack.port} cannot be used: {reason}. Stop what is there, or choose"
                 " another port: PORT=8001 make dev"
             )
             raise SetupError(msg) from None
 
 
 def _start_server(
-    stand: Stand, database: OpenDatabase, started: ExitStack
+    stack: LocalStack, database: OpenDatabase, started: ExitStack
 ) -> subprocess.Popen[bytes]:
     chalice = Path(sys.executable).with_name("chalice")
     if not chalice.exists():
         msg = f"{chalice} is missing. Install it: pip install -r requirements-dev.txt"
         raise SetupError(msg)
-    options = ["--no-autoreload", "--host", HOST, "--port", str(stand.port), "--stage", "dev"]
-    server = leash.spawn(
-        str(stand.data.path),
+    options = ["--no-autoreload", "--host", HOST, "--port", str(stack.port), "--stage", "dev"]
+    server = supervisor.spawn(
+        str(stack.data.path),
         [sys.executable, str(chalice), "--project-dir", str(ROOT), "local", *options],
-        env=stand.environment(database.endpoint),
+        env=stack.environment(database.endpoint),
     )
-    started.callback(leash.stop, server)
-    record(stand, database, server=server.pid)
+    started.callback(supervisor.stop, server)
+    record(stack, database, server=server.pid)
     return server
 
 
-def _wait_until_healthy(stand: Stand, server: subprocess.Popen[bytes]) -> None:
+def _wait_until_healthy(stack: LocalStack, server: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + READY_SECONDS
-    while _status(stand, "/api/health") != HTTPStatus.OK:
+    while _status(stack, "/api/health") != HTTPStatus.OK:
         _check_running(server)
         if time.monotonic() > deadline:
             msg = f"The service did not answer within {READY_SECONDS} seconds; its log is above."
@@ -190,13 +191,13 @@ def _wait_until_healthy(stand: Stand, server: subprocess.Popen[bytes]) -> None:
         time.sleep(0.1)
 
 
-def _status(stand: Stand, path: str, key: str = "") -> int:
+def _status(stack: LocalStack, path: str, key: str = "") -> int:
     """Return the HTTP status of a GET, 0 if nobody answers."""
     with requests.Session() as session:
         session.trust_env = False
         headers = {"Authorization": f"Bearer {key}"}
         try:
-            return session.get(stand.url + path, headers=headers, timeout=10).status_code
+            return session.get(stack.url + path, headers=headers, timeout=10).status_code
         except requests.RequestException:
             return 0
 

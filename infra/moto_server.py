@@ -1,4 +1,4 @@
-"""moto's server, the stand-in for DynamoDB Local: serves on a free port of loopback and prints it.
+"""moto's server, the stand-in for DynamoDB Local: on a free port of loopback, which it prints.
 
 Its data lives in memory.
 """

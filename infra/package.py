@@ -186,7 +186,7 @@ def _resolve(python: Python, project: Path) -> set[tuple[str, str]]:
 def chalice(python: Python, project: Path, *arguments: str) -> str:
     """Run a chalice command in a copy of the project and return what it printed.
 
-    It writes no bytecode: compiled modules below ``chalicelib`` would make chalice pack anew.
+    It writes no bytecode: compiled modules below ``chalicelib`` would make chalice pack again.
     """
     return _run(python, str(Path(python.path).with_name("chalice")), *arguments, cwd=project)
 
@@ -203,7 +203,7 @@ def _chalice_package(python: Python, project: Path, stage: str, out: Path) -> No
 
 
 def _add_bytecode(python: Python, package: Path) -> None:
-    """Add compiled modules: Lambda's code folder is read-only, so each cold start compiled anew.
+    """Add compiled modules: Lambda's code folder is read-only, so each cold start compiled again.
 
     Measured, that halves the time to import the app. The modules are never compared with their
     sources, whose times a deployment may change (PEP 552, unchecked).

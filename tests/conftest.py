@@ -49,7 +49,7 @@ from chalicelib.core import clock
 from chalicelib.core.settings import settings
 from chalicelib.gateways import barcodes, dns, llm, photos
 from chalicelib.gateways.object_store import object_store
-from chalicelib.store import accounts, api_keys, due, tables, workspaces
+from chalicelib.store import accounts, api_keys, jobs, tables, workspaces
 from chalicelib.store.workspaces import WorkspaceRow
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
 from tests.fakes.open_facts import OpenFacts
@@ -122,7 +122,7 @@ def _cheap_passwords() -> None:
 
 @pytest.fixture
 def read_anew() -> Iterator[Callable[[], None]]:
-    """Let a test change the environment; yields what makes the process read it anew."""
+    """Let a test change the environment; yields what makes the process read it again."""
     before = dict(os.environ)
 
     def forget() -> None:
@@ -148,7 +148,7 @@ def _short_look_back() -> None:
 
     Work in the tests is due at their own time.
     """
-    due.FIRST_LOOK_BACK = timedelta(hours=2)
+    jobs.FIRST_LOOK_BACK = timedelta(hours=2)
 
 
 @pytest.fixture(scope="session")

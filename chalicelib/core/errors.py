@@ -247,11 +247,11 @@ class NotConfiguredError(AppError):
     code = "not_configured"
 
 
-class LostRaceError(Exception):
+class ConcurrentUpdateError(Exception):
     """A concurrent writer was first. Not for the wire: ``invoke`` reads again and decides again."""
 
 
-class KeyUsedError(Exception):
+class IdempotencyKeyExistsError(Exception):
     """An idempotency key has a result, or a call in progress. Not for the wire: it is looked up."""
 
 

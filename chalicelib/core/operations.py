@@ -17,17 +17,17 @@ from pydantic_core import to_json
 from chalicelib.core import parsing
 from chalicelib.core.errors import (
     AdminRequiredError,
+    IdempotencyKeyExistsError,
     InsufficientScopeError,
-    KeyUsedError,
     PayloadTooLargeError,
     PlanRequiredError,
     ValidationError,
 )
 from chalicelib.core.json_schema import json_schema
-from chalicelib.core.retry import until_won
+from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.schema import Wire, wire_name
 from chalicelib.core.scopes import PLANS_WITH_API, Scope
-from chalicelib.core.unit import Change, Replay, Unit
+from chalicelib.core.unit import AuditEvent, IdempotencyRecord, Unit
 
 MAX_ANSWER_BYTES = 5_900_000
 """Lambda answers at most 6 MB (AWS Lambda quotas), headers included."""
@@ -47,7 +47,7 @@ class Context:
     scopes: frozenset[Scope]
     key_id: str
     request_id: str
-    address: str
+    client_ip: str
     unit: Unit
     warnings: list[str] = field(default_factory=list)
 
@@ -86,7 +86,7 @@ class Operation:
         return self.method == "GET"
 
     @property
-    def replayable(self) -> bool:
+    def accepts_idempotency_key(self) -> bool:
         """Whether it takes an idempotency key: every write that is not idempotent by itself.
 
         Or that has a part which is not, such as an addition.
@@ -220,7 +220,7 @@ def invoke(
 
     ``read`` returns the input under wire names; it runs after the access checks, so that a body is
     not parsed for a caller who may not send it. An idempotency key has no effect on an operation
-    that is not ``replayable``: repeating it changes nothing anyway.
+    that is not ``accepts_idempotency_key``: repeating it changes nothing anyway.
 
     Raises:
         AppError: any failure a client can see; nothing was changed then.
@@ -231,7 +231,7 @@ def invoke(
     for warning in parsing.unknown_fields(args, raw):
         ctx.warn(warning)
     dry_run = bool(getattr(args, "dry_run", False))
-    if idempotency_key is None or not operation.replayable or dry_run:
+    if idempotency_key is None or not operation.accepts_idempotency_key or dry_run:
         return Reply(_run(operation, ctx, args, None, dry_run=dry_run))
     return _run_once(operation, ctx, args, _check_key(idempotency_key))
 
@@ -281,24 +281,24 @@ def _run_once(operation: Operation, ctx: Context, args: Wire, key: str) -> Reply
     since a replay may well fail on what the first call did. Operations with outside effects mark
     the key before they start, for those must not happen twice.
     """
-    unfinished = Replay(key, _fingerprint(operation, args), None)
-    if operation.open_world and not ctx.unit.reserve(unfinished):
-        return _replay(unfinished, ctx.unit.find_replay(key))
+    unfinished = IdempotencyRecord(key, _fingerprint(operation, args), None)
+    if operation.open_world and not ctx.unit.mark_in_progress(unfinished):
+        return _replay(unfinished, ctx.unit.find_idempotency_record(key))
     try:
         return Reply(_run(operation, ctx, args, unfinished, dry_run=False))
-    except KeyUsedError:
-        return _replay(unfinished, ctx.unit.find_replay(key))
+    except IdempotencyKeyExistsError:
+        return _replay(unfinished, ctx.unit.find_idempotency_record(key))
     except Exception:
         if operation.open_world:
-            ctx.unit.release(key)
+            ctx.unit.clear_in_progress(key)
             raise
-        stored = ctx.unit.find_replay(key)
+        stored = ctx.unit.find_idempotency_record(key)
         if stored is None:
             raise
         return _replay(unfinished, stored)
 
 
-def _replay(wanted: Replay, stored: Replay | None) -> Reply:
+def _replay(wanted: IdempotencyRecord, stored: IdempotencyRecord | None) -> Reply:
     return Reply(wanted.answer(stored), replayed=True)
 
 
@@ -318,7 +318,12 @@ def _canonical(value: Any) -> bytes:  # noqa: ANN401  any JSON value
 
 
 def _run(
-    operation: Operation, ctx: Context, args: Wire, replay: Replay | None, *, dry_run: bool
+    operation: Operation,
+    ctx: Context,
+    args: Wire,
+    replay: IdempotencyRecord | None,
+    *,
+    dry_run: bool,
 ) -> bytes:
     """Run the handler and commit what it staged; after a lost race both happen again."""
     change = _change(operation, ctx, args)
@@ -327,21 +332,21 @@ def _run(
         ctx.unit.begin(change, replay)
         body = _envelope(operation.handler(ctx, args), ctx.warnings)
         if not operation.read_only and not dry_run:
-            kept = replay and Replay(replay.key, replay.fingerprint, body)
+            kept = replay and IdempotencyRecord(replay.key, replay.fingerprint, body)
             ctx.unit.commit(change, kept)
         return body
 
     try:
-        return until_won(attempt)
+        return retry_on_conflict(attempt)
     except BaseException:
         ctx.unit.fail()
         raise
 
 
-def _change(operation: Operation, ctx: Context, args: Wire) -> Change:
-    names = (wire_name(type(args), name) for name in args.given("id"))
-    return Change(
-        operation.name, tuple(names), ctx.account_id, ctx.key_id, ctx.address, ctx.request_id
+def _change(operation: Operation, ctx: Context, args: Wire) -> AuditEvent:
+    names = (wire_name(type(args), name) for name in args.provided("id"))
+    return AuditEvent(
+        operation.name, tuple(names), ctx.account_id, ctx.key_id, ctx.client_ip, ctx.request_id
     )
 
 

@@ -1,4 +1,4 @@
-"""From raw input to a validated model, with errors that let a caller mend the call by itself.
+"""From raw input to a validated model, with errors that let a caller fix the call by itself.
 
 Input is validated strictly (a JSON number must be a number), because silently coerced money is how
 mistakes are paid for; what arrives as a query string is first read by type (``from_query``).
@@ -26,7 +26,7 @@ def parse(model: type[W], raw: Mapping[str, Any]) -> W:
     Raises:
         ValidationError: naming each field, what was expected and what came.
     """
-    for name, instead in model.ELSEWHERE.items():
+    for name, instead in model.REJECTED_FIELDS.items():
         if name in raw:
             raise ValidationError.of(name, instead)
     try:

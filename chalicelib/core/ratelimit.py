@@ -14,7 +14,7 @@ from chalicelib.core.errors import RateLimitedError
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class RateLimitStatus:
     """What is left of a limit, for the ``RateLimit-*`` headers."""
 
     limit: int
@@ -49,7 +49,7 @@ class TokenBuckets:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = Lock()
 
-    def take(self, name: str) -> Allowance:
+    def take(self, name: str) -> RateLimitStatus:
         """Take one token.
 
         Raises:
@@ -64,7 +64,7 @@ class TokenBuckets:
             self._buckets[name] = (tokens, now)
             if len(self._buckets) > self._names:
                 self._buckets.popitem(last=False)
-        left = Allowance(self.burst, int(tokens), ceil((self.burst - tokens) / self.rate))
+        left = RateLimitStatus(self.burst, int(tokens), ceil((self.burst - tokens) / self.rate))
         if not allowed:
             wait = str(max(1, ceil((1 - tokens) / self.rate)))
             msg = f"Too many requests. Wait {wait} s; {self.rate:g} a second are allowed."

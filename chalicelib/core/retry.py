@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from chalicelib.core.errors import LostRaceError, UnavailableError
+from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 
 MAX_ATTEMPTS = 12
 """Attempts before lost races become a 503; with the pauses, a few seconds at most."""
@@ -18,7 +18,7 @@ sleep: Callable[[float], None] = time.sleep
 """Replaced in tests."""
 
 
-def until_won(attempt: Callable[[], T]) -> T:
+def retry_on_conflict(attempt: Callable[[], T]) -> T:
     """Run an attempt that reads, decides and commits, until its commit wins.
 
     Pauses are jittered and grow (full jitter), so that rivals spread out.
@@ -29,12 +29,12 @@ def until_won(attempt: Callable[[], T]) -> T:
     for number in range(MAX_ATTEMPTS):
         try:
             return attempt()
-        except LostRaceError:
-            pause(number)
+        except ConcurrentUpdateError:
+            backoff(number)
     raise UnavailableError
 
 
-def pause(number: int) -> None:
+def backoff(number: int) -> None:
     """Wait before trying again, the longer the more often it failed before (full jitter)."""
     longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**number)
     sleep(random.uniform(0, longest))  # noqa: S311  jitter is no secret

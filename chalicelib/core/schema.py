@@ -35,19 +35,19 @@ class Wire(BaseModel):
         extra="ignore",
     )
 
-    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
+    REJECTED_FIELDS: ClassVar[Mapping[str, str]] = {}
     """Wire names that callers may try here, and what to do instead.
 
     Sent, they are refused rather than ignored.
     """
 
     @classmethod
-    def reading(cls, stored: Mapping[str, Any], **made: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of stored values with ``made`` over them; what lacks is null."""
+    def from_row(cls, stored: Mapping[str, Any], **made: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of stored values with ``made`` over them; the rest is null."""
         values = {**stored, **made}
         return cls.model_validate({name: values.get(name) for name in cls.model_fields})
 
-    def given(self, *except_for: str) -> dict[str, Any]:
+    def provided(self, *except_for: str) -> dict[str, Any]:
         """Return the fields that the caller sent, by Python name, without ``except_for``."""
         return {
             name: getattr(self, name)
@@ -64,7 +64,7 @@ class Patch(Wire):
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
-        if not self.given("id"):
+        if not self.provided("id"):
             names = ", ".join(
                 wire_name(type(self), n) for n in type(self).model_fields if n != "id"
             )
@@ -74,7 +74,7 @@ class Patch(Wire):
         return self
 
 
-def omitted(description: str) -> Any:  # noqa: ANN401  the default of a field of any type
+def optional(description: str) -> Any:  # noqa: ANN401  the default of a field of any type
     """Declare a patch field.
 
     Not required, left alone when not sent, and not nullable unless its type is.
@@ -93,7 +93,7 @@ Id = Annotated[
 """An id is opaque; its schema says no more, because every tool repeats it."""
 
 
-def readable(text: str) -> str:
+def printable(text: str) -> str:
     """Refuse what a list could not show: control characters, or nothing that can be seen."""
     kinds = {unicodedata.category(character) for character in text}
     if "Cc" in kinds:
@@ -106,7 +106,7 @@ def readable(text: str) -> str:
 Title = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
-    AfterValidator(readable),
+    AfterValidator(printable),
 ]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 Slug = Annotated[
@@ -121,7 +121,7 @@ def _must_be_true(value: bool) -> bool:  # noqa: FBT001  a validator
     return value
 
 
-OnlyTrue = Annotated[
+LiteralTrue = Annotated[
     bool,
     AfterValidator(_must_be_true),
     WithJsonSchema({"type": "boolean", "const": True}),
@@ -155,7 +155,7 @@ class DeletedResult(Wire):
     deleted: bool = Field(description="True once it is deleted; false for a dry run.")
 
 
-class PageInfo(Wire):
+class Pagination(Wire):
     """The pagination object of site and file lists (spec, Pagination object)."""
 
     total: int = Field(description="Records that match, over all pages.")

@@ -11,26 +11,26 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AuditEvent:
     """What the audit log keeps of one committed change; names of fields, never their values."""
 
     operation: str
     fields: tuple[str, ...]
     actor: str
     key_id: str
-    address: str
+    client_ip: str
     request_id: str
     resource: str = ""
     """What changed, such as ``key:<id>``; empty for the first record that the unit wrote."""
 
     @classmethod
-    def by_operator(cls, operation: str, resource: str = "") -> "Change":
+    def by_operator(cls, operation: str, resource: str = "") -> "AuditEvent":
         """Return the change that the platform's operator makes from the command line."""
         return cls(operation, (), "operator", "", "", "", resource)
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class IdempotencyRecord:
     """The result of a write under an idempotency key, kept for 24 hours."""
 
     key: str
@@ -38,7 +38,7 @@ class Replay:
     body: bytes | None
     """The answer to replay; None while the first call is still running."""
 
-    def answer(self, stored: "Replay | None") -> bytes:
+    def answer(self, stored: "IdempotencyRecord | None") -> bytes:
         """Return what is stored under this key, for a call with the same arguments.
 
         Raises:
@@ -75,18 +75,20 @@ class Unit(Protocol):
     """The writes of one operation, in one workspace: all of them happen, or none.
 
     A condition that fails at commit raises the write's own ``otherwise`` error; without one it
-    raises ``LostRaceError``, after which ``invoke`` begins again with fresh reads.
+    raises ``ConcurrentUpdateError``, after which ``invoke`` begins again with fresh reads.
     """
 
     workspace_id: str
 
-    def begin(self, change: Change | None = None, replay: Replay | None = None) -> None:
+    def begin(
+        self, change: AuditEvent | None = None, replay: IdempotencyRecord | None = None
+    ) -> None:
         """Forget what was staged; what ``once`` remembers stays.
 
         ``change`` and ``replay`` say for what the unit works: its steps are recorded as that.
         """
 
-    def create(self, row: Any, *, otherwise: AppError | None = None) -> None:  # noqa: ANN401  a store's row
+    def create(self, row: Any, *, on_conflict: AppError | None = None) -> None:  # noqa: ANN401  a store's row
         """Stage a new row, which must not exist yet."""
 
     def save(self, row: Any) -> None:  # noqa: ANN401
@@ -104,11 +106,11 @@ class Unit(Protocol):
         actions: list[Any],
         condition: Any = None,  # noqa: ANN401
         *,
-        otherwise: AppError | None = None,
+        on_conflict: AppError | None = None,
     ) -> None:
         """Stage changes to single attributes of a row, which must exist or meet a condition."""
 
-    def discard(self, record: Any, *, until: datetime) -> None:  # noqa: ANN401
+    def soft_delete(self, record: Any, *, until: datetime) -> None:  # noqa: ANN401
         """Stage a soft deletion: the record leaves its noun and is kept until a time."""
 
     def require(
@@ -116,14 +118,14 @@ class Unit(Protocol):
         row: Any,  # noqa: ANN401
         condition: Any = None,  # noqa: ANN401
         *,
-        otherwise: AppError | None = None,
+        on_conflict: AppError | None = None,
     ) -> None:
         """Demand that a row still exists, or still meets a condition, when the unit commits."""
 
-    def once(self, name: str, effect: Callable[[], T]) -> T:
+    def run_side_effect_once(self, name: str, effect: Callable[[], T]) -> T:
         """Run an outside effect, such as storing bytes, once over all runs of the handler."""
 
-    def step(self, name: str, stage: "Callable[[Unit], bytes]") -> bytes:
+    def commit_batch(self, name: str, stage: "Callable[[Unit], bytes]") -> bytes:
         """Commit a part of an operation that is too large for one transaction, by itself.
 
         ``stage`` stages the part on a unit of its own and returns its outcome. That is kept with
@@ -143,20 +145,20 @@ class Unit(Protocol):
         The place to undo what ``once`` did outside.
         """
 
-    def commit(self, change: Change, replay: Replay | None) -> None:
-        """Write everything staged, the audit record and the replayable result at once."""
+    def commit(self, change: AuditEvent, replay: IdempotencyRecord | None) -> None:
+        """Write everything staged, the audit record and the stored result at once."""
 
     def fail(self) -> None:
         """Run the ``on_failure`` actions."""
 
-    def find_replay(self, key: str) -> Replay | None:
+    def find_idempotency_record(self, key: str) -> IdempotencyRecord | None:
         """Return what is kept under an idempotency key, unless it has expired."""
 
-    def reserve(self, replay: Replay) -> bool:
+    def mark_in_progress(self, replay: IdempotencyRecord) -> bool:
         """Mark a key as in progress before slow outside effects.
 
         False if another call was first.
         """
 
-    def release(self, key: str) -> None:
+    def clear_in_progress(self, key: str) -> None:
         """Drop the in-progress mark after a failure, so that the caller can try again."""

@@ -12,9 +12,9 @@ from chalicelib.core.errors import (
     SlugTakenError,
     ValidationError,
 )
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import Context, operation
-from chalicelib.core.retry import until_won
-from chalicelib.core.schedule import Due, due_work
+from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.schema import (
     DeletedResult,
     Id,
@@ -23,14 +23,14 @@ from chalicelib.core.schema import (
     SortOrder,
     Title,
     Wire,
-    omitted,
+    optional,
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import Unit
 from chalicelib.rules import ordering, slugs, trees
-from chalicelib.store import categories, due, turns
+from chalicelib.store import categories, jobs, locks
 from chalicelib.store.categories import CATEGORIES, ITEMS, CategoryRow, slug_claim
-from chalicelib.store.compact import Compact
+from chalicelib.store.index_entries import IndexEntry
 from chalicelib.store.unit import UnitOfWork
 
 MAX_DEPTH = 5
@@ -59,7 +59,7 @@ class CategoryOut(Wire):
     @classmethod
     def of(cls, category: CategoryRow, counts: Mapping[str, int]) -> Self:
         """Return the wire form of a stored category."""
-        return cls.reading(category.values, items_count=counts.get(category.id, 0))
+        return cls.from_row(category.values, items_count=counts.get(category.id, 0))
 
 
 class CategoryResult(Wire):
@@ -71,8 +71,8 @@ class CategoryResult(Wire):
 class CategoryListQuery(Wire):
     """Which categories to list."""
 
-    kind: Kind | None = omitted("Only these; both if omitted.")
-    parent_id: Id | None = omitted("Only those directly below this one.")
+    kind: Kind | None = optional("Only these; both if omitted.")
+    parent_id: Id | None = optional("Only those directly below this one.")
 
 
 class CategoryList(Wire):
@@ -87,27 +87,27 @@ class CategoryCreate(Wire):
     """A new category."""
 
     name: Title = Field(description="Name.")
-    parent_id: Id | None = omitted("Category above; none if omitted.")
-    slug: Slug | None = omitted("Made from the name if omitted.")
+    parent_id: Id | None = optional("Category above; none if omitted.")
+    slug: Slug | None = optional("Made from the name if omitted.")
     kind: Kind = Field(default="product", description="What it holds.")
-    sort_order: SortOrder | None = omitted("Last if omitted.")
+    sort_order: SortOrder | None = optional("Last if omitted.")
 
 
 class CategoryPatch(Patch):
     """Changes to a category."""
 
     id: Id = Field(description="Category id.")
-    name: Title = omitted("Name.")
-    slug: Slug = omitted("Unique among its kind.")
-    parent_id: Id | None = omitted("Category above; null: none.")
-    sort_order: SortOrder = omitted("Place in the list, ascending.")
+    name: Title = optional("Name.")
+    slug: Slug = optional("Unique among its kind.")
+    parent_id: Id | None = optional("Category above; null: none.")
+    sort_order: SortOrder = optional("Place in the list, ascending.")
 
 
 class CategoryDelete(Wire):
     """Which category to delete, and where its items go."""
 
     id: Id = Field(description="Category id.")
-    move_to: Id | None = omitted("Category its items move to, if any.")
+    move_to: Id | None = optional("Category its items move to, if any.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
 
@@ -165,8 +165,8 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     )
     ctx.unit.create(category)
     taken = _taken(category.slug) if args.slug else None
-    ctx.unit.create(slug_claim(ctx.workspace_id, category), otherwise=taken)
-    ctx.unit.save(tree.turn)
+    ctx.unit.create(slug_claim(ctx.workspace_id, category), on_conflict=taken)
+    ctx.unit.save(tree.lock)
     return CategoryResult(category=CategoryOut.of(category, {}))
 
 
@@ -180,16 +180,16 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
 def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     """Rename a category, or move it with all that is below it."""
     category = _existing(ctx, args.id)
-    changes = args.given("id")
+    changes = args.provided("id")
     if changes.get("slug", category.slug) != category.slug:
         ctx.unit.delete(slug_claim(ctx.workspace_id, category))
         category.slug = changes["slug"]
         claim = slug_claim(ctx.workspace_id, category)
-        ctx.unit.create(claim, otherwise=_taken(category.slug))
+        ctx.unit.create(claim, on_conflict=_taken(category.slug))
     if changes.get("parent_id", category.parent_id) != category.parent_id:
         tree = _Tree(ctx.workspace_id, category.kind)
         _check_parent(tree, category.id, changes["parent_id"])
-        ctx.unit.save(tree.turn)
+        ctx.unit.save(tree.lock)
     for name, value in changes.items():
         setattr(category, name, value)
     ctx.unit.save(category)
@@ -217,47 +217,47 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
         "parentId": category.parent_id,
         "moveTo": args.move_to,
     }
-    work = due.row(CASCADE, ctx.workspace_id, payload)
+    job = jobs.row(CASCADE, ctx.workspace_id, payload)
     ctx.unit.delete(category)
     ctx.unit.delete(slug_claim(ctx.workspace_id, category))
-    ctx.unit.save(tree.turn)
-    ctx.unit.create(work)
+    ctx.unit.save(tree.lock)
+    ctx.unit.create(job)
     _raise_children(ctx.unit, tree, category.id, category.parent_id)
     if 0 < count <= MOVED_AT_ONCE:
         items = ITEMS[category.kind].compact(ctx.workspace_id, category_id=category.id)
         _move_items(ctx.unit, category.kind, items[:MOVED_AT_ONCE], category.id, args.move_to)
     if count <= MOVED_IN_A_CALL:
-        ctx.unit.after_commit(lambda: due.attempt(work, empty_category))
+        ctx.unit.after_commit(lambda: jobs.attempt(job, empty_category))
     return CategoryDeleted(id=category.id, deleted=not args.dry_run, moved_items=count)
 
 
-@due_work(CASCADE)
-def empty_category(work: Due) -> None:
+@job_handler(CASCADE)
+def empty_category(job: Job) -> None:
     """Move what the deletion of a category left: past its unit, or added at that moment.
 
     It runs right after the deletion, or else in the runner; nothing can be added any more.
     """
-    workspace_id, gone = work.workspace_id, work.payload
+    workspace_id, gone = job.workspace_id, job.payload
     listing = ITEMS.get(gone["kind"])
 
     def raise_some() -> bool:
         unit = UnitOfWork(workspace_id, CASCADE)
         tree = _Tree(workspace_id, gone["kind"])
-        unit.save(tree.turn)
+        unit.save(tree.lock)
         found = _raise_children(unit, tree, gone["categoryId"], gone["parentId"])
         if found:
             unit.commit()
         return found
 
-    while until_won(raise_some):
+    while retry_on_conflict(raise_some):
         pass
     left = listing.compact(workspace_id, category_id=gone["categoryId"]) if listing else []
     for start in range(0, len(left), MOVED_AT_ONCE):
         rows = left[start : start + MOVED_AT_ONCE]
-        until_won(lambda rows=rows: _move_some(workspace_id, gone, rows))  # type: ignore[misc]  # bound early
+        retry_on_conflict(lambda rows=rows: _move_some(workspace_id, gone, rows))  # type: ignore[misc]  # bound early
 
 
-def _move_some(workspace_id: str, gone: Mapping[str, Any], rows: Sequence[Compact]) -> None:
+def _move_some(workspace_id: str, gone: Mapping[str, Any], rows: Sequence[IndexEntry]) -> None:
     """Move items to where they were to go; to no category if that is deleted, too."""
     unit = UnitOfWork(workspace_id, CASCADE)
     target = gone["moveTo"]
@@ -270,7 +270,7 @@ def _move_some(workspace_id: str, gone: Mapping[str, Any], rows: Sequence[Compac
 
 
 def _move_items(
-    unit: Unit, kind: str, rows: Sequence[Compact], category_id: str, target: str | None
+    unit: Unit, kind: str, rows: Sequence[IndexEntry], category_id: str, target: str | None
 ) -> None:
     """Stage the move of those items that are still in a category."""
     for item in ITEMS[kind].fetch(unit.workspace_id, [row.id for row in rows]):
@@ -280,14 +280,14 @@ def _move_items(
 
 
 class _Tree:
-    """The categories of one kind as they are, and the turn of changing their shape.
+    """The categories of one kind as they are, and the lock row of changing their shape.
 
-    Every change of it takes the turn, so that no two of them, each allowed, make a cycle or a sixth
+    Every change saves the lock row, so that no two of them, each allowed, make a cycle or a sixth
     level together.
     """
 
     def __init__(self, workspace_id: str, kind: str) -> None:
-        self.turn = turns.turn(workspace_id, categories.tree_turn(kind))
+        self.lock = locks.lock_row(workspace_id, categories.tree_lock(kind))
         rows = categories.tree(workspace_id)
         self.rows = {row.id: row for row in rows if row.kind == kind}
         self.parents = {row.id: row.parent_id for row in self.rows.values()}

@@ -14,21 +14,21 @@ from chalicelib.core.errors import (
     SlugTakenError,
     ValidationError,
 )
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import Context, operation
-from chalicelib.core.retry import until_won
-from chalicelib.core.schedule import Due, due_work
+from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.schema import (
     DeletedResult,
     Id,
-    PageInfo,
     PageNumber,
+    Pagination,
     Patch,
     SearchText,
     Slug,
     Timestamp,
     Title,
     Wire,
-    omitted,
+    optional,
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
@@ -36,7 +36,7 @@ from chalicelib.core.unit import Unit
 from chalicelib.gateways import dns
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import hostnames, slugs
-from chalicelib.store import due, pages
+from chalicelib.store import jobs, pages
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.listing import Query
 from chalicelib.store.sites import (
@@ -97,9 +97,9 @@ class SiteOut(Wire):
     id: Id = Field(description="Site id; other calls take it as projectId.")
     title: str = Field(description="Title.")
     description: str | None = Field(description="Description, or null.")
-    slug: str = Field(description="Unique short name, part of the site's address.")
+    slug: str = Field(description="Unique short name, part of the site's URL.")
     status: str = Field(description="active, inactive, or suspended by the platform.")
-    url: str = Field(description="Public address.")
+    url: str = Field(description="Public URL.")
     domain: DomainOut | None = Field(description="Custom domain, or null.")
     stats_enabled: bool = Field(description="Whether visits are counted.")
     created_at: Timestamp = Field(description="When it was created.")
@@ -109,7 +109,7 @@ class SiteOut(Wire):
     def of(cls, site: SiteRow) -> Self:
         """Return the wire form of a stored site."""
         stored, domain = site.values, site.domain
-        return cls.reading(
+        return cls.from_row(
             stored,
             url=f"{settings().public_url}/s/{stored['slug']}",
             domain=DomainOut.of(domain) if domain else None,
@@ -127,10 +127,10 @@ class SiteListQuery(Wire):
 
     page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=10, ge=1, le=100, description="Sites a page.")
-    status: Literal["active", "inactive", "suspended"] | None = omitted(
+    status: Literal["active", "inactive", "suspended"] | None = optional(
         "Only sites with this status."
     )
-    search: SearchText | None = omitted("Part of the title or slug.")
+    search: SearchText | None = optional("Part of the title or slug.")
     sort_by: Literal["createdAt", "updatedAt", "title"] = Field(
         default="createdAt", description="What to sort by."
     )
@@ -141,25 +141,25 @@ class SiteList(Wire):
     """One page of sites."""
 
     projects: list[SiteOut] = Field(description="The sites of this page.")
-    pagination: PageInfo = Field(description="Where this page stands.")
+    pagination: Pagination = Field(description="Where this page stands.")
 
 
 class SiteCreate(Wire):
     """A new site."""
 
     title: Title = Field(description="Title.")
-    description: Description | None = omitted("Description.")
-    slug: Slug | None = omitted("Unique part of the address; made from the title if omitted.")
+    description: Description | None = optional("Description.")
+    slug: Slug | None = optional("Unique part of the URL; made from the title if omitted.")
 
 
 class SitePatch(Patch):
     """Changes to a site."""
 
     id: Id = Field(description="Site id, from the site list.")
-    title: Title = omitted("New title.")
-    description: Description | None = omitted("New description; null clears it.")
-    slug: Slug = omitted("New slug; the old address stops working.")
-    status: Literal["active", "inactive"] = omitted("active shows the site, inactive hides it.")
+    title: Title = optional("New title.")
+    description: Description | None = optional("New description; null clears it.")
+    slug: Slug = optional("New slug; the old URL stops working.")
+    status: Literal["active", "inactive"] = optional("active shows the site, inactive hides it.")
 
 
 class SiteDelete(Wire):
@@ -188,7 +188,7 @@ class SiteStats(Wire):
     """Whether to count a site's visits."""
 
     id: Id = Field(description="Site id, from the site list.")
-    enabled: bool | None = omitted("Say it: omitted, the setting flips, and a retry undoes that.")
+    enabled: bool | None = optional("Say it: omitted, the setting flips, and a retry undoes that.")
 
 
 class SiteStatsResult(Wire):
@@ -255,7 +255,7 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     )
     return SiteList(
         projects=[SiteOut.of(site) for site in found.records],
-        pagination=PageInfo(total=found.total, page=args.page, limit=args.size),
+        pagination=Pagination(total=found.total, page=args.page, limit=args.size),
     )
 
 
@@ -268,15 +268,15 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
 def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     """Create an active, empty site. Add pages to it with svc_create_page."""
     if args.slug is not None:
-        slug, otherwise = _check_slug(args.slug), _taken(args.slug)
+        slug, on_conflict = _check_slug(args.slug), _taken(args.slug)
     else:
         options = list(slugs.candidates(slugs.slugify(args.title, "site")))
-        slug, otherwise = slugs.first_free(options, ClaimRow.taken(SLUG_CLAIM, options)), None
+        slug, on_conflict = slugs.first_free(options, ClaimRow.taken(SLUG_CLAIM, options)), None
     site = SITES.new(
         ctx.workspace_id, title=args.title, description=args.description, slug=slug, status="active"
     )
     ctx.unit.create(site)
-    ctx.unit.create(slug_claim(ctx.workspace_id, slug, site.id), otherwise=otherwise)
+    ctx.unit.create(slug_claim(ctx.workspace_id, slug, site.id), on_conflict=on_conflict)
     ctx.unit.create(id_claim(ctx.workspace_id, site.id))
     return SiteResult(project=SiteOut.of(site))
 
@@ -291,11 +291,11 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     """Change a site's title, description, slug or status; what is omitted stays."""
     site = _find(ctx, args.id)
-    changes = args.given("id")
+    changes = args.provided("id")
     slug = changes.get("slug", site.slug)
     if slug != site.slug:
         ctx.unit.create(
-            slug_claim(ctx.workspace_id, _check_slug(slug), site.id), otherwise=_taken(slug)
+            slug_claim(ctx.workspace_id, _check_slug(slug), site.id), on_conflict=_taken(slug)
         )
         ctx.unit.delete(slug_claim(ctx.workspace_id, site.slug, site.id))
     if site.status == SUSPENDED and "status" in changes:
@@ -352,20 +352,22 @@ def _check_domain(name: str) -> str:
 
 
 def _request_domain(ctx: Context, name: str) -> DomainMap:
-    return domain_request(name, ctx.unit.once("token", lambda: secrets.token_hex(16)))
+    return domain_request(
+        name, ctx.unit.run_side_effect_once("token", lambda: secrets.token_hex(16))
+    )
 
 
 def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
     """Ask the DNS for the TXT record and move the binding's status by what it says."""
     host = _proof_host(domain.name)
-    found = ctx.unit.once("txt", lambda: _ask(host))
+    found = ctx.unit.run_side_effect_once("txt", lambda: _ask(host))
     domain.checked_at = clock.now()
     if found is None:
         ctx.warn(f"The DNS did not answer for {host}; the status is unchanged. Try again later.")
     elif _proof(domain.token) in found:
         if not domain.claimed:
             claim = domain_claim(ctx.workspace_id, domain.name, site.id)
-            ctx.unit.create(claim, otherwise=_domain_taken(domain.name))
+            ctx.unit.create(claim, on_conflict=_domain_taken(domain.name))
         domain.status = "active"
     elif domain.claimed:
         domain.status = "error"
@@ -426,15 +428,15 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     if args.dry_run:
         return SiteDeleted(id=site.id, deleted=False, cascade=cascade)
     until = clock.now() + KEPT_AFTER_DELETION
-    work = due.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
-    ctx.unit.discard(site, until=until)
+    job = jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
+    ctx.unit.soft_delete(site, until=until)
     ctx.unit.delete(slug_claim(ctx.workspace_id, site.slug, site.id))
     ctx.unit.delete(id_claim(ctx.workspace_id, site.id))
     _free_domain(ctx, site)
-    ctx.unit.create(due.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
+    ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
     _discard_some_pages(ctx.unit, site.id, until)
-    ctx.unit.create(work)
-    ctx.unit.after_commit(lambda: due.attempt(work, delete_pages_of_site))
+    ctx.unit.create(job)
+    ctx.unit.after_commit(lambda: jobs.attempt(job, delete_pages_of_site))
     return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
 
 
@@ -446,30 +448,30 @@ def _discard_some_pages(unit: Unit, site_id: str, until: datetime) -> bool:
     """Stage the deletion of a site's next pages; say whether there were any."""
     rows = pages.PAGES.compact(unit.workspace_id, site_id)
     for page in pages.read(unit.workspace_id, rows[:PAGES_A_UNIT]):
-        unit.discard(page, until=until)
+        unit.soft_delete(page, until=until)
         unit.delete(pages.slug_claim(unit.workspace_id, page))
     return bool(rows)
 
 
-@due_work(CASCADE)
-def delete_pages_of_site(work: Due) -> None:
+@job_handler(CASCADE)
+def delete_pages_of_site(job: Job) -> None:
     """Delete the pages that a site's deletion left: those past its unit, or made at that moment.
 
     It runs right after the deletion; what a killed process leaves, the runner finishes.
     """
 
     def some() -> bool:
-        unit = UnitOfWork(work.workspace_id, "site-cascade")
+        unit = UnitOfWork(job.workspace_id, "site-cascade")
         until = clock.now() + KEPT_AFTER_DELETION
-        found = _discard_some_pages(unit, work.payload["siteId"], until)
+        found = _discard_some_pages(unit, job.payload["siteId"], until)
         unit.commit()
         return found
 
-    while until_won(some):
+    while retry_on_conflict(some):
         pass
 
 
-@due_work(PURGE)
-def purge_site_files(work: Due) -> None:
+@job_handler(PURGE)
+def purge_site_files(job: Job) -> None:
     """Remove the page HTML of a site that was deleted a month ago."""
-    object_store().delete_under(pages.html_folder(work.workspace_id, work.payload["siteId"]))
+    object_store().delete_under(pages.html_folder(job.workspace_id, job.payload["siteId"]))

@@ -20,7 +20,7 @@ from chalicelib.gateways.json_api import LONGEST_WAIT
 from chalicelib.gateways.llm import ModelError, complete, drafting_model
 from chalicelib.rules import drafts, trees
 from chalicelib.rules.barcodes import Barcode
-from chalicelib.rules.drafts import Brief, DraftError, Kind
+from chalicelib.rules.drafts import DraftError, DraftRequest, Kind
 from chalicelib.store import categories, limits
 from chalicelib.store.categories import CategoryRow
 from chalicelib.store.limits import Limit
@@ -97,7 +97,7 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
         limits.take(limits.HEAVY, ctx.key_id)
         drafting_model()  # says that there is none before anybody is asked for facts
         known = _categories(ctx.workspace_id, kind)
-        brief = Brief(
+        request = DraftRequest(
             kind=kind,
             language=language,
             name=name,
@@ -107,17 +107,17 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
             categories=_paths(known),
         )
         limits.take(_daily(), ctx.workspace_id)
-        draft = _ask(brief)
+        draft = _ask(request)
         category = known[draft.category_id].name if draft.category_id else None
         card = {**asdict(draft), "tags": list(draft.tags), "category_name": category}
         return Drafted(card, _photos(ctx, [draft.name, category]))
 
-    return ctx.unit.once("draft", draft)
+    return ctx.unit.run_side_effect_once("draft", draft)
 
 
 def _daily() -> Limit:
-    most = settings().ai_drafts_per_day
-    return Limit("ai-drafts", "AI drafts a workspace and UTC day", most, timedelta(days=1))
+    max_requests = settings().ai_drafts_per_day
+    return Limit("ai-drafts", "AI drafts a workspace and UTC day", max_requests, timedelta(days=1))
 
 
 def _facts(ctx: Context, barcode: Barcode, *, needed: bool) -> dict[str, str]:
@@ -162,18 +162,18 @@ def _photos(ctx: Context, queries: Iterable[str | None]) -> list[PhotoOut]:
         return []
 
 
-def _ask(brief: Brief) -> drafts.Draft:
+def _ask(request: DraftRequest) -> drafts.Draft:
     chat_model, model = drafting_model()
     try:
         answer = complete(
             chat_model,
-            drafts.messages(brief),
+            drafts.messages(request),
             model=model,
             max_output_tokens=MAX_OUTPUT_TOKENS,
             seconds=MODEL_SECONDS,
             json_object=True,
         )
-        return drafts.parse(answer.text, brief.categories)
+        return drafts.parse(answer.text, request.categories)
     except ModelError as failure:
         log.warning("no draft", extra={"kind": failure.kind, "reason": failure.reason})
         raise _failed(failure) from failure

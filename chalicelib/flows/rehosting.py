@@ -1,4 +1,4 @@
-"""Re-hosting: pictures that users name by address become files of their workspace.
+"""Re-hosting: images that users name by URL become files of their workspace.
 
 Each is fetched through the safe fetcher, made safe, and stored with a thumbnail (spec, Service).
 """
@@ -15,15 +15,14 @@ from urllib.parse import unquote, urlsplit
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import Context
-from chalicelib.core.schedule import Due, due_work
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import Unit
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import file_types, images, stored_files
-from chalicelib.store import due
-from chalicelib.store.due import DueRow
+from chalicelib.store import jobs
 from chalicelib.store.files import (
     FILES,
     FOLDERS,
@@ -33,23 +32,24 @@ from chalicelib.store.files import (
     take,
     used_bytes,
 )
+from chalicelib.store.jobs import JobRow
 
 SECONDS = 20.0
 """For all that a call gets from elsewhere; it has 29 in all (API Gateway)."""
 AT_ONCE = 8
 ADDRESS = "/files/"
 ID_LENGTH = 26
-"""Of a file's id, with which the unguessable part of its address begins."""
-STRAY = "file-stray"
-STRAY_AFTER = timedelta(hours=1)
+"""Of a file's id, with which the unguessable part of its URL begins."""
+ORPHAN = "file-orphan"
+ORPHAN_AFTER = timedelta(hours=1)
 """Objects are looked at again then; an operation has a minute at most."""
 _cleaning = Lock()
-"""Pictures are cleaned one at a time anyway (``rules.images``); here the time is looked at."""
+"""Images are cleaned one at a time anyway (``rules.images``); here the time is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hosted:
-    """A picture that is a file of the workspace."""
+class ImportedImage:
+    """An image that is a file of the workspace."""
 
     file_id: str
     url: str
@@ -58,8 +58,8 @@ class Hosted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A picture that could not be taken, and why."""
+class RejectedImage:
+    """An image that could not be taken, and why."""
 
     url: str
     reason: str
@@ -78,75 +78,75 @@ class StoredObject:
     mime_type: str
     bytes: int
     size: int
-    watch: DueRow
+    watch: JobRow
     width: int | None = None
     height: int | None = None
 
 
-def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[Hosted | None]:
-    """Make files of pictures, in a folder at the root that is made when first needed.
+def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[ImportedImage | None]:
+    """Make files of images, in a folder at the root that is made when first needed.
 
-    A picture that cannot be taken is a warning, and None at its place: it never fails the call.
-    An operation calls this once, with all its pictures: it stages what may be staged only once.
+    An image that cannot be taken is a warning, and None at its place: it never fails the call.
+    An operation calls this once, with all its images: it stages what may be staged only once.
     """
-    found = take_in(ctx, urls, folder)
+    found = import_images(ctx, urls, folder)
     for one in found:
-        if isinstance(one, Refused):
+        if isinstance(one, RejectedImage):
             ctx.warn(f"The image {one.url[:200]} was not taken: {one.reason}.")
-    return [one if isinstance(one, Hosted) else None for one in found]
+    return [one if isinstance(one, ImportedImage) else None for one in found]
 
 
-def take_in(
+def import_images(
     ctx: Context,
     urls: Sequence[str],
     folder: str,
     *,
     http_too: bool = False,
     within: float | None = None,
-) -> list[Hosted | Refused]:
-    """Fetch, clean and store pictures, and stage their files; in the order of the addresses.
+) -> list[ImportedImage | RejectedImage]:
+    """Fetch, clean and store images, and stage their files; in the order of the URLs.
 
-    Addresses of the workspace's own files are kept as they are. What was fetched ``within`` seconds
+    URLs of the workspace's own files are kept as they are. What was fetched ``within`` seconds
     (``SECONDS`` by default) counts; files beyond the quota are refused one by one.
     """
     seconds = SECONDS if within is None else within
-    own = ctx.unit.once(
+    own = ctx.unit.run_side_effect_once(
         "own images", lambda: {url: _own_file(ctx, url) for url in dict.fromkeys(urls)}
     )
     strange = [url for url, file in own.items() if file is None]
-    stored = ctx.unit.once(
+    stored = ctx.unit.run_side_effect_once(
         "strange images", lambda: _all_stored(ctx.workspace_id, strange, seconds, http_too=http_too)
     )
     objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
-    ctx.unit.on_failure(lambda: discard(objects.values()))
+    ctx.unit.on_failure(lambda: remove_objects(objects.values()))
     taken = _stage(ctx, objects, folder) if objects else {}
-    answer: list[Hosted | Refused] = []
+    answer: list[ImportedImage | RejectedImage] = []
     for url in urls:
         file = own[url] or taken.get(url)
         refusal = stored.get(url)
         if file is not None:
             width, height = int(file.width or 0), int(file.height or 0)
-            answer.append(Hosted(file.id, public_url(file.key), width, height))
-        elif isinstance(refusal, Refused):
+            answer.append(ImportedImage(file.id, public_url(file.key), width, height))
+        elif isinstance(refusal, RejectedImage):
             answer.append(refusal)
         else:
-            answer.append(Refused(url, "the workspace's files take all that its plan allows"))
+            answer.append(RejectedImage(url, "the workspace's files take all that its plan allows"))
     return answer
 
 
 def public_url(key: str) -> str:
-    """Return the public address of an object."""
+    """Return the public URL of an object."""
     return f"{settings().public_url}/{key}"
 
 
 def stored_object(workspace_id: str, body: bytes, name: str) -> StoredObject:
-    """Store bytes for a new file under an address that cannot be guessed.
+    """Store bytes for a new file under a URL that cannot be guessed.
 
-    Pictures of the kinds that are cleaned are; other bytes are stored as they came, and served so
+    Images of the kinds that are cleaned are; other bytes are stored as they came, and served so
     that they cannot run.
 
     Raises:
-        images.ImageError: a picture that cannot be read, or is too large.
+        images.ImageError: an image that cannot be read, or is too large.
     """
     kind = file_types.sniff(body)
     if kind not in images.READ:
@@ -155,10 +155,10 @@ def stored_object(workspace_id: str, body: bytes, name: str) -> StoredObject:
     return _put(workspace_id, clean.body, clean.mime_type, name, clean)
 
 
-def discard(stored: Iterable[StoredObject]) -> None:
+def remove_objects(stored: Iterable[StoredObject]) -> None:
     """Remove objects that will not become files; what cannot be removed now goes by due work."""
     for one in stored:
-        due.attempt(one.watch, remove_stray)
+        jobs.attempt(one.watch, remove_orphan)
 
 
 def delete_objects(*keys: str | None) -> None:
@@ -168,11 +168,11 @@ def delete_objects(*keys: str | None) -> None:
             object_store().delete(key)
 
 
-@due_work(STRAY)
-def remove_stray(work: Due) -> None:
+@job_handler(ORPHAN)
+def remove_orphan(job: Job) -> None:
     """Remove the objects of a file that never was: its operation failed, or its process died."""
-    if FILES.find(work.workspace_id, work.payload["fileId"]) is None:
-        delete_objects(*work.payload["keys"])
+    if FILES.find(job.workspace_id, job.payload["fileId"]) is None:
+        delete_objects(*job.payload["keys"])
 
 
 def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str | None) -> FileRow:
@@ -206,14 +206,14 @@ def _put(
     if clean is not None:
         small = f"{place}/thumbnail/{stored_files.address_name(name, clean.thumbnail_type)}"
         objects[small] = (clean.thumbnail, clean.thumbnail_type)
-    stray = {"fileId": file_id, "keys": list(objects)}
-    watch = due.row(STRAY, workspace_id, stray, clock.now() + STRAY_AFTER)
-    due.schedule(watch)
+    orphan = {"fileId": file_id, "keys": list(objects)}
+    watch = jobs.row(ORPHAN, workspace_id, orphan, clock.now() + ORPHAN_AFTER)
+    jobs.schedule(watch)
     try:
         for each, (content, kind) in objects.items():
             object_store().put(each, content, kind, stored_files.headers(kind))
     except UnavailableError:
-        due.attempt(watch, remove_stray)
+        jobs.attempt(watch, remove_orphan)
         raise
     size = sum(len(content) for content, _ in objects.values())
     width, height = (clean.width, clean.height) if clean else (None, None)
@@ -221,7 +221,7 @@ def _put(
 
 
 def _own_file(ctx: Context, url: str) -> FileRow | None:
-    """Return the workspace's own file that an address is of, or None."""
+    """Return the workspace's own file that a URL is of, or None."""
     prefix = settings().public_url + ADDRESS
     if not url.startswith(prefix):
         return None
@@ -231,8 +231,8 @@ def _own_file(ctx: Context, url: str) -> FileRow | None:
 
 def _all_stored(
     workspace_id: str, urls: Sequence[str], seconds: float, *, http_too: bool
-) -> dict[str, StoredObject | Refused]:
-    """Fetch, clean and store pictures, eight at a time; each is stored or refused."""
+) -> dict[str, StoredObject | RejectedImage]:
+    """Fetch, clean and store images, eight at a time; each is stored or refused."""
     if not urls:
         return {}
     deadline = time.monotonic() + seconds
@@ -245,8 +245,8 @@ def _all_stored(
 
 def _one_stored(
     workspace_id: str, url: str, deadline: float, *, http_too: bool
-) -> StoredObject | Refused:
-    late = Refused(url, "the time for all images was over")
+) -> StoredObject | RejectedImage:
+    late = RejectedImage(url, "the time for all images was over")
     try:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -260,19 +260,19 @@ def _one_stored(
             clean = images.sanitize(fetched.body)
         return _put(workspace_id, clean.body, clean.mime_type, _name(fetched.url), clean)
     except (fetch.FetchError, images.ImageError) as error:
-        return Refused(url, error.reason)
+        return RejectedImage(url, error.reason)
     except UnavailableError:
-        return Refused(url, "it could not be stored; try again later")
+        return RejectedImage(url, "it could not be stored; try again later")
 
 
 def _name(url: str) -> str:
-    """Return the name that an address gives a file."""
+    """Return the name that a URL gives a file."""
     name = unquote(urlsplit(url).path.rpartition("/")[2])
     return "".join(filter(str.isprintable, name)).strip()[:100] or "image"
 
 
 def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[str, FileRow]:
-    """Stage the files of stored objects, as far as the quota goes; return them by address."""
+    """Stage the files of stored objects, as far as the quota goes; return them by URL."""
     quota = stored_files.QUOTA_BYTES[ctx.plan]
     free = quota - used_bytes(ctx.workspace_id)
     fitting: dict[str, StoredObject] = {}
@@ -281,7 +281,7 @@ def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[
             fitting[url] = stored
             free -= stored.size
     left_out = [stored for url, stored in objects.items() if url not in fitting]
-    ctx.unit.after_commit(lambda: discard(left_out))
+    ctx.unit.after_commit(lambda: remove_objects(left_out))
     if not fitting:
         return {}
     folder_id = folder_at_root(ctx.unit, folder)

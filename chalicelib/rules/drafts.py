@@ -39,7 +39,7 @@ class DraftError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class DraftRequest:
     """What is known of a card: what the caller says, what a barcode tells, which categories exist.
 
     ``facts`` are those of a product database, by label (``brand``, ``description``); ``categories``
@@ -85,30 +85,30 @@ true of every such thing. Never state a price, a discount, a stock, a SKU, a con
 _FENCED = re.compile(r"<data>\n(.*)\n</data>")
 
 
-def messages(brief: Brief) -> list[Message]:
+def messages(request: DraftRequest) -> list[Message]:
     """Return what a model is asked."""
     data = {
-        "language": brief.language,
-        "name": brief.name,
-        "prompt": brief.prompt,
-        "barcode": brief.barcode,
-        "facts": {label: fact[:MAX_FACT] for label, fact in brief.facts.items()},
+        "language": request.language,
+        "name": request.name,
+        "prompt": request.prompt,
+        "barcode": request.barcode,
+        "facts": {label: fact[:MAX_FACT] for label, fact in request.facts.items()},
         "categories": [
-            {"id": id_, "path": path} for id_, path in brief.categories[:MAX_CATEGORIES]
+            {"id": id_, "path": path} for id_, path in request.categories[:MAX_CATEGORIES]
         ],
     }
     text = json.dumps({name: value for name, value in data.items() if value}, ensure_ascii=False)
     # Escaped, nothing in the data can end the fence.
     fenced = text.replace("<", "\\u003c")
-    return [_instructions(brief.kind), Message("user", f"<data>\n{fenced}\n</data>")]
+    return [_instructions(request.kind), Message("user", f"<data>\n{fenced}\n</data>")]
 
 
 def _instructions(kind: Kind) -> Message:
     return Message("system", _INSTRUCTIONS.format(card=_CARDS[kind]))
 
 
-def brief_in(asked: Sequence[Message]) -> Brief | None:
-    """Return the brief that ``messages`` made these of, or None if it did not.
+def request_in(asked: Sequence[Message]) -> DraftRequest | None:
+    """Return the request that ``messages`` made these of, or None if it did not.
 
     The embedded model knows by it that it is to draft. The instructions decide, which no visitor
     of a chat can write.
@@ -118,7 +118,7 @@ def brief_in(asked: Sequence[Message]) -> Brief | None:
             match = _FENCED.fullmatch(asked[1].content)
             data = json.loads(match[1]) if match else {}
             pairs = [(each["id"], each["path"]) for each in data.pop("categories", ())]
-            return Brief(kind, **{"language": "", **data, "categories": pairs})
+            return DraftRequest(kind, **{"language": "", **data, "categories": pairs})
     return None
 
 

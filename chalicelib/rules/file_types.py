@@ -104,7 +104,7 @@ def sniff(body: bytes) -> str:
 
 
 def _media(body: bytes) -> str:
-    """Tell pictures, sound and film in the ISO base media format apart by their brands."""
+    """Tell images, audio and video in the ISO base media format apart by their brands."""
     size = min(int.from_bytes(body[:4], "big"), 256)
     brands = [body[8:12], *(body[at : at + 4] for at in range(16, size - 3, 4))]
     return next((found for brand, found in _BRANDS if brand in brands), "video/mp4")

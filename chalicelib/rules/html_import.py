@@ -1,9 +1,9 @@
-"""Web pages taken over from elsewhere: their addresses made absolute, their pictures found.
+"""Web pages taken over from elsewhere: their URLs made absolute, their images found.
 
 turbohtml (MIT, 1.8 MiB, a release a month) finds the tags: it reads HTML as the WHATWG standard
 says, in C, in one linear pass and without recursion, tells where each tag stood, and knows the
 encodings of the web. So a page is written back letter by letter, but for the tags and style sheets
-with an address to change. Parsers that build a tree (selectolax, lxml, justhtml, html5lib under
+with a URL to change. Parsers that build a tree (selectolax, lxml, justhtml, html5lib under
 Beautiful Soup) write back their own idea of the page: elements moved, references and white space
 rewritten; and lxml is no HTML 5 parser, html5lib has had no release since 2020.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chalicelib.rules.file_types import sniff
-from chalicelib.rules.web_addresses import Change, in_css, in_srcset, is_web, resolve
+from chalicelib.rules.markup_urls import UrlRewriter, in_css, in_srcset, is_web, resolve
 
 if TYPE_CHECKING:
     from turbohtml import Token
@@ -26,20 +26,20 @@ _LINKS = {"href", "src", "action", "formaction", "data", "cite", "poster", "back
 _LINKS |= {"xlink:href"}
 _LAZY = {"data-src", "data-lazy-src", "data-original", "data-bg", "data-background"}
 _LAZY |= {"data-content-cover-bg"}
-"""Where scripts that load pictures late keep addresses."""
+"""Where scripts that load images late keep URLs."""
 _SETS = frozenset({"srcset", "imagesrcset", "data-srcset"})
 _PICTURES = {("img", "src"), ("video", "poster"), ("image", "href"), ("image", "xlink:href")}
 _PICTURE_METAS = {"og:image", "og:image:url", "og:image:secure_url", "twitter:image", "image"}
 _PICTURE_METAS |= {"twitter:image:src", "msapplication-tileimage"}
 _NO_PICTURES = (".woff", ".woff2", ".ttf", ".otf", ".eot", ".css", ".ico")
-"""What stands in ``url()`` and icon links but is no picture that we could take over."""
+"""What stands in ``url()`` and icon links but is no image that we could take over."""
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _UNSURE_TYPES = frozenset({"", "text/plain", "application/octet-stream", "application/xml"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHARSET = re.compile(r"(charset\s*+=\s*+)(?!utf-8)[^\s;]+", re.IGNORECASE)
 
 MAX_GROWTH = 4 << 20
-"""Characters that absolute addresses may add: a long base and many short links multiply."""
+"""Characters that absolute URLs may add: a long base and many short links multiply."""
 
 
 class PageTooLargeError(Exception):
@@ -47,7 +47,7 @@ class PageTooLargeError(Exception):
 
     def __init__(self) -> None:
         self.reason = (
-            f"expected a page that grows by at most {MAX_GROWTH >> 20} MiB when its addresses are "
+            f"expected a page that grows by at most {MAX_GROWTH >> 20} MiB when its URLs are "
             "made absolute; shorten its <base> or remove links"
         )
         super().__init__(self.reason)
@@ -55,27 +55,27 @@ class PageTooLargeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ImportedHtml:
-    """A page whose addresses are absolute, where a base to join them with was known."""
+    """A page whose URLs are absolute, where a base to join them with was known."""
 
     html: str
     """Encodable in UTF-8, and saying so where it names an encoding."""
     title: str | None
     images: tuple[str, ...]
-    """The distinct http and https addresses of pictures, without fragments, as they come."""
+    """The distinct http and https URLs of images, without fragments, as they come."""
 
-    def replaced(self, addresses: Mapping[str, str]) -> str:
-        """Return the page with addresses (such as those of ``images``) replaced by others.
+    def replaced(self, urls: Mapping[str, str]) -> str:
+        """Return the page with URLs (such as those of ``images``) replaced by others.
 
-        They are found wherever they stand: in links to a picture and in style sheets, too.
+        They are found wherever they stand: in links to an image and in style sheets, too.
 
         Raises:
             PageTooLargeError: if it grows by more than ``MAX_GROWTH``.
         """
 
         @cache
-        def change(address: str) -> str:
-            full, mark, fragment = resolve(address, "").partition("#")
-            return addresses[full] + mark + fragment if full in addresses else address
+        def change(url: str) -> str:
+            full, mark, fragment = resolve(url, "").partition("#")
+            return urls[full] + mark + fragment if full in urls else url
 
         return _Pass(change, change).page(self.html)
 
@@ -88,7 +88,7 @@ def read(
     Bytes are decoded by their byte-order mark, else by ``charset`` (what the server declared), else
     by the page's ``<meta>``, else as what they look like: UTF-8 if they can be.
 
-    Relative addresses are joined with the page's ``<base href>``, itself relative to ``base_url``,
+    Relative URLs are joined with the page's ``<base href>``, itself relative to ``base_url``,
     or with ``base_url``; the ``href`` of ``<base>`` is dropped after that. With neither they stay.
 
     Raises:
@@ -102,19 +102,19 @@ def read(
     images: dict[str, None] = {}
 
     @cache
-    def link(address: str) -> str:
+    def link(url: str) -> str:
         # What is absolute stays as it is written.
-        return address if is_web(address) else resolve(address, base, encoding)
+        return url if is_web(url) else resolve(url, base, encoding)
 
     @cache
-    def picture(address: str) -> str:
-        new = resolve(address, base, encoding)
+    def image(url: str) -> str:
+        new = resolve(url, base, encoding)
         full = new.partition("#")[0]
         if is_web(full) and not urlsplit(full).path.lower().endswith(_NO_PICTURES):
             images[full] = None
-        return address if is_web(address) else new
+        return url if is_web(url) else new
 
-    run = _Pass(link, picture, drop_base=bool(base))
+    run = _Pass(link, image, drop_base=bool(base))
     return ImportedHtml(run.page(text), " ".join(run.title.split()) or None, tuple(images))
 
 
@@ -128,7 +128,7 @@ def looks_like_html(body: bytes, content_type: str | None) -> bool:
 
 
 def _decoded(body: bytes, charset: str | None) -> tuple[str, str]:
-    """Return the text, and the encoding to use for queries of its addresses."""
+    """Return the text, and the encoding to use for queries of its URLs."""
     from turbohtml.detect import detect  # noqa: PLC0415  takes a twentieth of a second to load
 
     found = detect(body)
@@ -148,7 +148,7 @@ def _decoded(body: bytes, charset: str | None) -> tuple[str, str]:
 
 
 def _base(html: str, base_url: str) -> str:
-    """Return what relative addresses are joined with, "" if that is not known."""
+    """Return what relative URLs are joined with, "" if that is not known."""
     from turbohtml import TokenType, tokenize  # noqa: PLC0415  as above
 
     if "<base" in html.lower():
@@ -162,21 +162,21 @@ def _base(html: str, base_url: str) -> str:
 
 
 class _Pass:
-    """One walk over a page that changes the addresses in it."""
+    """One walk over a page that changes the URLs in it."""
 
-    def __init__(self, link: Change, picture: Change, *, drop_base: bool = False) -> None:
+    def __init__(self, link: UrlRewriter, image: UrlRewriter, *, drop_base: bool = False) -> None:
         self.title = ""
-        self._link, self._picture = self._counted(link), self._counted(picture)
-        self._css = partial(in_css, link=self._link, picture=self._picture)
+        self._link, self._picture = self._counted(link), self._counted(image)
+        self._css = partial(in_css, link=self._link, image=self._picture)
         self._drop_base = drop_base
         self._growth = 0
         self._titled = False
         self._nested = False
 
-    def _counted(self, change: Change) -> Change:
-        def counted(address: str) -> str:
-            new = change(address)
-            self._growth += len(new) - len(address)
+    def _counted(self, change: UrlRewriter) -> UrlRewriter:
+        def counted(url: str) -> str:
+            new = change(url)
+            self._growth += len(new) - len(url)
             if self._growth > MAX_GROWTH:
                 raise PageTooLargeError
             return new
@@ -184,7 +184,7 @@ class _Pass:
         return counted
 
     def page(self, html: str) -> str:
-        """Return a page with its addresses changed; take down its title."""
+        """Return a page with its URLs changed; take down its title."""
         from turbohtml import TokenType, tokenize  # noqa: PLC0415  as above
 
         lines = [0, *(match.end() for match in re.finditer("\n", html))]
@@ -227,7 +227,7 @@ class _Pass:
             self._nested = False
 
     def _tag(self, token: "Token", source: str) -> str:
-        """Return a start tag as it was written, or written anew if an address in it changes."""
+        """Return a start tag as it was written, or re-encoded if a URL in it changes."""
         tag, attributes = token.tag or "", dict(token.attrs or ())
         changed = {name: self._value(tag, name, attributes) for name in attributes}
         if tag == "base" and self._drop_base and changed.pop("href", None) is not None:

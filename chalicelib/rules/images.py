@@ -1,4 +1,4 @@
-"""Pictures from strangers: decoded and written anew, so that only their pixels remain.
+"""Images from strangers: decoded and re-encoded, so that only their pixels remain.
 
 Names, places (EXIF GPS), scripts behind the last byte and whatever a broken decoder might be fed
 are gone after that. The originals are never served.
@@ -8,9 +8,9 @@ are gone after that. The originals are never served.
   AVIF the first frame remains.
 - Everything else is refused: SVG and HTML can carry scripts, TIFF, PSD, EPS and the like have
   decoders with a long history of holes, HEIC has none here.
-- Pictures are turned upright, converted to sRGB and made to fit ``MAX_SIDE``: full size would take
+- Images are turned upright, converted to sRGB and made to fit ``MAX_SIDE``: full size would take
   longer than a request may.
-- One picture at a time: a Lambda of 1024 MB has less than one processor, so taking turns costs no
+- One image at a time: a Lambda of 1024 MB has less than one processor, so taking turns costs no
   time, and the memory needed is that of one.
 """
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from PIL import Image, ImageFile
 
 MAX_PIXELS = 50_000_000
-"""Security: the pixels a picture may have."""
+"""Security: the pixels an image may have."""
 MAX_PIXELS_OF_FRAMES = 25_000_000
 """The same for WebP and AVIF, whose decoders hold four copies, and for all frames of an animation
 together."""
 MAX_FRAMES = 1000
 MAX_SIDE = 4096
-"""The longer side of a stored picture, in pixels."""
+"""The longer side of a stored image, in pixels."""
 THUMBNAIL_SIDE = 400
 
 _MAX_SCANS = 64
@@ -51,14 +51,14 @@ _READERS = {
     "image/bmp": "BMP",
 }
 READ = frozenset(_READERS)
-"""The types that are decoded and written anew."""
+"""The types that are decoded and re-encoded."""
 _EXPECTED = "expected a JPEG, PNG, GIF, WebP, AVIF or BMP image"
 
 _one_at_a_time = Lock()
 
 
 class ImageError(Exception):
-    """A picture that cannot be made safe; ``reason`` says why and what to do, in one sentence."""
+    """An image that cannot be made safe; ``reason`` says why and what to do, in one sentence."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -67,7 +67,7 @@ class ImageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CleanImage:
-    """A picture of our own making. Sizes are in pixels."""
+    """An image of our own making. Sizes are in pixels."""
 
     body: bytes
     mime_type: str
@@ -76,11 +76,11 @@ class CleanImage:
     thumbnail: bytes
     """At most ``THUMBNAIL_SIDE`` on its longer side."""
     thumbnail_type: str
-    """JPEG, or WebP when the picture is see-through."""
+    """JPEG, or WebP when the image is see-through."""
 
 
 def sanitize(body: bytes) -> CleanImage:
-    """Decode a picture and write it anew.
+    """Decode an image and re-encode it.
 
     Raises:
         ImageError: if it is none of the formats named above, is damaged or cut short, or has more
@@ -91,7 +91,7 @@ def sanitize(body: bytes) -> CleanImage:
     if mime_type not in _READERS:
         raise ImageError(_refusal(mime_type))
     if mime_type == "image/jpeg" and body.count(b"\xff\xda") > _MAX_SCANS:
-        msg = f"expected a JPEG of at most {_MAX_SCANS} scans; save it anew and send that"
+        msg = f"expected a JPEG of at most {_MAX_SCANS} scans; save it again and send that"
         raise ImageError(msg)
     from PIL import Image  # noqa: PLC0415  takes a twentieth of a second to load
 
@@ -105,7 +105,7 @@ def sanitize(body: bytes) -> CleanImage:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ImageError(_too_large(MAX_PIXELS)) from None
     except Exception as error:  # decoders raise anything when fed hostile bytes
-        msg = f"{_EXPECTED}, but this {_READERS[mime_type]} is damaged or incomplete; save it anew"
+        msg = f"{_EXPECTED}, but this {_READERS[mime_type]} is damaged or incomplete; save it again"
         raise ImageError(msg) from error
 
 
@@ -113,7 +113,7 @@ def _refusal(mime_type: str) -> str:
     if mime_type == "image/svg+xml":
         why = "SVG can carry scripts; export it as PNG"
     elif mime_type == "text/html":
-        why = "this is a web page; give the address of the picture itself"
+        why = "this is a web page; give the URL of the image itself"
     elif mime_type.startswith("image/"):
         why = f"{mime_type} is not supported; save it as JPEG or PNG"
     else:
@@ -122,14 +122,14 @@ def _refusal(mime_type: str) -> str:
 
 
 def _too_large(limit: int) -> str:
-    return f"expected at most {limit // 1_000_000} megapixels; make the picture smaller"
+    return f"expected at most {limit // 1_000_000} megapixels; make the image smaller"
 
 
 def _decoded(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
     """Return the pixels and how to write them.
 
     The size that the header tells is checked before any pixel is decoded. The decoder and its
-    copies of the picture are gone on return.
+    copies of the image are gone on return.
     """
     from PIL import Image  # noqa: PLC0415  loaded already when this runs
 
@@ -179,7 +179,7 @@ def _least_alpha(image: "Image.Image") -> int:
 
 
 def _eight_bits(image: "Image.Image") -> "Image.Image":
-    """Return a picture as L, LA, RGB, RGBA or CMYK, the one with the least in it."""
+    """Return an image as L, LA, RGB, RGBA or CMYK, the one with the least in it."""
     if image.mode.startswith("I"):
         return image.point(lambda value: value * (1 / 257)).convert("L")
     if image.has_transparency_data:
@@ -190,7 +190,7 @@ def _eight_bits(image: "Image.Image") -> "Image.Image":
 
 
 def _orientation(source: "ImageFile.ImageFile") -> "Image.Transpose | None":
-    """Return what turns a picture upright (EXIF 2.32, tag 0x0112), None if it stands as it is."""
+    """Return what turns an image upright (EXIF 2.32, tag 0x0112), None if it stands as it is."""
     from PIL import Image  # noqa: PLC0415  loaded already when this runs
 
     turn = Image.Transpose
@@ -210,8 +210,8 @@ def _orientation(source: "ImageFile.ImageFile") -> "Image.Transpose | None":
 
 
 def _to_srgb(image: "Image.Image", profile: bytes) -> "Image.Image":
-    """Convert by the colour profile: phones take pictures in Display P3, which looks dull else."""
-    from PIL import ImageCms  # noqa: PLC0415  needed for pictures with a profile only
+    """Convert by the colour profile: phones take images in Display P3, which looks dull else."""
+    from PIL import ImageCms  # noqa: PLC0415  needed for images with a profile only
 
     mode = "RGBA" if image.mode == "RGBA" else "RGB"
     if len(profile) > _MAX_PROFILE or image.mode in {"L", "LA"}:
@@ -262,7 +262,7 @@ def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Im
 
 
 def _written(image: "Image.Image", options: dict[str, Any]) -> CleanImage:
-    """Write a picture, and the thumbnail of its first frame."""
+    """Write an image, and the thumbnail of its first frame."""
     body, thumbnail = BytesIO(), BytesIO()
     image.save(body, **options)
     small = _eight_bits(image).copy()

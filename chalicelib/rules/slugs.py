@@ -1,4 +1,4 @@
-"""Slugs: the words of an address, made from titles in any script."""
+"""Slugs: the words of a URL, made from titles in any script."""
 
 import re
 import secrets
@@ -8,7 +8,7 @@ MAX_LENGTH = 63
 """A slug may become a host name's label (RFC 1035, 2.3.4)."""
 
 RESERVED = frozenset({"admin", "api", "blog", "console", "files", "www"})
-"""Names of the platform's own addresses (tools.md, row 5)."""
+"""Names of the platform's own URLs (tools.md, row 5)."""
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 

@@ -34,9 +34,9 @@ _LONGEST = 80
 
 
 def address_name(name: str, mime_type: str) -> str:
-    """Return a file's name as the last part of its address: ASCII, with a picture's own extension.
+    """Return a file's name as the last part of its URL: ASCII, with an image's own extension.
 
-    A re-encoded picture may have become another kind than its name says.
+    A re-encoded image may have become another kind than its name says.
     """
     stem, _, extension = name.rpartition(".") if "." in name else (name, "", "")
     extension = _EXTENSIONS.get(mime_type, _plain(extension)[:10])

@@ -83,7 +83,7 @@ def create(email: str, password: str, role: str = "user", name: str = "") -> Acc
     unit = UnitOfWork("", account.id)
     unit.create(account)
     taken = ConflictError(f"{email} has an account already. Log in, or use another address.")
-    unit.create(claim(EMAIL_CLAIM, email, account.id), otherwise=taken)
+    unit.create(claim(EMAIL_CLAIM, email, account.id), on_conflict=taken)
     unit.commit()
     return account
 

@@ -12,11 +12,11 @@ from pynamodb.exceptions import UpdateError
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.ids import new_id
-from chalicelib.core.retry import until_won
+from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.scopes import parse_grants
-from chalicelib.core.unit import Change
-from chalicelib.rules import api_keys as tokens
-from chalicelib.store import accounts, turns
+from chalicelib.core.unit import AuditEvent
+from chalicelib.rules import tokens
+from chalicelib.store import accounts, locks
 from chalicelib.store.tables import IdentityRow, reaching
 from chalicelib.store.unit import UnitOfWork
 
@@ -31,11 +31,11 @@ SORT_KEY = "key"
 
 
 class ApiKeyRow(IdentityRow):
-    """A key, under the SHA-256 of its token; ``shown`` is what may be displayed of it."""
+    """A key, under the SHA-256 of its token; ``masked`` is what may be displayed of it."""
 
     key_id = UnicodeAttribute()
     name = UnicodeAttribute()
-    shown = UnicodeAttribute()
+    masked = UnicodeAttribute()
     workspace_id = UnicodeAttribute()
     account_id = UnicodeAttribute()
     role = UnicodeAttribute()
@@ -47,7 +47,7 @@ class ApiKeyRow(IdentityRow):
     last_used_at = UTCDateTimeAttribute(null=True)
 
 
-class KeyPlaceRow(IdentityRow):
+class ApiKeyLookupRow(IdentityRow):
     """Where a key is.
 
     By workspace, and by key id for the operator, who has no workspace at hand.
@@ -62,7 +62,7 @@ def _by_workspace(workspace_id: str) -> str:
 
 def of_workspace(workspace_id: str) -> list[ApiKeyRow]:
     """Return all keys of a workspace, revoked ones included, in the order of their creation."""
-    places = KeyPlaceRow.partition(_by_workspace(workspace_id))
+    places = ApiKeyLookupRow.partition(_by_workspace(workspace_id))
     with reaching():
         rows = list(
             ApiKeyRow.batch_get([(p.record_pk, SORT_KEY) for p in places], consistent_read=True)
@@ -106,7 +106,7 @@ def create(
         SORT_KEY,
         key_id=new_id(),
         name=name.strip(),
-        shown=f"{tokens.PREFIX}…{token[-4:]}",
+        masked=f"{tokens.PREFIX}…{token[-4:]}",
         workspace_id=workspace.id,
         account_id=workspace.owner_id,
         role=accounts.get(workspace.owner_id).role,
@@ -119,20 +119,20 @@ def create(
     places = ((_by_workspace(workspace.id), key.key_id), (f"KEYID#{key.key_id}", SORT_KEY))
 
     def add() -> None:
-        turn = turns.turn(workspace.id, "keys")
+        lock = locks.lock_row(workspace.id, "keys")
         count = len(live(workspace.id))
         if count >= MAX_LIVE_KEYS:
             msg = f"The workspace has {count} live keys, the most it can have. Revoke one first."
             raise ConflictError(msg)
         unit = UnitOfWork(workspace.id, key.key_id)
-        unit.save(turn)
-        unit.require(workspace, type(workspace).plan == workspace.plan, otherwise=moved)
+        unit.save(lock)
+        unit.require(workspace, type(workspace).plan == workspace.plan, on_conflict=moved)
         unit.create(key)
         for pk, sk in places:
-            unit.create(KeyPlaceRow(pk, sk, record_pk=key.pk))
-        unit.commit(Change.by_operator("create_key", f"key:{key.key_id}"))
+            unit.create(ApiKeyLookupRow(pk, sk, record_pk=key.pk))
+        unit.commit(AuditEvent.by_operator("create_key", f"key:{key.key_id}"))
 
-    until_won(add)
+    retry_on_conflict(add)
     return key, token
 
 
@@ -146,7 +146,7 @@ def revoke(key_id: str) -> ApiKeyRow:
     Raises:
         NotFoundError: no key has this id.
     """
-    place = KeyPlaceRow.find(f"KEYID#{key_id}", SORT_KEY)
+    place = ApiKeyLookupRow.find(f"KEYID#{key_id}", SORT_KEY)
     key = place and ApiKeyRow.find(place.record_pk, SORT_KEY)
     if not key:
         # What was sent may be a token pasted by mistake: it is not repeated.
@@ -155,7 +155,7 @@ def revoke(key_id: str) -> ApiKeyRow:
         key.revoked_at = clock.now()
         unit = UnitOfWork(key.workspace_id, key_id)
         unit.update(key, [ApiKeyRow.revoked_at.set(key.revoked_at)])
-        unit.commit(Change.by_operator("revoke_key", f"key:{key_id}"))
+        unit.commit(AuditEvent.by_operator("revoke_key", f"key:{key_id}"))
     return key
 
 

@@ -9,7 +9,7 @@ from pynamodb.attributes import JSONAttribute, UnicodeAttribute, UTCDateTimeAttr
 
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
-from chalicelib.core.unit import Change
+from chalicelib.core.unit import AuditEvent
 from chalicelib.store.tables import ControlRow
 
 KEPT = timedelta(days=90)
@@ -21,7 +21,7 @@ class AuditRow(ControlRow):
     at = UTCDateTimeAttribute()
     actor = UnicodeAttribute()
     key_id = UnicodeAttribute()
-    address = UnicodeAttribute()
+    client_ip = UnicodeAttribute()
     operation = UnicodeAttribute()
     resource = UnicodeAttribute()
     fields: JSONAttribute = JSONAttribute()
@@ -32,7 +32,7 @@ def _partition(workspace_id: str) -> str:
     return f"W#{workspace_id}#AUDIT"
 
 
-def record(workspace_id: str, change: Change, resource: str) -> AuditRow:
+def record(workspace_id: str, change: AuditEvent, resource: str) -> AuditRow:
     """Return the audit row of a change, to be written in the change's own transaction."""
     now = clock.now()
     return AuditRow(
@@ -41,7 +41,7 @@ def record(workspace_id: str, change: Change, resource: str) -> AuditRow:
         at=now,
         actor=change.actor,
         key_id=change.key_id,
-        address=change.address,
+        client_ip=change.client_ip,
         operation=change.operation,
         resource=change.resource or resource,
         fields=list(change.fields),

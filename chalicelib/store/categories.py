@@ -44,8 +44,8 @@ def tree(workspace_id: str) -> list[CategoryRow]:
     return sorted(found, key=lambda category: (category.sort_order, category.id))
 
 
-def tree_turn(kind: str) -> str:
-    """Return the turn of changing the shape of a kind's tree (``store.turns``)."""
+def tree_lock(kind: str) -> str:
+    """Return the lock row of changing the shape of a kind's tree (``store.locks``)."""
     return f"category-tree#{kind}"
 
 
@@ -55,10 +55,12 @@ def slug_claim(workspace_id: str, category: CategoryRow) -> LocalClaimRow:
     return local_claim(workspace_id, kind, category.slug, category.id)
 
 
-def require(unit: Unit, category_id: str, kind: str, *, otherwise: AppError | None = None) -> None:
+def require(
+    unit: Unit, category_id: str, kind: str, *, on_conflict: AppError | None = None
+) -> None:
     """Demand that a category of this kind exists when the unit commits."""
     key = CATEGORIES.key(unit.workspace_id, category_id)
-    unit.require(CategoryRow(key.pk, key.sk), CategoryRow.kind == kind, otherwise=otherwise)
+    unit.require(CategoryRow(key.pk, key.sk), CategoryRow.kind == kind, on_conflict=on_conflict)
 
 
 def items_count(workspace_id: str, kind: str) -> dict[str, int]:

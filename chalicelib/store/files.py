@@ -8,7 +8,7 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.text import fold
 from chalicelib.core.unit import Unit
 from chalicelib.store.claims import LocalClaimRow, local_claim, local_claim_key
-from chalicelib.store.listing import Listing, Order
+from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.reading import fetch
 from chalicelib.store.tables import ContentRow, Record
 from chalicelib.store.unit import listed
@@ -18,7 +18,7 @@ ROOT = "root"
 
 
 class FileRow(Record):
-    """A file. ``key`` is its object's, and the path of its public address.
+    """A file. ``key`` is its object's, and the path of its public URL.
 
     ``size`` is what counts against the quota: its bytes and those of its thumbnail.
     """
@@ -47,7 +47,7 @@ FILES = listed(
         facets=("place",),
         counted=("place",),
         sorts={"createdAt": "id"},
-        orders=(Order("createdAt", within="place"),),
+        orders=(SortIndex("createdAt", partition_by="place"),),
     )
 )
 
@@ -102,7 +102,7 @@ def used_bytes(workspace_id: str) -> int:
     return int(row.used) if row else 0
 
 
-def take(unit: Unit, size: int, quota: int, *, otherwise: AppError | None = None) -> None:
+def take(unit: Unit, size: int, quota: int, *, on_conflict: AppError | None = None) -> None:
     """Stage the taking of bytes, which are at most the quota; beyond it the unit does not commit.
 
     Then ``otherwise`` is raised; without it, the operation begins again.
@@ -110,7 +110,7 @@ def take(unit: Unit, size: int, quota: int, *, otherwise: AppError | None = None
     free = UsageRow.used <= quota - size
     if size <= quota:
         free |= UsageRow.used.does_not_exist()
-    unit.update(_usage(unit.workspace_id), [UsageRow.used.add(size)], free, otherwise=otherwise)
+    unit.update(_usage(unit.workspace_id), [UsageRow.used.add(size)], free, on_conflict=on_conflict)
 
 
 def give_back(unit: Unit, size: int) -> None:

@@ -10,7 +10,7 @@ from pynamodb.transactions import TransactWrite
 
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
-from chalicelib.core.unit import Replay
+from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.store.tables import ControlRow, error_code
 
 KEPT = timedelta(hours=24)
@@ -47,7 +47,9 @@ def object_key(workspace_id: str, owner: str) -> str:
     return f"{workspace_id}/replays/{owner}.json"
 
 
-def _row(workspace_id: str, replay: Replay, owner: str, kept: timedelta) -> IdempotencyRow:
+def _row(
+    workspace_id: str, replay: IdempotencyRecord, owner: str, kept: timedelta
+) -> IdempotencyRow:
     return IdempotencyRow(
         _partition(workspace_id, replay.key),
         SORT_KEY,
@@ -69,7 +71,7 @@ def _free_for(owner: str) -> Condition:
 
 
 def keep(
-    workspace_id: str, replay: Replay, *, owner: str, large: bool = False
+    workspace_id: str, replay: IdempotencyRecord, *, owner: str, large: bool = False
 ) -> Callable[[TransactWrite], None]:
     """Return the staged write of a result; it fails if another call's result is already there.
 
@@ -81,20 +83,22 @@ def keep(
     return lambda transaction: transaction.save(row, condition=_free_for(owner))
 
 
-def find(workspace_id: str, key: str, read: Callable[[str], bytes | None]) -> Replay | None:
+def find(
+    workspace_id: str, key: str, read: Callable[[str], bytes | None]
+) -> IdempotencyRecord | None:
     """Return what is kept under a key, unless it has expired; ``read`` gets a large one."""
     row = IdempotencyRow.find(_partition(workspace_id, key), SORT_KEY)
     if row is None or (row.expires is not None and row.expires < clock.now()):
         return None
     if row.object_key is None:
-        return Replay(key, row.fingerprint, row.body)
+        return IdempotencyRecord(key, row.fingerprint, row.body)
     body = read(row.object_key)
     if body is None:
         raise UnavailableError
-    return Replay(key, row.fingerprint, body)
+    return IdempotencyRecord(key, row.fingerprint, body)
 
 
-def reserve(workspace_id: str, replay: Replay, *, owner: str) -> bool:
+def mark_in_progress(workspace_id: str, replay: IdempotencyRecord, *, owner: str) -> bool:
     """Mark a key as in progress; False if it is held already."""
     try:
         _row(workspace_id, replay, owner, IN_PROGRESS_FOR).save(condition=_free_for(owner))
@@ -105,7 +109,7 @@ def reserve(workspace_id: str, replay: Replay, *, owner: str) -> bool:
     return True
 
 
-def release(workspace_id: str, key: str, *, owner: str) -> None:
+def clear_in_progress(workspace_id: str, key: str, *, owner: str) -> None:
     """Drop the mark that this owner set."""
     try:
         IdempotencyRow(_partition(workspace_id, key), SORT_KEY).delete(

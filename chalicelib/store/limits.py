@@ -1,6 +1,6 @@
 """Limits counted in the database: for what costs money, or the patience of those we ask outside.
 
-A limit is so many calls of a holder within a window: a minute, a UTC day. Windows are aligned to
+A limit is so many calls of a subject within a window: a minute, a UTC day. Windows are aligned to
 the clock, so one counter is one row, and one conditional update both asks and takes: of any number
 of racing calls, exactly as many are admitted as the limit says. Ordinary calls are limited in
 memory (``core.ratelimit``).
@@ -15,7 +15,7 @@ from pynamodb.exceptions import UpdateError
 
 from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError, UnavailableError
-from chalicelib.core.ratelimit import Allowance
+from chalicelib.core.ratelimit import RateLimitStatus
 from chalicelib.core.settings import settings
 from chalicelib.store.idempotency import CONDITION_FAILED
 from chalicelib.store.tables import ControlRow, error_code
@@ -25,15 +25,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What is limited. ``RATE_LIMIT_SCALE`` multiplies ``most``.
+    """What is limited. ``RATE_LIMIT_SCALE`` multiplies ``max_requests``.
 
-    ``name`` keeps the counters of one holder apart; ``what`` tells callers what is counted, such as
+    ``name`` separates the counters of one subject; ``what`` says what is counted, such as
     "AI drafts a day". A limit that ``fails_open`` admits calls that the database cannot count.
     """
 
     name: str
     what: str
-    most: int
+    max_requests: int
     window: timedelta
     fails_open: bool = False
 
@@ -49,39 +49,39 @@ HEAVY = Limit(
 
 
 class TakenRow(ControlRow):
-    """How often a holder has come within one window."""
+    """How often a subject has come within one window."""
 
     taken = NumberAttribute(default=0)
 
 
-def take(limit: Limit, holder: str) -> Allowance:
-    """Count one call of a holder, such as a key or a workspace; return what is left.
+def take(limit: Limit, subject: str) -> RateLimitStatus:
+    """Count one call of a subject, such as a key or a workspace; return what is left.
 
     Raises:
         RateLimitedError: the limit is reached; with ``Retry-After`` in whole seconds.
         UnavailableError: the database cannot count, and the limit does not fail open.
     """
-    most = round(limit.most * settings().rate_limit_scale)
+    max_requests = round(limit.max_requests * settings().rate_limit_scale)
     now = clock.now()
     begun = _begin(now, limit.window)
     ends = begun + limit.window
     left = max(1, round((ends - now).total_seconds()))
-    row = TakenRow(f"LIMIT#{limit.name}#{holder}", begun.isoformat())
+    row = TakenRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat())
     try:
-        if most > 0:
+        if max_requests > 0:
             row.update(
                 [TakenRow.taken.add(1), TakenRow.expires.set(ends)],
-                condition=TakenRow.taken.does_not_exist() | (TakenRow.taken < most),
+                condition=TakenRow.taken.does_not_exist() | (TakenRow.taken < max_requests),
             )
-            return Allowance(most, most - int(row.taken), left)
+            return RateLimitStatus(max_requests, max_requests - int(row.taken), left)
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:
             if not limit.fails_open:
                 raise UnavailableError from error
             log.warning("a limit could not be counted", exc_info=True)
-            return Allowance(most, most, left)
-    msg = f"Too many requests: {most:,} {limit.what} are allowed. Try again in {left:,} s."
-    headers = {**Allowance(most, 0, left).headers, "Retry-After": str(left)}
+            return RateLimitStatus(max_requests, max_requests, left)
+    msg = f"Too many requests: {max_requests:,} {limit.what} are allowed. Try again in {left:,} s."
+    headers = {**RateLimitStatus(max_requests, 0, left).headers, "Retry-After": str(left)}
     raise RateLimitedError(msg, headers=headers)
 
 

@@ -30,10 +30,10 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.text import cut_bytes, fold
 from chalicelib.rules.ordering import Place
 from chalicelib.store import counters
-from chalicelib.store.compact import (
+from chalicelib.store.index_entries import (
     BY_ROW,
     INLINE_TEXT_BYTES,
-    Compact,
+    IndexEntry,
     SortKey,
     group,
     number_in,
@@ -58,14 +58,14 @@ _ORDER_SLOTS = ("o1", "o2", "o3", "o4")
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortIndex:
     """An order to walk large collections in.
 
     By a sort and, if ``within`` names a facet, apart for each of its values.
     """
 
     sort: str
-    within: str | None = None
+    partition_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Listing(Generic[R]):
     counted: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     parent: str | None = None
-    orders: tuple[Order, ...] = ()
+    orders: tuple[SortIndex, ...] = ()
 
     def partition(self, workspace_id: str) -> str:
         """Return the partition key of the noun's live records."""
@@ -107,7 +107,7 @@ class Listing(Generic[R]):
         names = (self.status, *self.facets)
         return {name: slot for name, slot in zip(names, _FACET_SLOTS, strict=False) if name}
 
-    def stamp(self, record: R) -> None:
+    def set_index_keys(self, record: R) -> None:
         """Set the compact attributes, and the keys in the orders, from the record's own."""
         text = self.folded(record)
         record.t = cut_bytes(text, INLINE_TEXT_BYTES)
@@ -119,9 +119,9 @@ class Listing(Generic[R]):
         for slot, number in zip(_NUMBER_SLOTS, numbers, strict=False):
             setattr(record, slot, number)
         n1, n2, *_ = (*(number or 0 for number in numbers), 0, 0)
-        row = Compact(record.id, (n1, n2), text, cut=False)
+        row = IndexEntry(record.id, (n1, n2), text, cut=False)
         for slot, order in zip(_ORDER_SLOTS, self.orders, strict=False):
-            within = group(getattr(record, order.within)) if order.within else ""
+            within = group(getattr(record, order.partition_by)) if order.partition_by else ""
             setattr(record, slot, within + row.sort_key(self.sorts[order.sort]))
 
     def counters(self, facets: Facets) -> list[str]:
@@ -159,7 +159,7 @@ class Listing(Generic[R]):
 
     def compact(
         self, workspace_id: str, parent: str | None = None, **filters: str
-    ) -> list[Compact]:
+    ) -> list[IndexEntry]:
         """Return the noun's compact rows, in the order of creation.
 
         Or those under one parent, or with these values; a filter passes over all.
@@ -176,7 +176,7 @@ class Listing(Generic[R]):
     def along(
         self,
         workspace_id: str,
-        order: Order,
+        order: SortIndex,
         limit: int,
         *,
         after: R | None = None,
@@ -251,12 +251,12 @@ class Page(Generic[R]):
 
     records: list[R]
     total: int
-    plan: Literal["walk", "pass"]
+    plan: Literal["index scan", "full scan"]
     cost: Cost
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _IndexScan:
     """An index in the order asked for (None: the table), where in it, and which counter counts."""
 
     index: str | None
@@ -277,21 +277,21 @@ class _Reading(Generic[R]):
     def page(self) -> Page[R]:
         cost = self.partition.cost
         if not self.listing.orders:
-            return Page(*self._pass(consistent=True), "pass", cost)
+            return Page(*self._full_scan(consistent=True), "full scan", cost)
         counts = self.all_counts
         if counts is None:
             counts = counters.read(self.workspace_id, self.listing.noun, cost=cost)
         size = counts[counters.TOTAL]
         consistent = size <= CONSISTENT_ROWS
-        walk = self._walk_for_query() if size > SMALL_ROWS else None
+        walk = self._index_scan_for_query() if size > SMALL_ROWS else None
         if walk is None:
-            return Page(*self._pass(consistent=consistent), "pass", cost)
+            return Page(*self._full_scan(consistent=consistent), "full scan", cost)
         total = self._total(walk, counts)
         if self.query.offset >= total:
-            return Page([], total, "walk", cost)
-        return Page(self._walk(walk, consistent=consistent), total, "walk", cost)
+            return Page([], total, "index scan", cost)
+        return Page(self._index_scan(walk, consistent=consistent), total, "index scan", cost)
 
-    def _walk_for_query(self) -> _Walk | None:
+    def _index_scan_for_query(self) -> _IndexScan | None:
         """Return the order that serves the query, if one does."""
         query, listing = self.query, self.listing
         filters = self._filters()
@@ -300,13 +300,13 @@ class _Reading(Generic[R]):
         facet, value = next(iter(filters.items()), (None, None))
         counter = counters.name(facet, value) if facet and value else counters.TOTAL
         if facet is None and listing.sorts[query.sort] == "id":
-            return _Walk(None, "", counter)
+            return _IndexScan(None, "", counter)
         for slot, order in zip(_ORDER_SLOTS, listing.orders, strict=False):
-            if order == Order(query.sort, facet):
-                return _Walk(f"by_{slot}", group(value) if facet else "", counter)
+            if order == SortIndex(query.sort, facet):
+                return _IndexScan(f"by_{slot}", group(value) if facet else "", counter)
         return None
 
-    def _total(self, walk: _Walk, counts: Counter[str]) -> int:
+    def _total(self, walk: _IndexScan, counts: Counter[str]) -> int:
         """Return how many rows a walk leads past; a facet's counters lie apart from the others."""
         facet = walk.counter.partition(":")[0]
         apart = facet not in {counters.TOTAL, self.listing.status}
@@ -315,11 +315,11 @@ class _Reading(Generic[R]):
             counts = counters.read(self.workspace_id, noun, facet, cost)
         return counts[walk.counter]
 
-    def _walk(self, walk: _Walk, *, consistent: bool) -> list[R]:
+    def _index_scan(self, walk: _IndexScan, *, consistent: bool) -> list[R]:
         """Go to the page along an order; the rows before it are counted rather than fetched."""
         way: dict[str, Any] = {"scan_index_forward": not self.query.descending}
         if walk.index is None:
-            return self._walk_table(way, consistent=consistent)
+            return self._scan_table(way, consistent=consistent)
         way["index_name"] = walk.index
         if walk.prefix:
             slot = getattr(ContentRow, walk.index.removeprefix("by_"))
@@ -334,7 +334,7 @@ class _Reading(Generic[R]):
         ids = [item["sk"]["S"] for item in items]
         return self._records(ids[offset - skipped :])
 
-    def _walk_table(self, way: dict[str, Any], *, consistent: bool) -> list[R]:
+    def _scan_table(self, way: dict[str, Any], *, consistent: bool) -> list[R]:
         """Read the records in the order of creation, which the table itself has.
 
         The rows before the page are counted in the compact index, which is ten times smaller.
@@ -347,7 +347,7 @@ class _Reading(Generic[R]):
         items = self.partition.items(size, exclusive_start_key=key, consistent_read=True, **way)
         return [self.listing.row.from_raw_data(item) for item in items]
 
-    def _pass(self, *, consistent: bool) -> tuple[list[R], int]:
+    def _full_scan(self, *, consistent: bool) -> tuple[list[R], int]:
         """Look at every row that DynamoDB's filter lets through; return the page and the total."""
         query = self.query
         sort = self.listing.sorts[query.sort]
@@ -384,7 +384,7 @@ class _Reading(Generic[R]):
                 conditions.append(number <= most)
         return conditions
 
-    def _with_whole_texts(self, found: list[Compact]) -> list[Compact]:
+    def _with_whole_texts(self, found: list[IndexEntry]) -> list[IndexEntry]:
         """Fetch the records whose texts are too long for the index, and put the whole text in."""
         whole = {
             record.id: self.listing.folded(record)

@@ -4,7 +4,7 @@ from pynamodb.attributes import BooleanAttribute, JSONAttribute, NumberAttribute
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.store.claims import LocalClaimRow, local_claim, local_claim_key
-from chalicelib.store.compact import Compact
+from chalicelib.store.index_entries import IndexEntry
 from chalicelib.store.listing import Listing
 from chalicelib.store.reading import fetch
 from chalicelib.store.sites import SITES, SiteRow
@@ -74,7 +74,7 @@ def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageR
     return (sites[0] if sites else None), sorted(pages, key=lambda page: page.place)
 
 
-def read(workspace_id: str, rows: list[Compact]) -> list[PageRow]:
+def read(workspace_id: str, rows: list[IndexEntry]) -> list[PageRow]:
     """Return the pages that these compact rows stand for, as far as they still exist."""
     found = fetch(PAGES.key(workspace_id, row.id) for row in rows)
     return [page for page in found if isinstance(page, PageRow)]

@@ -19,17 +19,17 @@ from chalicelib.core.unit import Unit
 from chalicelib.rules import barcodes, ordering
 from chalicelib.rules.ordering import Place
 from chalicelib.store.claims import LocalClaimRow, local_claim
-from chalicelib.store.listing import Listing, Order
+from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.tables import ContentRow, Record
 from chalicelib.store.unit import listed
 
-IN_ORDER = Order("sortOrder")
-TURN = "product-order"
-"""The turn of putting products in an order (``store.turns``)."""
+IN_ORDER = SortIndex("sortOrder")
+ORDER_LOCK = "product-order"
+"""The lock row of putting products in an order (``store.locks``)."""
 
 
 class ImageMap(MapAttribute[str, Any]):
-    """A re-hosted image: its file, public address, and size in pixels."""
+    """A re-hosted image: its file, public URL, and size in pixels."""
 
     file_id = UnicodeAttribute()
     url = UnicodeAttribute()
@@ -68,9 +68,9 @@ PRODUCTS = listed(
         sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
         orders=(
             IN_ORDER,
-            Order("price"),
-            Order("name"),
-            Order("sortOrder", within="status"),
+            SortIndex("price"),
+            SortIndex("name"),
+            SortIndex("sortOrder", partition_by="status"),
         ),
     )
 )
@@ -123,7 +123,7 @@ def rename(unit: Unit, before: Names, after: Names, *, sku_taken: AppError) -> N
         unit.delete(before[key])
     for key in after.keys() - before.keys():
         row = after[key]
-        unit.create(row, otherwise=sku_taken if isinstance(row, LocalClaimRow) else None)
+        unit.create(row, on_conflict=sku_taken if isinstance(row, LocalClaimRow) else None)
 
 
 def number_at_end(workspace_id: str) -> int:

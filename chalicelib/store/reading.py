@@ -130,5 +130,5 @@ def _batch_get(keys: Sequence[tuple[str, str]]) -> list[Item]:
             raise UnavailableError
         pending = [{"pk": key["pk"]["S"], "sk": key["sk"]["S"]} for key in left]
         if pending:
-            retry.pause(futile)
+            retry.backoff(futile)
     return answers

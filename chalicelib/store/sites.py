@@ -13,8 +13,8 @@ from pynamodb.attributes import (
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
-from chalicelib.core.retry import until_won
-from chalicelib.core.unit import Change
+from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.unit import AuditEvent
 from chalicelib.store.claims import ClaimRow, claim
 from chalicelib.store.listing import Listing
 from chalicelib.store.tables import Record
@@ -84,7 +84,7 @@ SITES = listed(
 
 
 def slug_claim(workspace_id: str, slug: str, site_id: str) -> ClaimRow:
-    """Return the claim on a site's slug, which is a public address and so unique platform-wide."""
+    """Return the claim on a site's slug, which is a public URL and so unique platform-wide."""
     return claim(SLUG_CLAIM, slug, site_id, workspace_id)
 
 
@@ -151,7 +151,7 @@ def _operate(
         if when(site):
             change(site)
             unit.save(site)
-            unit.commit(Change.by_operator(operation))
+            unit.commit(AuditEvent.by_operator(operation))
         return site
 
-    return until_won(attempt)
+    return retry_on_conflict(attempt)

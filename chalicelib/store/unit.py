@@ -19,10 +19,15 @@ from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, KeyUsedError, LostRaceError, UnavailableError
-from chalicelib.core.retry import until_won
-from chalicelib.core.unit import Change, Objects, Replay, Unit
-from chalicelib.store import audit, counters, due, idempotency
+from chalicelib.core.errors import (
+    AppError,
+    ConcurrentUpdateError,
+    IdempotencyKeyExistsError,
+    UnavailableError,
+)
+from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.unit import AuditEvent, IdempotencyRecord, Objects, Unit
+from chalicelib.store import audit, counters, idempotency, jobs
 from chalicelib.store.listing import Listing
 from chalicelib.store.tables import Record, Row, connection, error_code
 
@@ -65,13 +70,15 @@ class UnitOfWork:
     _updates: list[tuple[Stage, Exception | None]] = field(default_factory=list)
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     _resource: str = ""
-    _change: Change | None = None
-    _replay: Replay | None = None
+    _change: AuditEvent | None = None
+    _replay: IdempotencyRecord | None = None
     _after_commit: list[Callable[[], object]] = field(default_factory=list)
     _on_failure: list[Callable[[], object]] = field(default_factory=list)
     _effects: dict[str, Any] = field(default_factory=dict)
 
-    def begin(self, change: Change | None = None, replay: Replay | None = None) -> None:
+    def begin(
+        self, change: AuditEvent | None = None, replay: IdempotencyRecord | None = None
+    ) -> None:
         """Forget what was staged; remember for what the unit works."""
         self._change, self._replay = change, replay
         for staged in (self._checks, self._deletes, self._puts, self._updates, self._after_commit):
@@ -79,15 +86,15 @@ class UnitOfWork:
         self._counts.clear()
         self._resource = ""
 
-    def create(self, row: Row, *, otherwise: AppError | None = None) -> None:
+    def create(self, row: Row, *, on_conflict: AppError | None = None) -> None:
         """Stage a new row; if one with its key exists at commit, ``otherwise`` is raised."""
-        self._stamp(row)
-        self._puts.append((lambda t: t.save(row, condition=Row.pk.does_not_exist()), otherwise))
+        self._set_index_keys(row)
+        self._puts.append((lambda t: t.save(row, condition=Row.pk.does_not_exist()), on_conflict))
 
     def save(self, row: Row) -> None:
         """Stage a row's new state."""
         self._uncount(row)
-        self._stamp(row)
+        self._set_index_keys(row)
         self._puts.append((lambda t: t.save(row), None))
 
     def update(
@@ -96,12 +103,12 @@ class UnitOfWork:
         actions: list[Action],
         condition: Condition | None = None,
         *,
-        otherwise: AppError | None = None,
+        on_conflict: AppError | None = None,
     ) -> None:
         """Stage changes to single attributes of a row, which must exist or meet a condition."""
         demand = Row.pk.exists() if condition is None else condition
         self._name(row)
-        self._updates.append((lambda t: t.update(row, actions, condition=demand), otherwise))
+        self._updates.append((lambda t: t.update(row, actions, condition=demand), on_conflict))
 
     def delete(self, row: Row, *, if_there: bool = False) -> None:
         """Stage a row's removal; one without a version may be demanded to be there at commit."""
@@ -110,7 +117,7 @@ class UnitOfWork:
         demand = Row.pk.exists() if if_there else None
         self._deletes.append((lambda t: t.delete(row, condition=demand), None))
 
-    def discard(self, record: Record, *, until: datetime) -> None:
+    def soft_delete(self, record: Record, *, until: datetime) -> None:
         """Stage a soft deletion: the record moves to its noun's trash and expires there."""
         listing = LISTINGS[type(record)]
         values = {
@@ -121,26 +128,26 @@ class UnitOfWork:
         self._puts.append((lambda t: t.save(kept), None))
 
     def require(
-        self, row: Row, condition: Condition | None = None, *, otherwise: AppError | None = None
+        self, row: Row, condition: Condition | None = None, *, on_conflict: AppError | None = None
     ) -> None:
         """Demand that a row still exists at commit, or still meets a condition."""
         demand = Row.pk.exists() if condition is None else condition
         self._checks.append(
-            (lambda t: t.condition_check(type(row), row.pk, row.sk, demand), otherwise)
+            (lambda t: t.condition_check(type(row), row.pk, row.sk, demand), on_conflict)
         )
 
-    def once(self, name: str, effect: Callable[[], T]) -> T:
+    def run_side_effect_once(self, name: str, effect: Callable[[], T]) -> T:
         """Run an outside effect on the first call and return its result on every later one."""
         if name not in self._effects:
             self._effects[name] = effect()
         result: T = self._effects[name]
         return result
 
-    def step(self, name: str, stage: Callable[[Unit], bytes]) -> bytes:
+    def commit_batch(self, name: str, stage: Callable[[Unit], bytes]) -> bytes:
         """Commit a part of the operation by itself, once."""
-        return self.once(name, lambda: self._step(name, stage))
+        return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage))
 
-    def _step(self, name: str, stage: Callable[[Unit], bytes]) -> bytes:
+    def _commit_batch(self, name: str, stage: Callable[[Unit], bytes]) -> bytes:
         # The key is longer than any that a caller may send, and so never the same.
         whole = self._replay
         kept = whole and replace(whole, key=whole.key.ljust(LONGER_THAN_KEYS) + name)
@@ -152,11 +159,11 @@ class UnitOfWork:
             return outcome
 
         try:
-            return until_won(attempt)
-        except KeyUsedError:
+            return retry_on_conflict(attempt)
+        except IdempotencyKeyExistsError:
             if kept is None:
                 raise
-            return kept.answer(self.find_replay(kept.key))
+            return kept.answer(self.find_idempotency_record(kept.key))
 
     def after_commit(self, action: Callable[[], object]) -> None:
         """Run an action after the commit.
@@ -173,13 +180,15 @@ class UnitOfWork:
         """Run and forget the ``on_failure`` actions."""
         self._run(self._on_failure)
 
-    def commit(self, change: Change | None = None, replay: Replay | None = None) -> None:
-        """Write everything in one transaction, with the audit record and the replayable result.
+    def commit(
+        self, change: AuditEvent | None = None, replay: IdempotencyRecord | None = None
+    ) -> None:
+        """Write everything in one transaction, with the audit record and the stored result.
 
         Raises:
             AppError: the error of the first write whose condition failed.
-            LostRaceError: a version, a required row or an idempotency key was changed by another
-            writer first.
+            ConcurrentUpdateError: a version, a required row or an idempotency key was changed by
+            another writer first.
             UnavailableError: DynamoDB failed after botocore's own retries.
         """
         if self._staged() and change is not None:
@@ -188,7 +197,7 @@ class UnitOfWork:
         if replay is not None:
             large = self._store_if_large(replay)
             stage = idempotency.keep(self.workspace_id, replay, owner=self.request_id, large=large)
-            self._puts.insert(0, (stage, KeyUsedError()))
+            self._puts.insert(0, (stage, IdempotencyKeyExistsError()))
         for noun, deltas in self._counts.items():
             for shard, additions in counters.shard_updates(self.workspace_id, noun, deltas):
                 self._updates.append((partial(_update, shard, additions), None))
@@ -201,19 +210,19 @@ class UnitOfWork:
         self._on_failure.clear()
         self._run(self._after_commit)
 
-    def find_replay(self, key: str) -> Replay | None:
+    def find_idempotency_record(self, key: str) -> IdempotencyRecord | None:
         """Return what is kept under an idempotency key."""
         return idempotency.find(self.workspace_id, key, self._object)
 
-    def reserve(self, replay: Replay) -> bool:
+    def mark_in_progress(self, replay: IdempotencyRecord) -> bool:
         """Mark an idempotency key as in progress."""
-        return idempotency.reserve(self.workspace_id, replay, owner=self.request_id)
+        return idempotency.mark_in_progress(self.workspace_id, replay, owner=self.request_id)
 
-    def release(self, key: str) -> None:
+    def clear_in_progress(self, key: str) -> None:
         """Drop this unit's in-progress mark."""
-        idempotency.release(self.workspace_id, key, owner=self.request_id)
+        idempotency.clear_in_progress(self.workspace_id, key, owner=self.request_id)
 
-    def _store_if_large(self, replay: Replay) -> bool:
+    def _store_if_large(self, replay: IdempotencyRecord) -> bool:
         """Store a large result as an object, removed again a while after it has expired."""
         if self.objects is None or len(replay.body or b"") <= idempotency.MAX_INLINE_BYTES:
             return False
@@ -221,7 +230,7 @@ class UnitOfWork:
         self.on_failure(lambda: objects.delete(key))
         objects.put(key, replay.body or b"", "application/json")
         lapse = clock.now() + idempotency.KEPT + timedelta(hours=1)
-        self.create(due.row(idempotency.LAPSED, self.workspace_id, {"key": key}, lapse))
+        self.create(jobs.row(idempotency.LAPSED, self.workspace_id, {"key": key}, lapse))
         return True
 
     def _object(self, key: str) -> bytes | None:
@@ -238,21 +247,25 @@ class UnitOfWork:
             transaction._commit()  # noqa: SLF001  what leaving its ``with`` block calls
         except TransactWriteError as error:
             failed = [
-                otherwise or LostRaceError()
-                for reason, (_, otherwise) in zip(error.cancellation_reasons, staged, strict=False)
+                on_conflict or ConcurrentUpdateError()
+                for reason, (_, on_conflict) in zip(
+                    error.cancellation_reasons, staged, strict=False
+                )
                 if reason is not None and reason.code == "ConditionalCheckFailed"
             ]
             if failed:
                 # A used idempotency key explains the rest: its first call did what now clashes.
-                raise min(failed, key=lambda e: not isinstance(e, KeyUsedError)) from None
+                raise min(
+                    failed, key=lambda e: not isinstance(e, IdempotencyKeyExistsError)
+                ) from None
             if _is_conflict(error):
-                raise LostRaceError from None
+                raise ConcurrentUpdateError from None
             # DynamoDB may have committed before the answer was lost, so that what was stored
             # outside is in use: an orphan is better than a record that points at nothing.
             self._on_failure.clear()
             raise UnavailableError from error
 
-    def _stamp(self, row: Row) -> None:
+    def _set_index_keys(self, row: Row) -> None:
         """Set a record's times, revision and compact attributes, and count it.
 
         Other rows are not listed.
@@ -261,7 +274,7 @@ class UnitOfWork:
             row.updated_at = clock.now()
             row.created_at = row.created_at or row.updated_at
             row.revision = int(row.version or 0) + 1
-            listing.stamp(row)
+            listing.set_index_keys(row)
             self._counts[listing.noun].update(listing.counters(row.facets))
         self._name(row)
 

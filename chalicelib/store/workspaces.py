@@ -5,9 +5,9 @@ from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.ids import new_id
-from chalicelib.core.retry import until_won
+from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.scopes import PLANS
-from chalicelib.core.unit import Change
+from chalicelib.core.unit import AuditEvent
 from chalicelib.rules import slugs
 from chalicelib.store import accounts, api_keys
 from chalicelib.store.claims import ClaimRow, claim
@@ -103,9 +103,9 @@ def create(
     taken = ConflictError(
         "Another workspace of this name was created at the same moment. Try again."
     )
-    unit.create(claim(SLUG_CLAIM, slug, workspace.id, workspace.id), otherwise=taken)
+    unit.create(claim(SLUG_CLAIM, slug, workspace.id, workspace.id), on_conflict=taken)
     unit.create(MembershipRow(_memberships(owner.id), workspace.id, role="owner", joined_at=now))
-    unit.commit(Change.by_operator("create_workspace", f"workspace:{workspace.id}"))
+    unit.commit(AuditEvent.by_operator("create_workspace", f"workspace:{workspace.id}"))
     return workspace
 
 
@@ -153,7 +153,7 @@ def add_member(workspace_id: str, email: str, role: str = "member") -> Membershi
     row = MembershipRow(_memberships(account.id), workspace_id, role=role, joined_at=joined_at)
     unit = UnitOfWork(workspace_id, account.id)
     unit.save(row)
-    unit.commit(Change.by_operator("add_member", f"account:{account.id}"))
+    unit.commit(AuditEvent.by_operator("add_member", f"account:{account.id}"))
     return row
 
 
@@ -178,11 +178,13 @@ def set_plan(workspace_id: str, plan: str) -> WorkspaceRow:
             unit.save(workspace)
         for key in stale[:KEYS_A_UNIT]:
             unit.update(key, [api_keys.ApiKeyRow.plan.set(plan)])
-        unit.commit(Change.by_operator("set_plan", f"workspace:{workspace_id}") if first else None)
+        unit.commit(
+            AuditEvent.by_operator("set_plan", f"workspace:{workspace_id}") if first else None
+        )
         return bool(stale)
 
-    until_won(lambda: some(first=True))
+    retry_on_conflict(lambda: some(first=True))
     # A key made while the plan changed is found now; one made later carries the new plan.
-    while until_won(lambda: some(first=False)):
+    while retry_on_conflict(lambda: some(first=False)):
         pass
     return workspace

@@ -6,7 +6,7 @@ from functools import cache
 
 from chalicelib.core.errors import UnauthorizedError
 from chalicelib.core.operations import Context
-from chalicelib.core.ratelimit import Allowance, TokenBuckets
+from chalicelib.core.ratelimit import RateLimitStatus, TokenBuckets
 from chalicelib.core.scopes import expand
 from chalicelib.core.settings import settings
 from chalicelib.gateways.object_store import object_store
@@ -43,8 +43,8 @@ def bearer_token(headers: Mapping[str, str]) -> str:
 
 
 def authenticate(
-    headers: Mapping[str, str], request_id: str, address: str
-) -> tuple[Context, Allowance]:
+    headers: Mapping[str, str], request_id: str, client_ip: str
+) -> tuple[Context, RateLimitStatus]:
     """Return the caller's context and what is left of its rate limit.
 
     Names in ``headers`` are lower-case.
@@ -68,7 +68,7 @@ def authenticate(
         scopes=expand(tuple(key.scopes)),
         key_id=key.key_id,
         request_id=request_id,
-        address=address,
+        client_ip=client_ip,
         unit=UnitOfWork(key.workspace_id, request_id, object_store),
     )
     return context, allowance

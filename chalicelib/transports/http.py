@@ -40,7 +40,7 @@ class HttpRequest:
     query: Mapping[str, Sequence[str]] = field(default_factory=dict)
     path: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    address: str = ""
+    client_ip: str = ""
     request_id: str = field(default_factory=lambda: str(uuid4()))
 
 
@@ -66,7 +66,7 @@ def failure(error: AppError, request_id: str, **headers: str) -> HttpResponse:
     )
 
 
-def answer(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse]) -> HttpResponse:
+def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse]) -> HttpResponse:
     """Run a handler.
 
     Whatever happens, the answer is an envelope with a request id, and one line is logged.

@@ -30,14 +30,14 @@ from chalice.local import (
 )
 
 from chalicelib.core.errors import AppError, InternalError, ValidationError
-from chalicelib.transports import gateway, schedules
+from chalicelib.transports import chalice_app, schedules
 from chalicelib.transports.http import (
     MAX_BODY_BYTES,
     HttpRequest,
     HttpResponse,
-    answer,
     body_too_large,
     failure,
+    handle,
 )
 
 MAX_LINE_BYTES = 8_192
@@ -113,10 +113,10 @@ class RequestHandler(ChaliceRequestHandler):
         *,
         app_object: Chalice,
         config: Config,
-        take_over: "TakeOver | None" = None,
+        handle_early: "TakeOver | None" = None,
     ) -> None:
         self.app = app_object
-        self._take_over = take_over
+        self._take_over = handle_early
         self._length = 0
         self._unread = False
         super().__init__(request, client_address, server, app_object, config)
@@ -167,13 +167,13 @@ class RequestHandler(ChaliceRequestHandler):
         about = event["requestContext"]
         routes = self.app.routes.get(about["resourcePath"], {})
         entry = routes.get(self.command)
-        if entry is not None and not entry.view_name.startswith(gateway.REFUSING):
+        if entry is not None and not entry.view_name.startswith(chalice_app.REFUSING):
             event["body"] = self.read_body() or None
         elif self.command == "OPTIONS" and any(entry.cors for entry in routes.values()):
             headers, target = event["headers"], about["path"]
             reply = self.local_gateway.handle_request("OPTIONS", target, headers, None)
             self.respond(
-                answer(
+                handle(
                     HttpRequest("OPTIONS", about["resourcePath"], {}),
                     lambda _: HttpResponse(200, b"", reply["headers"]),
                 )
@@ -327,7 +327,7 @@ class RequestHandler(ChaliceRequestHandler):
         """Answer with a failure and close: where the next request would begin is unknown."""
         self.close_connection = True
         request = HttpRequest(self.command or "-", "refused", {})
-        self.respond(answer(request, lambda r: failure(error, r.request_id)))
+        self.respond(handle(request, lambda r: failure(error, r.request_id)))
 
     def respond(self, response: HttpResponse) -> None:
         """Send a response."""
@@ -383,9 +383,9 @@ class Server(LocalDevServer):
         host: str,
         port: int,
         *,
-        take_over: TakeOver | None = None,
+        handle_early: TakeOver | None = None,
     ) -> None:
-        handler = partial(RequestHandler, take_over=take_over)
+        handler = partial(RequestHandler, handle_early=handle_early)
         super().__init__(app_object, config, host, port, handler, HttpServer)
 
     def serve_forever(self) -> None:
@@ -394,7 +394,7 @@ class Server(LocalDevServer):
         super().serve_forever()
 
 
-def install(*, take_over: TakeOver | None = None) -> None:
+def install(*, handle_early: TakeOver | None = None) -> None:
     """Have ``chalice local`` run our server; Chalice's other commands never make one."""
-    server = partial(Server, take_over=take_over)
+    server = partial(Server, handle_early=handle_early)
     chalice.local.LocalDevServer = server  # type: ignore[assignment,misc]

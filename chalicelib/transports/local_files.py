@@ -6,7 +6,7 @@ from urllib.parse import unquote
 from chalicelib.core.errors import AppError, ForbiddenError, MethodNotAllowedError, NotFoundError
 from chalicelib.gateways.object_store import UPLOAD_PATH, FolderStore, object_store
 from chalicelib.rules import file_types, stored_files
-from chalicelib.transports.http import HttpRequest, HttpResponse, answer, failure
+from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 from chalicelib.transports.local import RequestHandler
 
 FILES = "files/"
@@ -15,7 +15,7 @@ _ADDRESS = re.compile(r"files/[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]
 MAX_UPLOAD_BYTES = 20_000_000
 
 
-def take_over(handler: RequestHandler) -> bool:
+def handle_early(handler: RequestHandler) -> bool:
     """Answer a request for a stored file, or a signed upload; leave the rest to the ``App``."""
     path = unquote(handler.path.partition("?")[0]).removeprefix("/")
     if not path.startswith(FILES):
@@ -25,7 +25,7 @@ def take_over(handler: RequestHandler) -> bool:
         response = _response(handler, path)
     except AppError as error:
         refused = failure(error, request.request_id)
-        response = answer(request, lambda _: refused)
+        response = handle(request, lambda _: refused)
     handler.respond(response)
     return True
 
@@ -42,12 +42,12 @@ def _response(handler: RequestHandler, path: str) -> HttpResponse:
 
 
 def _upload(handler: RequestHandler, token: str) -> HttpResponse:
-    """Store a signed upload, as S3 does behind its presigned address."""
+    """Store a signed upload, as S3 does behind its presigned URL."""
     if handler.command != "PUT":
         raise MethodNotAllowedError("Uploads are sent with PUT.", headers={"Allow": "PUT"})
     body = handler.read_body(MAX_UPLOAD_BYTES)
     store = object_store()
     if not isinstance(store, FolderStore) or not store.put_upload(token, body):
-        msg = "This upload address is not valid, has expired, or was made for another size."
+        msg = "This upload URL is not valid, has expired, or was made for another size."
         raise ForbiddenError(msg)
     return HttpResponse(200, b"")

@@ -118,7 +118,7 @@ def serve(request: HttpRequest) -> HttpResponse:
     Size, key, rate limit, origin and plan are checked before anything is parsed.
     """
     check_size(request)
-    ctx, allowance = authenticate(request.headers, request.request_id, request.address)
+    ctx, allowance = authenticate(request.headers, request.request_id, request.client_ip)
     about = {"workspaceId": ctx.workspace_id, "keyId": ctx.key_id}
     _check_origin(request.headers.get("origin"))
     require_plan(ctx)
@@ -286,7 +286,7 @@ def _run(call: Call, operation: Operation) -> str:
     if not isinstance(arguments, dict):
         raise ValidationError.of("arguments", "expected an object, such as {}")
     key = None
-    if operation.replayable and tools.IDEMPOTENCY_KEY in arguments:
+    if operation.accepts_idempotency_key and tools.IDEMPOTENCY_KEY in arguments:
         arguments = dict(arguments)
         key = arguments.pop(tools.IDEMPOTENCY_KEY)
         if not isinstance(key, str):

@@ -138,7 +138,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
                     "schema": {k: v for k, v in declared.items() if k != "description"},
                 }
             )
-    if operation.replayable:
+    if operation.accepts_idempotency_key:
         parameters.append(_IDEMPOTENCY_KEY)
     return parameters
 

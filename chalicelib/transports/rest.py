@@ -11,7 +11,7 @@ from chalicelib.core import clock, parsing
 from chalicelib.core.errors import AppError
 from chalicelib.core.operations import Operation, invoke
 from chalicelib.core.schema import iso
-from chalicelib.transports import forms, openapi
+from chalicelib.transports import multipart, openapi
 from chalicelib.transports.auth import authenticate
 from chalicelib.transports.http import (
     JSON_TYPE,
@@ -30,8 +30,8 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     Checks in the contract's order: body size and type, key, rate limit; ``invoke`` does the rest.
     """
     if not operation.reads_query:
-        check_body(request, *([forms.MULTIPART] if operation.file_field else []))
-    ctx, allowance = authenticate(request.headers, request.request_id, request.address)
+        check_body(request, *([multipart.MULTIPART] if operation.file_field else []))
+    ctx, allowance = authenticate(request.headers, request.request_id, request.client_ip)
     about = {"operation": operation.name, "workspaceId": ctx.workspace_id, "keyId": ctx.key_id}
     headers = {"Content-Type": JSON_TYPE, **allowance.headers}
     try:
@@ -49,8 +49,8 @@ def _input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
     """Read the query or the body; path parameters win over both."""
     if operation.reads_query:
         return {**parsing.from_query(operation.input, request.query), **request.path}
-    if operation.file_field and media_type(request) == forms.MULTIPART:
-        return {**forms.read(request, operation.file_field), **request.path}
+    if operation.file_field and media_type(request) == multipart.MULTIPART:
+        return {**multipart.read(request, operation.file_field), **request.path}
     return {**json_object(request.body), **request.path}
 
 

@@ -4,9 +4,9 @@ import logging
 import threading
 import time
 
-import chalicelib.flows.replays  # noqa: F401  declares due work
-from chalicelib.core.schedule import DUE_WORK
-from chalicelib.store import due
+import chalicelib.flows.stored_results  # noqa: F401  declares jobs work
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.store import jobs
 
 PERIOD_SECONDS = 60
 TIME_LIMIT_SECONDS = 240
@@ -15,10 +15,10 @@ TIME_LIMIT_SECONDS = 240
 log = logging.getLogger(__name__)
 
 
-def run_due_work() -> dict[str, int]:
+def run_jobs() -> dict[str, int]:
     """Do what is due now; return how much of each kind was done."""
     end = time.monotonic() + TIME_LIMIT_SECONDS
-    done = due.run(DUE_WORK, stop=lambda: time.monotonic() > end)
+    done = jobs.run(JOB_HANDLERS, stop=lambda: time.monotonic() > end)
     if any(done.values()):
         log.info("due work", extra={"done": done})
     return done
@@ -30,7 +30,7 @@ def run_in_background() -> None:
     def forever() -> None:
         while True:
             try:
-                run_due_work()
+                run_jobs()
             except Exception:
                 log.exception("the runner of due work failed")
             time.sleep(PERIOD_SECONDS)

@@ -38,7 +38,7 @@ def toolset(operation: Operation) -> str:
 def tool(operation: Operation) -> dict[str, Any]:
     """Return an operation's tool definition."""
     schema = operation.input_schema
-    if operation.replayable:
+    if operation.accepts_idempotency_key:
         properties = {**schema["properties"], IDEMPOTENCY_KEY: _IDEMPOTENCY_KEY_SCHEMA}
         schema = {**schema, "properties": properties}
     return {

@@ -10,8 +10,8 @@ import click
 
 from chalicelib.store import counters, tables
 from infra import dynamodb, workarounds
+from infra.local_stack import ENDPOINT, LOCAL_AWS
 from infra.seed import seed
-from infra.stand import ENDPOINT, LOCAL_AWS
 
 FOLDER = Path(__file__).parents[2] / "build" / "bench" / "data"
 COUNTS = (1_000, 10_000, 100_000)

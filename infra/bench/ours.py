@@ -74,7 +74,7 @@ def stubs() -> ExitStack:
         )
         for number in range(10)
     ]
-    page = Page(sites, len(sites), "pass", Cost())
+    page = Page(sites, len(sites), "full scan", Cost())
     stack = ExitStack()
     stack.enter_context(patch.object(api_keys, "authenticate", lambda _: key))
     stack.enter_context(patch.object(api_keys, "touch", lambda _: None))

@@ -29,7 +29,7 @@ HEADERS = [
 
 
 def answering(text: str) -> Callable[[], str]:
-    """Return a function that makes the text anew from records, through a pydantic model."""
+    """Return a function that makes the text again from records, through a pydantic model."""
     answer = json.loads(text)["data"]
     first = answer["projects"][0]
     kinds: dict[str, Any] = {name: (type(first[name]) if first[name] else Any) for name in first}

@@ -33,7 +33,7 @@ class Sweep:
         self.things = Things.made_with(self.maker)
 
     def answers(self, api: Api) -> Iterator[tuple[Operation, Answer]]:
-        """Call every operation; what one destroys is made anew for the next."""
+        """Call every operation; what one destroys is made again for the next."""
         for operation in REGISTRY:
             answer = send(api, operation, example(operation, self.things))
             yield operation, answer

@@ -44,7 +44,7 @@ def test_its_schema_is_a_closed_object_that_validators_take(operation: Operation
     Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
     assert schema["additionalProperties"] is False
-    assert "idempotencyKey" in schema["properties"] or not operation.replayable
+    assert "idempotencyKey" in schema["properties"] or not operation.accepts_idempotency_key
 
 
 @every_tool
@@ -52,7 +52,7 @@ def test_valid_arguments_fit_the_schema(operation: Operation) -> None:
     schema = tool(operation)["inputSchema"]
     arguments = example(operation, Things.that_never_were())
     Draft202012Validator(schema).validate(arguments)
-    if operation.replayable:
+    if operation.accepts_idempotency_key:
         Draft202012Validator(schema).validate({**arguments, "idempotencyKey": "k"})
 
 

@@ -116,7 +116,7 @@ class Fetching:
         )
         def fetch(ctx: Context, args: NoInput) -> MadeResult:
             """Fetch something."""
-            ctx.unit.once("fetch", self.effect)
+            ctx.unit.run_side_effect_once("fetch", self.effect)
             site = SITES.new(ctx.workspace_id, title="x", slug="x", status="active")
             ctx.unit.create(site)
             return MadeResult(id=site.id)
@@ -172,9 +172,11 @@ def test_a_crashed_call_holds_its_key_for_two_minutes(owner: Owner, time: Time) 
     fetching.go_on.set()
     unit = UnitOfWork(owner.workspace.id, "crashed")
     from chalicelib.core.operations import _fingerprint  # what the crashed call had marked
-    from chalicelib.core.unit import Replay
+    from chalicelib.core.unit import IdempotencyRecord
 
-    assert unit.reserve(Replay("key", _fingerprint(fetching.registry["fetch"], NoInput()), None))
+    assert unit.mark_in_progress(
+        IdempotencyRecord("key", _fingerprint(fetching.registry["fetch"], NoInput()), None)
+    )
     with pytest.raises(InProgressError):
         fetching.call(owner, "one")
     time.pass_by(minutes=2.1)

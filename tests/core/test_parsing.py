@@ -1,4 +1,4 @@
-"""Input: strict types, messages that let a caller mend the call, warnings for what was ignored."""
+"""Input: strict types, messages that let a caller fix the call, warnings for what was ignored."""
 
 import time as stopwatch
 from datetime import UTC, datetime, timedelta, timezone
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.parsing import from_query, parse, unknown_fields
-from chalicelib.core.schema import Id, Kopecks, Patch, Timestamp, Title, Wire, omitted
+from chalicelib.core.schema import Id, Kopecks, Patch, Timestamp, Title, Wire, optional
 
 
 class Interval(Wire):
@@ -30,42 +30,42 @@ class Visitor(Wire):
     """A visitor."""
 
     full_name: Title = Field(description="Name.")
-    phone: str | None = omitted("Phone.")
+    phone: str | None = optional("Phone.")
 
 
-class Order(Wire):
+class SortIndex(Wire):
     """An order, with everything a body can have."""
 
-    ELSEWHERE: ClassVar[dict[str, str]] = {"html": "save it with another call"}
+    REJECTED_FIELDS: ClassVar[dict[str, str]] = {"html": "save it with another call"}
 
     id: Id = Field(description="Id.")
     price: Kopecks = Field(default=0, description="Price.")
     quantity: Annotated[int, Field(ge=1, le=5)] = Field(default=1, description="Number.")
     is_gift: bool = Field(default=False, description="Gift.")
-    client: Visitor | None = omitted("Who.")
+    client: Visitor | None = optional("Who.")
     rules: list[Rule] = Field(default=[], description="When.")
     tags: list[str] = Field(default=[], max_length=3, description="Tags.")
-    extra: dict[str, Any] | None = omitted("Anything.")
+    extra: dict[str, Any] | None = optional("Anything.")
 
 
 class OrderPatch(Patch):
     """Changes to an order."""
 
     id: Id = Field(description="Id.")
-    note_text: str | None = omitted("Note.")
-    price: Kopecks = omitted("Price.")
+    note_text: str | None = optional("Note.")
+    price: Kopecks = optional("Price.")
 
 
 class OrderQuery(Wire):
     """Which orders to list."""
 
     page: Annotated[int, Field(ge=1)] = Field(default=1, description="Page.")
-    min_price: Kopecks | None = omitted("Least price.")
-    is_gift: bool | None = omitted("Gifts.")
-    status: Literal["new", "old"] | None = omitted("Status.")
-    search: str | None = omitted("Text.")
-    ids: list[str] | None = omitted("Ids.")
-    numbers: list[int] | None = omitted("Numbers.")
+    min_price: Kopecks | None = optional("Least price.")
+    is_gift: bool | None = optional("Gifts.")
+    status: Literal["new", "old"] | None = optional("Status.")
+    search: str | None = optional("Text.")
+    ids: list[str] | None = optional("Ids.")
+    numbers: list[int] | None = optional("Numbers.")
 
 
 class Moment(Wire):
@@ -86,37 +86,37 @@ def errors(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
 
 def warnings(raw: dict[str, Any]) -> list[str]:
     """Return the warnings that input earns."""
-    return list(unknown_fields(parse(Order, raw), raw))
+    return list(unknown_fields(parse(SortIndex, raw), raw))
 
 
 class TestParse:
     def test_reads_camel_case_names(self) -> None:
         raw = {"id": "x", "isGift": True, "client": {"fullName": " Ann "}}
-        order = parse(Order, raw)
+        order = parse(SortIndex, raw)
         assert order.is_gift is True
         assert order.client is not None
         assert order.client.full_name == "Ann"
 
     def test_does_not_read_python_names(self) -> None:
-        assert parse(Order, {"id": "x", "is_gift": True}).is_gift is False
+        assert parse(SortIndex, {"id": "x", "is_gift": True}).is_gift is False
         assert errors(Rule, {"week_day": "mon"}) == {"weekDay": "is required"}
 
     @pytest.mark.parametrize("value", ["1", "1.0", 1.0, 1.5, True, False, None, [1], {"n": 1}])
     def test_an_integer_must_be_a_json_integer(self, value: Any) -> None:
-        assert set(errors(Order, {"id": "x", "price": value})) == {"price"}
-        assert set(errors(Order, {"id": "x", "quantity": value})) == {"quantity"}
+        assert set(errors(SortIndex, {"id": "x", "price": value})) == {"price"}
+        assert set(errors(SortIndex, {"id": "x", "quantity": value})) == {"quantity"}
 
     @pytest.mark.parametrize("value", ["true", "false", "", 1, 0, 1.0, None])
     def test_a_boolean_must_be_a_json_boolean(self, value: Any) -> None:
-        assert set(errors(Order, {"id": "x", "isGift": value})) == {"isGift"}
+        assert set(errors(SortIndex, {"id": "x", "isGift": value})) == {"isGift"}
 
     @pytest.mark.parametrize("value", [1, 1.5, True, None, ["x"], {}])
     def test_text_must_be_a_json_string(self, value: Any) -> None:
-        assert set(errors(Order, {"id": value})) == {"id"}
+        assert set(errors(SortIndex, {"id": value})) == {"id"}
 
     @pytest.mark.parametrize("value", ["x", {"0": "x"}, 1, None])
     def test_an_array_must_be_a_json_array(self, value: Any) -> None:
-        assert set(errors(Order, {"id": "x", "tags": value})) == {"tags"}
+        assert set(errors(SortIndex, {"id": "x", "tags": value})) == {"tags"}
 
     @pytest.mark.parametrize(
         ("raw", "field", "received"),
@@ -144,35 +144,37 @@ class TestParse:
     def test_names_the_field_what_was_expected_and_what_came(
         self, raw: dict[str, Any], field: str, received: str
     ) -> None:
-        found = errors(Order, {"id": "x", **raw})
+        found = errors(SortIndex, {"id": "x", **raw})
         assert list(found) == [field]
         assert "expected" in found[field] or "should" in found[field]
         assert received in found[field]
 
     def test_names_a_missing_field_in_camel_case(self) -> None:
-        assert errors(Order, {"client": {}}) == {
+        assert errors(SortIndex, {"client": {}}) == {
             "id": "is required",
             "client.fullName": "is required",
         }
 
     def test_never_echoes_a_long_text_whole_or_a_library(self) -> None:
-        message = errors(Order, {"id": "secret-" * 1000})["id"]
+        message = errors(SortIndex, {"id": "secret-" * 1000})["id"]
         assert len(message) < 200
         assert "(7000 characters)" in message
         assert "pydantic" not in message
 
     def test_takes_the_bounds_themselves(self) -> None:
-        assert parse(Order, {"id": "x" * 64, "price": 10**11, "quantity": 5}).price == 10**11
-        assert parse(Order, {"id": "x", "price": 0, "quantity": 1}).quantity == 1
+        assert parse(SortIndex, {"id": "x" * 64, "price": 10**11, "quantity": 5}).price == 10**11
+        assert parse(SortIndex, {"id": "x", "price": 0, "quantity": 1}).quantity == 1
 
     def test_refuses_what_belongs_in_another_call_even_as_null(self) -> None:
         for value in ("<p>", None):
-            found = errors(Order, {"id": "x", "html": value})
+            found = errors(SortIndex, {"id": "x", "html": value})
             assert found == {"html": "save it with another call"}
 
     def test_an_omitted_field_differs_from_a_null_one(self) -> None:
-        assert parse(OrderPatch, {"id": "x", "noteText": None}).given("id") == {"note_text": None}
-        assert parse(OrderPatch, {"id": "x", "price": 1}).given("id") == {"price": 1}
+        assert parse(OrderPatch, {"id": "x", "noteText": None}).provided("id") == {
+            "note_text": None
+        }
+        assert parse(OrderPatch, {"id": "x", "price": 1}).provided("id") == {"price": 1}
 
     @pytest.mark.parametrize("more", [{}, {"note_text": "x"}, {"nothing": 1}])
     def test_an_update_of_nothing_names_what_could_change(self, more: dict[str, Any]) -> None:
@@ -180,7 +182,7 @@ class TestParse:
         assert "noteText, price" in message
 
     def test_the_errors_of_a_long_array_stay_few(self) -> None:
-        assert len(errors(Order, {"id": "x", "rules": [1] * 10_000})) <= 100
+        assert len(errors(SortIndex, {"id": "x", "rules": [1] * 10_000})) <= 100
 
 
 class TestUnknownFields:

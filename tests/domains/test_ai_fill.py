@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core import retry
-from chalicelib.core.errors import LostRaceError
+from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.flows import drafting
 from chalicelib.gateways import barcodes as barcode_gateway
 from chalicelib.gateways import llm
@@ -74,7 +74,7 @@ def refused(api: Api, **given: Any) -> Answer:
     return api.refused("POST", PATH, given or {"name": "Bread"})
 
 
-def brief(model: OpenAiApi) -> Any:
+def request(model: OpenAiApi) -> Any:
     """Return the data that the model was sent."""
     sent = model.asked[-1].body["messages"][-1]["content"]
     return json.loads(sent.removeprefix("<data>\n").removesuffix("\n</data>"))
@@ -146,7 +146,7 @@ class TestModel:
         category(api, "Haircuts", kind="service")
         open_facts[0].products[NUTELLA] = nutella()
         fill(api, name="Nut", prompt="Sweet", barcode=NUTELLA, language="en")
-        assert brief(model) == {
+        assert request(model) == {
             "language": "en",
             "name": "Nut",
             "prompt": "Sweet",
@@ -170,7 +170,7 @@ class TestModel:
 
     def test_writes_russian_unless_told_otherwise(self, model: OpenAiApi, api: Api) -> None:
         fill(api)
-        assert brief(model) == {"language": "ru", "name": "Bread"}
+        assert request(model) == {"language": "ru", "name": "Bread"}
 
     def test_its_category_counts_only_if_it_is_the_workspaces_own(
         self, model: OpenAiApi, new_owner: Callable[..., Owner]
@@ -320,7 +320,7 @@ class TestBarcode:
         self, model: OpenAiApi, open_facts: list[OpenFacts], api: Api
     ) -> None:
         fill(api, barcode=NUTELLA, name="Paste")
-        assert brief(model) == {"language": "ru", "name": "Paste", "barcode": NUTELLA}
+        assert request(model) == {"language": "ru", "name": "Paste", "barcode": NUTELLA}
 
     def test_look_up_that_fails_is_502_if_there_is_nothing_else(
         self, model: OpenAiApi, open_facts: list[OpenFacts], api: Api
@@ -360,7 +360,7 @@ class TestBarcode:
         fill(api, barcode=NUTELLA)
         sent = model.asked[-1].body["messages"][-1]["content"]
         assert sent.count("</data>") == 1
-        assert brief(model)["facts"]["name"] == evil
+        assert request(model)["facts"]["name"] == evil
 
 
 class TestPhotos:
@@ -552,7 +552,7 @@ class TestCap:
 
         def lose_once(unit: UnitOfWork, *args: Any) -> None:
             if next(lost, False):
-                raise LostRaceError
+                raise ConcurrentUpdateError
             commit(unit, *args)
 
         monkeypatch.setattr(UnitOfWork, "commit", lose_once)
@@ -568,7 +568,7 @@ class TestCap:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         cap(1000)
-        few = replace(limits.HEAVY, most=2)
+        few = replace(limits.HEAVY, max_requests=2)
         monkeypatch.setattr(limits, "HEAVY", few)
         api = owner.api()
         fill(api)

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.gateways import barcodes as gateway
 from chalicelib.rules.barcodes import check_digit
-from infra.meter import metering
+from infra.dynamodb_usage import metering
 from tests import fakes
 from tests.conftest import Api, Owner, Time, everything
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.core.ids import new_id
-from chalicelib.core.schedule import DUE_WORK
+from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains import categories as domain
 from chalicelib.rules import trees
-from chalicelib.store import categories, counters, due
+from chalicelib.store import categories, counters, jobs
 from chalicelib.store.categories import CATEGORIES
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.unit import UnitOfWork
@@ -255,7 +255,7 @@ class TestDeleteCategory:
         bread, cakes = create(api)["id"], create(api, "Cakes")["id"]
         fill(owner, bread, 50)
         with monkeypatch.context() as killed:
-            killed.setattr(due, "attempt", lambda *_: None)
+            killed.setattr(jobs, "attempt", lambda *_: None)
             api.post(DELETE, {"id": bread, "moveTo": cakes})
         assert products_of(api, cakes) == 0
         assert run_cascades() == 1
@@ -278,7 +278,7 @@ class TestDeleteCategory:
         bread = create(api)["id"]
         fill(owner, bread, 50)
         late = product(api, None)
-        monkeypatch.setattr(due, "attempt", lambda *_: None)
+        monkeypatch.setattr(jobs, "attempt", lambda *_: None)
         api.post(DELETE, {"id": bread})
         for path, body in (
             ("/api/products/create", {"name": "x", "price": 1, "categoryId": bread}),
@@ -297,7 +297,7 @@ class TestDeleteCategory:
         bread, cakes = create(api)["id"], create(api, "Cakes")["id"]
         fill(owner, bread, 50)
         with monkeypatch.context() as killed:
-            killed.setattr(due, "attempt", lambda *_: None)
+            killed.setattr(jobs, "attempt", lambda *_: None)
             api.post(DELETE, {"id": bread, "moveTo": cakes})
         api.post(DELETE, {"id": cakes})
         run_cascades()
@@ -313,7 +313,7 @@ class TestDeleteCategory:
             unit.create(row(owner, f"{number}", middle))
         unit.commit()
         with monkeypatch.context() as killed:
-            killed.setattr(due, "attempt", lambda *_: None)
+            killed.setattr(jobs, "attempt", lambda *_: None)
             api.post(DELETE, {"id": middle})
         left = [child for child, parent in parents(api).items() if parent == middle]
         assert len(left) == 20
@@ -327,7 +327,7 @@ class TestDeleteCategory:
 
 def run_cascades() -> int:
     """Do what deletions left to the runner; return how many there were."""
-    return due.run({domain.CASCADE: DUE_WORK[domain.CASCADE]})[domain.CASCADE]
+    return jobs.run({domain.CASCADE: JOB_HANDLERS[domain.CASCADE]})[domain.CASCADE]
 
 
 def row(owner: Owner, name: str, parent_id: str | None) -> Any:

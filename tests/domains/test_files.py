@@ -21,7 +21,7 @@ from chalicelib.rules import stored_files
 from chalicelib.store import files, listing, workspaces
 from chalicelib.store.unit import UnitOfWork
 from chalicelib.transports import local_files
-from chalicelib.transports.schedules import run_due_work
+from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, at_once
 from tests.transports.conftest import serving
 
@@ -270,7 +270,7 @@ class TestUpload:
 
         body, headers = form(('name="content"; filename="b.bin"', b"\xff\x00" * 1_999_990))
         headers["Authorization"] = f"Bearer {owner.token()}"
-        with serving(application.app, take_over=local_files.take_over) as server:
+        with serving(application.app, handle_early=local_files.handle_early) as server:
             connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
             connection.request("POST", UPLOAD, body, headers)
             assert connection.getresponse().status == 200
@@ -430,7 +430,7 @@ class TestDelete:
             assert api.post(DELETE, {"id": file["id"]})["deleted"] is True
         assert kept() != before
         time.pass_by(minutes=1)
-        run_due_work()
+        run_jobs()
         assert kept() == before
 
     @pytest.mark.store
@@ -511,7 +511,7 @@ class TestKilled:
                 upload(api, "a.jpg", photo())
         assert len(kept() - before) == 2
         time.pass_by(minutes=61)
-        run_due_work()
+        run_jobs()
         assert kept() == before
 
     def test_after_the_commit_they_stay(self, time: Time, api: Api) -> None:
@@ -519,7 +519,7 @@ class TestKilled:
         file, gone = upload(api, "a.jpg", photo()), upload(api, "b.jpg", photo())
         api.post(DELETE, {"id": gone["id"]})
         time.pass_by(minutes=61)
-        assert run_due_work()["file-stray"] == 2
+        assert run_jobs()["file-orphan"] == 2
         assert kept() - before == {key(file["url"]), key(file["thumbnailUrl"])}
 
 
@@ -602,11 +602,11 @@ class TestTwoSteps:
         unsent = announce(api, 4)
         put(announced, b"abc")
         time.pass_by(minutes=59)
-        run_due_work()
+        run_jobs()
         assert used(owner) == 7
         time.pass_by(minutes=2)
-        run_due_work()
-        run_due_work()
+        run_jobs()
+        run_jobs()
         assert used(owner) == 0
         assert kept() == before
         for one in (announced, unsent):
@@ -621,7 +621,7 @@ class TestTwoSteps:
         assert put(announced, b"xyz")
         assert store().get(key(file["url"])) == b"abc"
         time.pass_by(minutes=61)
-        run_due_work()
+        run_jobs()
         assert kept() - before == {key(file["url"])}
         assert used(owner) == 3
 
@@ -636,7 +636,7 @@ class TestTwoSteps:
         def act(number: int) -> Any:
             if number:
                 return api.call("POST", COMPLETE, {"id": announced["id"]})
-            return run_due_work()
+            return run_jobs()
 
         _, *answers = at_once(4, act)
         done = sum(a.status == 200 for a in answers)

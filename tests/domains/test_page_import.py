@@ -1,4 +1,4 @@
-"""Imported pages: HTML from elsewhere, its pictures files of the workspace (tools.md, row 16)."""
+"""Imported pages: HTML from elsewhere, its images files of the workspace (tools.md, row 16)."""
 
 import io
 import json
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from chalicelib.core.errors import LostRaceError, UnavailableError
+from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.flows import rehosting
 from chalicelib.gateways import fetch
@@ -19,7 +19,7 @@ from chalicelib.gateways.object_store import FolderStore
 from chalicelib.rules import stored_files
 from chalicelib.store import files, idempotency, limits
 from chalicelib.store.unit import UnitOfWork
-from chalicelib.transports.schedules import run_due_work
+from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.domains.test_files import kept, listed, upload
 from tests.fakes.internet import Answer, Internet, Server, says, silence, to
@@ -220,9 +220,9 @@ class TestPictures:
         answer = take(api, site, url=AWAY)
         assert answer["imported"]["images"] == 50
         assert list(reasons(answer)) == [f"{AWAY}/{n}.png" for n in range(50, 60)]
-        assert set(reasons(answer).values()) == {"only the first 50 pictures are taken"}
+        assert set(reasons(answer).values()) == {"only the first 50 images are taken"}
         assert all(f"{AWAY}/{n}.png" in answer["page"]["html"] for n in range(50, 60))
-        assert answer["warnings"] == ["10 pictures stay where they were; imported.failed says why."]
+        assert answer["warnings"] == ["10 images stay where they were; imported.failed says why."]
 
     def test_that_fail_stay_where_they_were_each_with_its_reason(
         self, away: Server, net: Internet, api: Api, site: str
@@ -357,7 +357,7 @@ class TestFailures:
         def lose_twice(self: UnitOfWork, *rest: Any) -> None:
             if len(lost) < 2:
                 lost.append(self)
-                raise LostRaceError
+                raise ConcurrentUpdateError
             commit(self, *rest)
 
         monkeypatch.setattr(UnitOfWork, "commit", lose_twice)
@@ -378,10 +378,10 @@ class TestFailures:
         other = api.refused("POST", IMPORT, body | {"html": "<p>"}, **headers)
         assert other.data["code"] == "idempotency_mismatch"
         time.pass_by(hours=23)
-        run_due_work()
+        run_jobs()
         assert api.call("POST", IMPORT, body, headers).body == first.body
         time.pass_by(hours=3)
-        run_due_work()
+        run_jobs()
         assert not list(filter(replays.match, kept()))
         assert api.post(IMPORT, body, key="large")["page"]["slug"] == "imported-page-2"
 

@@ -19,7 +19,7 @@ from chalicelib.store import audit, counters
 from chalicelib.store.pages import PAGES
 from chalicelib.store.tables import connection
 from chalicelib.store.unit import UnitOfWork
-from chalicelib.transports.schedules import run_due_work
+from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, everything
 
 LIST, CREATE, SAVE, UPDATE, DELETE = (
@@ -898,13 +898,13 @@ class TestDeletePage:
         with monkeypatch.context() as patched:
             patched.setattr(object_store.FolderStore, "delete_under", fail)
             assert delete(api, page)["deleted"] is True
-            assert run_due_work()["page-purge"] == 0
+            assert run_jobs()["page-purge"] == 0
         assert objects(owner) == [b"html"]
-        assert run_due_work()["page-purge"] == 0
+        assert run_jobs()["page-purge"] == 0
         time.pass_by(minutes=1.1)
-        assert run_due_work()["page-purge"] == 1
+        assert run_jobs()["page-purge"] == 1
         assert objects(owner) == []
-        assert run_due_work()["page-purge"] == 0
+        assert run_jobs()["page-purge"] == 0
 
 
 class TestAnotherWorkspacesPages:

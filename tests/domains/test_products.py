@@ -28,7 +28,7 @@ LIST, CREATE, UPDATE, DELETE, DUPLICATE, REORDER, BULK = (
     f"/api/products/{call}"
     for call in ("list", "create", "update", "delete", "duplicate", "reorder", "bulk")
 )
-AWAY = "https://pictures.example.com"
+AWAY = "https://images.example.com"
 EAN = "4006381333931"
 
 
@@ -41,7 +41,7 @@ def png(number: int = 0) -> bytes:
 
 @pytest.fixture
 def away(net: Internet) -> Server:
-    """A host of pictures; what is not among its pages is not found."""
+    """A host of images; what is not among its pages is not found."""
     server = net.serve(AWAY, says(b"no", "404 Not Found"))
     for number in range(10):
         server.pages[f"/{number}.png"] = says(png(number), content_type="image/png")

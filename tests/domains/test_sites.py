@@ -18,7 +18,7 @@ from chalicelib.domains import sites as sites_domain
 from chalicelib.store import audit, counters, sites
 from chalicelib.store.pages import PAGES
 from chalicelib.store.tables import connection
-from chalicelib.transports.schedules import run_due_work
+from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, everything
 
 LIST, CREATE, UPDATE, DELETE = (
@@ -716,13 +716,13 @@ class TestDeleteSite:
         delete(api, site)
         assert len(objects(owner)) == 3
         time.pass_by(days=29, hours=23)
-        assert run_due_work()["site-purge"] == 0
+        assert run_jobs()["site-purge"] == 0
         assert len(objects(owner)) == 3
         time.pass_by(hours=1)
-        assert run_due_work()["site-purge"] == 1
+        assert run_jobs()["site-purge"] == 1
         assert [path.read_text() for path in objects(owner)] == ["<p>3</p>"]
         assert api.get(f"/api/pages/{kept['id']}")["page"]["html"] == "<p>3</p>"
-        assert run_due_work()["site-purge"] == 0
+        assert run_jobs()["site-purge"] == 0
 
     @pytest.mark.parametrize("batches_done", [0, 1])
     def test_an_interrupted_cascade_is_finished_by_the_runner(
@@ -742,11 +742,11 @@ class TestDeleteSite:
         assert len(PAGES.compact(owner.workspace.id)) == 3 - 2 * batches_done
         assert listed(api) == []
         assert api.refused("GET", f"/api/pages/list?projectId={site['id']}").status == 404
-        assert run_due_work()["site-cascade"] == 1
+        assert run_jobs()["site-cascade"] == 1
         assert PAGES.compact(owner.workspace.id) == []
         assert counters.read(owner.workspace.id, "PAGE") == {}
         assert not any("#CLAIM/" in key for key in rows_about(site["id"]))
-        assert run_due_work()["site-cascade"] == 0
+        assert run_jobs()["site-cascade"] == 0
 
     def test_an_ordinary_sites_pages_go_with_it_whatever_happens_next(
         self, owner: Owner, api: Api

@@ -1,4 +1,4 @@
-"""Re-hosting, as the operations that name pictures by address use it."""
+"""Re-hosting, as the operations that name images by address use it."""
 
 import threading
 from socket import socket
@@ -7,8 +7,8 @@ import pytest
 
 from chalicelib.core.operations import Context
 from chalicelib.core.settings import settings
-from chalicelib.core.unit import Change
-from chalicelib.flows.rehosting import Hosted, Refused, rehost, take_in
+from chalicelib.core.unit import AuditEvent
+from chalicelib.flows.rehosting import ImportedImage, RejectedImage, import_images, rehost
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import images
 from chalicelib.store import files
@@ -19,12 +19,12 @@ from tests.domains.test_files import kept, photo
 from tests.domains.test_page_import import png
 from tests.fakes.internet import Answer, Internet, Server, says
 
-AWAY = "https://pictures.example.com"
+AWAY = "https://images.example.com"
 
 
 @pytest.fixture
 def away(net: Internet) -> Server:
-    """A host of pictures."""
+    """A host of images."""
     return net.serve(AWAY, says(b"no", "404 Not Found"))
 
 
@@ -39,7 +39,7 @@ def ctx(owner: Owner) -> Context:
 
 
 def commit(ctx: Context) -> None:
-    ctx.unit.commit(Change.by_operator("test"), None)
+    ctx.unit.commit(AuditEvent.by_operator("test"), None)
 
 
 def test_pictures_become_files_in_the_order_of_their_addresses(away: Server, ctx: Context) -> None:
@@ -84,7 +84,7 @@ def test_a_picture_that_fails_is_a_warning_and_none_at_its_place(
     away: Server, ctx: Context
 ) -> None:
     away.pages = {"/a.png": says(png())}
-    urls = [f"{AWAY}/none.png", f"{AWAY}/a.png", "http://pictures.example.com/a.png", "no url"]
+    urls = [f"{AWAY}/none.png", f"{AWAY}/a.png", "http://images.example.com/a.png", "no url"]
     found = rehost(ctx, urls, "products")
     commit(ctx)
     assert [one is not None for one in found] == [False, True, False, False]
@@ -96,9 +96,9 @@ def test_a_picture_that_fails_is_a_warning_and_none_at_its_place(
 
 def test_metadata_is_gone_and_a_thumbnail_is_there(away: Server, ctx: Context) -> None:
     away.pages = {"/me.jpg": says(photo())}
-    (one,) = take_in(ctx, [f"{AWAY}/me.jpg"], "products")
+    (one,) = import_images(ctx, [f"{AWAY}/me.jpg"], "products")
     commit(ctx)
-    assert isinstance(one, Hosted)
+    assert isinstance(one, ImportedImage)
     file = FILES.find(ctx.workspace_id, one.file_id)
     assert file
     assert file.thumbnail_key
@@ -111,9 +111,11 @@ def test_metadata_is_gone_and_a_thumbnail_is_there(away: Server, ctx: Context) -
 
 def test_a_file_is_named_as_its_address_says(away: Server, ctx: Context) -> None:
     away.pages = {"/%D0%81%D0%B6%00.png": says(png()), "/": says(png(1))}
-    found = take_in(ctx, [f"{AWAY}/%D0%81%D0%B6%00.png", f"{AWAY}/"], "products")
+    found = import_images(ctx, [f"{AWAY}/%D0%81%D0%B6%00.png", f"{AWAY}/"], "products")
     commit(ctx)
-    rows = [FILES.find(ctx.workspace_id, one.file_id) for one in found if isinstance(one, Hosted)]
+    rows = [
+        FILES.find(ctx.workspace_id, one.file_id) for one in found if isinstance(one, ImportedImage)
+    ]
     assert [row and row.name for row in rows] == ["Ёж.png", "image"]
     assert [row and row.key.rpartition("/")[2] for row in rows] == ["ezh.png", "image.png"]
 
@@ -152,8 +154,8 @@ def test_time_is_up_for_pictures_that_wait_to_be_cleaned(
 
     monkeypatch.setattr(images, "sanitize", slow)
     away.pages = {f"/{n}.png": says(png(n)) for n in range(6)}
-    found = take_in(ctx, [f"{AWAY}/{n}.png" for n in range(6)], "products", within=0.5)
-    late = [one.reason for one in found if isinstance(one, Refused)]
+    found = import_images(ctx, [f"{AWAY}/{n}.png" for n in range(6)], "products", within=0.5)
+    late = [one.reason for one in found if isinstance(one, RejectedImage)]
     assert late == ["the time for all images was over"] * 5
 
 

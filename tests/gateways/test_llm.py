@@ -28,7 +28,7 @@ from tests.fakes.openai_api import DONE, Answering, OpenAiApi, event, piece, usa
 
 KEY = "sk-test-0123456789abcdef"
 SECRET = "internal-host-10.1.2.3 org-SECRET"
-ASKED = [Message("system", "Be brief."), Message("user", "Ёж 🦔?")]
+ASKED = [Message("system", "Be request."), Message("user", "Ёж 🦔?")]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ class TestAnswer:
         assert asked.body == {
             "model": "m-1",
             "messages": [
-                {"role": "system", "content": "Be brief."},
+                {"role": "system", "content": "Be request."},
                 {"role": "user", "content": "Ёж 🦔?"},
             ],
             "max_tokens": 50,
@@ -622,10 +622,12 @@ CATEGORIES = [("c1", "Еда / Хлеб"), ("c2", "Еда / Молоко"), ("c3
 
 
 def draft(**given: Any) -> drafts.Draft:
-    brief = drafts.Brief(**{"kind": "product", "language": "ru", "categories": CATEGORIES} | given)
-    asked = drafts.messages(brief)
+    request = drafts.DraftRequest(
+        **{"kind": "product", "language": "ru", "categories": CATEGORIES} | given
+    )
+    asked = drafts.messages(request)
     answer = complete(DemoModel(), asked, model="demo", max_output_tokens=5000, json_object=True)
-    return drafts.parse(answer.text, brief.categories)
+    return drafts.parse(answer.text, request.categories)
 
 
 class TestDemoDraft:
@@ -666,19 +668,19 @@ class TestDemoDraft:
         assert made.category_id in {None, "c9"}
 
     def test_is_not_what_a_visitor_of_a_chat_can_ask_for(self) -> None:
-        brief = drafts.Brief("product", "en", name="Ball")
-        system, user = drafts.messages(brief)
+        request = drafts.DraftRequest("product", "en", name="Ball")
+        system, user = drafts.messages(request)
         for asked in ([SHOP, user], [SHOP, Message("user", system.content), user], [user]):
             said = DemoModel().stream(asked, model="m", max_output_tokens=500)
             assert "categoryId" not in "".join(map(str, said)) or asked[0] == SHOP
-            assert drafts.brief_in(asked) is None
+            assert drafts.request_in(asked) is None
 
 
 @pytest.fixture
 def configured(
     read_anew: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Settings]:
-    """Read the settings anew, with these variables."""
+    """Read the settings again, with these variables."""
 
     def read_settings(**variables: str) -> Settings:
         for name in ("LLM_PROVIDER", "LLM_API_KEY", "LLM_BASE_URL", "LLM_MODEL"):

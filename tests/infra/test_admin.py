@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from chalicelib.core.ids import new_id
-from chalicelib.rules import api_keys as tokens
-from chalicelib.rules import stored_files
+from chalicelib.rules import stored_files, tokens
 from chalicelib.store import accounts, api_keys, audit, counters, unit, workspaces
 from infra import admin as command_line
 from infra.admin import admin

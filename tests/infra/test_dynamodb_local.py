@@ -15,7 +15,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from infra import dynamodb, dynamodb_jar, leash
+from infra import dynamodb, dynamodb_jar, supervisor
 from infra.dynamodb import Database, DynamoDBLocalMissingError, SetupError
 
 Tool = Callable[[str, str], Path]
@@ -221,29 +221,29 @@ class TestLeash:
             "print('up', flush=True)\n"
             "time.sleep(60)"
         )
-        process = leash.spawn("test", [sys.executable, "-c", script], output=log)
+        process = supervisor.spawn("test", [sys.executable, "-c", script], output=log)
         wait_for(lambda: (tmp_path / "log").read_text() == "up\n")
-        leash.stop(process)
+        supervisor.stop(process)
         assert process.returncode == 3
         assert (tmp_path / "log").read_text() == "up\nasked\n"
 
     def test_the_command_ends_when_the_pipe_closes(self, tmp_path: Path, log: io.FileIO) -> None:
-        process = leash.spawn("test", self.SLEEP, output=log)
+        process = supervisor.spawn("test", self.SLEEP, output=log)
         wait_for(lambda: (tmp_path / "log").read_text() == "up\n")
         assert process.stdin
         process.stdin.close()
         assert process.wait(5) == 128 + signal.SIGKILL
 
     def test_a_leftover_is_ended_only_if_it_is_ours(self, tmp_path: Path, log: io.FileIO) -> None:
-        process = leash.spawn(str(tmp_path), self.SLEEP, output=log)
+        process = supervisor.spawn(str(tmp_path), self.SLEEP, output=log)
         wait_for(lambda: (tmp_path / "log").read_text() == "up\n")
-        assert not leash.end_leftover(process.pid, "/another/folder")
-        assert not leash.end_leftover(os.getpid(), str(tmp_path))
+        assert not supervisor.end_leftover(process.pid, "/another/folder")
+        assert not supervisor.end_leftover(os.getpid(), str(tmp_path))
         assert process.poll() is None
-        assert leash.end_leftover(process.pid, str(tmp_path))
+        assert supervisor.end_leftover(process.pid, str(tmp_path))
         assert process.wait(5) == -signal.SIGKILL
-        assert not leash.end_leftover(process.pid, str(tmp_path))
-        leash.stop(process)
+        assert not supervisor.end_leftover(process.pid, str(tmp_path))
+        supervisor.stop(process)
 
 
 @pytest.mark.dynamodb

@@ -21,7 +21,7 @@ import requests
 from infra import local
 from infra.data_dir import DataDir
 from infra.dynamodb import SetupError
-from infra.stand import Stand
+from infra.local_stack import LocalStack
 
 ROOT = Path(local.__file__).parent.parent
 DEV = [sys.executable, "-m", "infra", "dev"]
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 class Run:
-    """A local stand that a test runs, in a data folder of its own."""
+    """A local stack that a test runs, in a data folder of its own."""
 
     def __init__(self, data: Path, command: list[str], **environment: str) -> None:
         self.data, self.port = data, free_port()
@@ -146,20 +146,20 @@ class TestSettings:
     ) -> None:
         monkeypatch.setenv(name, value)
         with pytest.raises(SetupError, match=f'^{name} is "{value}"; expected '):
-            Stand.from_environment()
+            LocalStack.from_environment()
 
     def test_an_empty_value_is_the_default(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("PORT", "DATA_DIR", "RATE_LIMIT_SCALE", "DYNAMODB_ENDPOINT"):
             monkeypatch.setenv(name, "")
-        stand = Stand.from_environment()
-        assert stand.url == "http://127.0.0.1:8000"
-        assert stand.data.path == Path.cwd() / ".local"
-        assert stand.given_endpoint is None
+        stack = LocalStack.from_environment()
+        assert stack.url == "http://127.0.0.1:8000"
+        assert stack.data.path == Path.cwd() / ".local"
+        assert stack.given_endpoint is None
 
     def test_the_service_gets_no_real_credentials(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAREAL")
         monkeypatch.setenv("AWS_PROFILE", "production")
-        environment = Stand.from_environment().environment("http://127.0.0.1:1")
+        environment = LocalStack.from_environment().environment("http://127.0.0.1:1")
         assert environment["AWS_ACCESS_KEY_ID"] == "local"
         assert "AWS_PROFILE" not in environment
 
@@ -204,7 +204,7 @@ class TestRefusals:
             data.run = {"endpoint": "http://127.0.0.1:1", "port": 8765, "pids": {}}
             run = start()
             assert run.process.wait(30) == 1
-        assert f"Another local stand (http://127.0.0.1:8765) is using {data.path}" in run.said
+        assert f"Another local stack (http://127.0.0.1:8765) is using {data.path}" in run.said
         assert data.run["port"] == 8765, "the living stand's file is left alone"
 
     def test_a_data_folder_that_cannot_be_written(

@@ -452,7 +452,7 @@ class TestTheZip:
         event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
         event |= {"id": "1", "account": "1", "region": "eu-central-1", "version": "0"}
         event |= {"time": "2027-01-15T12:00:00Z", "resources": []}
-        assert isinstance(function.ask("run_due_work", event), dict)
+        assert isinstance(function.ask("run_jobs", event), dict)
 
     def test_the_template_sets_runtime_and_limits(self, built: package.Package) -> None:
         template = json.loads((built.zip.parent / "sam.json").read_text())

@@ -1,4 +1,4 @@
-"""Imported pages: absolute addresses, the pictures, and everything else to the letter."""
+"""Imported pages: absolute addresses, the images, and everything else to the letter."""
 
 import time
 from typing import Any
@@ -196,7 +196,7 @@ class TestImages:
             "<link rel=stylesheet href=s.css><meta property='og:image' content='/og.jpg'>"
             "<style>@import 'i.css'; @font-face{src:url(f.woff2?x)} a{b:url(1.png)}</style>"
             "<img src=2.png#x><img src=1.png srcset='3.png 2x'><a href=no.png></a>"
-            "<picture><source srcset=4.webp></picture><video src=no.mp4 poster=5.png></video>"
+            "<image><source srcset=4.webp></image><video src=no.mp4 poster=5.png></video>"
             "<input type=IMAGE src=6.png><input src=no.png><img src=data:image/png,AA>"
             "<div style='background:url(7.png)'></div><img data-src=8.png src=2.png>"
             "<script src=no.js></script><img src='//cdn.example/9.png'><noscript><img src=10.png>"

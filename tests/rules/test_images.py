@@ -1,4 +1,4 @@
-"""Pictures from strangers: what comes out is ours, whatever went in."""
+"""Images from strangers: what comes out is ours, whatever went in."""
 
 import contextlib
 import io
@@ -33,8 +33,8 @@ BECOMES = {"GIF": "image/png", "BMP": "image/png", "AVIF": "image/webp"}
 FORMATS = STAYS | BECOMES
 
 
-def picture(mode: str = "RGB", size: tuple[int, int] = (60, 40)) -> Image.Image:
-    """A picture whose left half is red, and its right half blue."""
+def drawn(mode: str = "RGB", size: tuple[int, int] = (60, 40)) -> Image.Image:
+    """An image whose left half is red, and its right half blue."""
     image = Image.new("RGB", size, "red")
     image.paste("blue", (size[0] // 2, 0, *size))
     return image.convert(mode)
@@ -102,7 +102,7 @@ def reason(body: bytes) -> str:
 class TestWhatComesOut:
     @pytest.mark.parametrize(("kind", "mime_type"), FORMATS.items())
     def test_has_the_size_and_colours_that_went_in(self, kind: str, mime_type: str) -> None:
-        clean = sanitize(saved(picture(), kind))
+        clean = sanitize(saved(drawn(), kind))
         image = opened(clean.body).convert("RGB")
         assert clean.mime_type == mime_type == Image.MIME[opened(clean.body).format or ""]
         assert (clean.width, clean.height) == image.size == (60, 40)
@@ -135,7 +135,7 @@ class TestWhatComesOut:
         assert clean.thumbnail_type == "image/webp"
 
     def test_turns_print_colours_into_those_of_screens(self) -> None:
-        image = opened(sanitize(saved(picture("CMYK"), "JPEG")).body)
+        image = opened(sanitize(saved(drawn("CMYK"), "JPEG")).body)
         assert image.mode == "RGB"
         assert is_red(image, (5, 20))
 
@@ -144,22 +144,22 @@ class TestWhatComesOut:
         srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
         swapped = srgb.replace(b"rXYZ", b"....").replace(b"bXYZ", b"rXYZ").replace(b"....", b"bXYZ")
         for profile, left_is_red in ((srgb, True), (swapped, False), (b"none", True)):
-            image = opened(sanitize(saved(picture(), kind, icc_profile=profile)).body)
+            image = opened(sanitize(saved(drawn(), kind, icc_profile=profile)).body)
             assert "icc_profile" not in image.info
             assert is_red(image, (5, 20)) == left_is_red
 
     @pytest.mark.parametrize("kind", FORMATS)
     def test_brings_a_thumbnail_of_at_most_400_pixels(self, kind: str) -> None:
-        clean = sanitize(saved(picture(size=(1200, 300)), kind))
+        clean = sanitize(saved(drawn(size=(1200, 300)), kind))
         assert clean.thumbnail_type == "image/jpeg"
         assert opened(clean.thumbnail).size == (THUMBNAIL_SIDE, 100)
         assert len(clean.thumbnail) < 20_000
-        assert opened(sanitize(saved(picture(), kind)).thumbnail).size == (60, 40)
+        assert opened(sanitize(saved(drawn(), kind)).thumbnail).size == (60, 40)
 
     @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
     @pytest.mark.parametrize("mode", ["RGB", "P"])
     def test_fits_what_a_page_can_use(self, kind: str, mode: str) -> None:
-        source = picture(mode if kind == "PNG" else "RGB", (MAX_SIDE * 2, 64))
+        source = drawn(mode if kind == "PNG" else "RGB", (MAX_SIDE * 2, 64))
         clean = sanitize(saved(source, kind))
         assert (clean.width, clean.height) == (MAX_SIDE, 32) == opened(clean.body).size
 
@@ -181,8 +181,8 @@ class TestWhatComesOut:
         assert shown == [(100, 0), (200, 1), (300, 2)]
 
     def test_takes_the_main_picture_of_a_phones_jpeg_of_several(self) -> None:
-        small = picture(size=(30, 20))
-        source = saved(picture(), "MPO", save_all=True, append_images=[small])
+        small = drawn(size=(30, 20))
+        source = saved(drawn(), "MPO", save_all=True, append_images=[small])
         assert opened(source).format == "MPO"
         clean = sanitize(source)
         assert (clean.mime_type, clean.width) == ("image/jpeg", 60)
@@ -201,7 +201,7 @@ class TestWhatIsLeftBehind:
         exif[0x010E] = PAYLOAD.decode()
         exif.get_ifd(0x8825)[1] = "N"
         exif.get_ifd(0x8825)[2] = (55.0, 45.0, 7.0)
-        source = saved(picture(), kind, exif=exif)
+        source = saved(drawn(), kind, exif=exif)
         assert opened(source).getexif().get_ifd(0x8825)
         clean = sanitize(source)
         for body in (clean.body, clean.thumbnail):
@@ -217,7 +217,7 @@ class TestWhatIsLeftBehind:
 
     @pytest.mark.parametrize("kind", ["JPEG", "GIF"])
     def test_are_comments(self, kind: str) -> None:
-        source = saved(picture(), kind, comment=PAYLOAD)
+        source = saved(drawn(), kind, comment=PAYLOAD)
         assert PAYLOAD in source
         assert PAYLOAD not in sanitize(source).body
 
@@ -225,7 +225,7 @@ class TestWhatIsLeftBehind:
         texts = PngImagePlugin.PngInfo()
         texts.add_text("Comment", PAYLOAD.decode())
         texts.add_itxt("XML:com.adobe.xmp", PAYLOAD.decode())
-        source = saved(picture(), "PNG", pnginfo=texts, icc_profile=PAYLOAD, dpi=(96, 96))
+        source = saved(drawn(), "PNG", pnginfo=texts, icc_profile=PAYLOAD, dpi=(96, 96))
         assert PAYLOAD in source
         clean = sanitize(source)
         assert PAYLOAD not in clean.body
@@ -233,7 +233,7 @@ class TestWhatIsLeftBehind:
 
     @pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
     def test_is_xmp(self, kind: str) -> None:
-        source = saved(picture(), kind, xmp=PAYLOAD)
+        source = saved(drawn(), kind, xmp=PAYLOAD)
         assert PAYLOAD in source
         assert PAYLOAD not in sanitize(source).body
 
@@ -249,7 +249,7 @@ class TestWhatIsLeftBehind:
         for orientation in range(1, 9):
             exif = Image.Exif()
             exif[0x0112] = orientation
-            clean = sanitize(saved(picture(), "JPEG", exif=exif))
+            clean = sanitize(saved(drawn(), "JPEG", exif=exif))
             turned = orientation > 4
             assert (clean.width, clean.height) == ((40, 60) if turned else (60, 40))
             image = opened(clean.body)
@@ -265,7 +265,7 @@ class TestWhatIsLeftBehind:
 
     def test_are_exif_data_that_make_no_sense(self) -> None:
         for exif in (b"Exif\0\0", b"Exif\0\0II*\0\xff\xff\xff\xff", b"Exif\0\0" + b"\xff" * 50):
-            clean = sanitize(saved(picture(), "JPEG", exif=exif))
+            clean = sanitize(saved(drawn(), "JPEG", exif=exif))
             assert (clean.width, clean.height) == (60, 40)
 
 
@@ -290,7 +290,7 @@ class TestRefuses:
 
     def test_formats_whose_decoders_are_not_to_be_trusted(self) -> None:
         for kind in ("TIFF", "PPM", "ICO", "PCX", "TGA", "JPEG2000", "EPS", "ICNS"):
-            reason(saved(picture(), kind))
+            reason(saved(drawn(), kind))
 
     @pytest.mark.parametrize("kind", FORMATS)
     @pytest.mark.parametrize("tenth", range(1, 10))
@@ -381,7 +381,7 @@ class TestBombs:
         assert (clean.width, clean.height) == (1, 1)
 
     def test_of_endless_scans_are_refused_unopened(self) -> None:
-        source = saved(picture(size=(400, 400)), "JPEG", progressive=True)
+        source = saved(drawn(size=(400, 400)), "JPEG", progressive=True)
         last = source.rindex(b"\xff\xda")
         bomb = source[:-2] + source[last:-2] * 200 + source[-2:]
         assert "scans" in reason(bomb)

@@ -1,4 +1,4 @@
-"""Limits counted in the database: exactly as many as are allowed, by holder, window and scale."""
+"""Limits counted in the database: exactly as many as are allowed, by subject, window and scale."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,7 +11,7 @@ from pynamodb.exceptions import UpdateError
 
 from chalicelib.core.errors import RateLimitedError, UnavailableError
 from chalicelib.core.ids import new_id
-from chalicelib.core.ratelimit import Allowance
+from chalicelib.core.ratelimit import RateLimitStatus
 from chalicelib.store import limits
 from chalicelib.store.limits import HEAVY, Limit, TakenRow, take
 from tests.conftest import Time, at_once, everything
@@ -35,14 +35,14 @@ def scale(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
     return choose
 
 
-def admitted(limit: Limit, holder: str, count: int) -> int:
+def admitted(limit: Limit, subject: str, count: int) -> int:
     """Take so often, and return how often that was allowed."""
-    return count - sum(refusal(limit, holder) is not None for _ in range(count))
+    return count - sum(refusal(limit, subject) is not None for _ in range(count))
 
 
-def refusal(limit: Limit, holder: str) -> RateLimitedError | None:
+def refusal(limit: Limit, subject: str) -> RateLimitedError | None:
     try:
-        take(limit, holder)
+        take(limit, subject)
     except RateLimitedError as error:
         return error
     return None
@@ -50,7 +50,9 @@ def refusal(limit: Limit, holder: str) -> RateLimitedError | None:
 
 def test_a_holder_is_admitted_as_often_as_allowed_and_told_what_is_left(time: Time) -> None:
     time.pass_by(seconds=20)
-    assert [take(LIMIT, "a") for _ in range(3)] == [Allowance(3, left, 40) for left in (2, 1, 0)]
+    assert [take(LIMIT, "a") for _ in range(3)] == [
+        RateLimitStatus(3, left, 40) for left in (2, 1, 0)
+    ]
     with pytest.raises(RateLimitedError):
         take(LIMIT, "a")
 
@@ -89,7 +91,7 @@ def test_a_day_is_a_day_of_utc(time: Time) -> None:
 
 def test_holders_and_limits_are_counted_apart() -> None:
     other = replace(LIMIT, name="other")
-    counts = [admitted(limit, holder, 5) for limit in (LIMIT, other) for holder in ("a", "b")]
+    counts = [admitted(limit, subject, 5) for limit in (LIMIT, other) for subject in ("a", "b")]
     assert counts == [3, 3, 3, 3]
 
 
@@ -102,7 +104,7 @@ def test_the_scale_multiplies_what_is_allowed(
 
 
 def test_of_twenty_at_once_exactly_as_many_as_allowed_are_admitted(time: Time) -> None:
-    limit = replace(LIMIT, most=7)
+    limit = replace(LIMIT, max_requests=7)
     refused = at_once(20, lambda _: refusal(limit, "a"))
     assert refused.count(None) == 7
     assert take(limit, "b").remaining == 6
@@ -114,16 +116,18 @@ def test_of_twenty_at_once_exactly_as_many_as_allowed_are_admitted(time: Time) -
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(steps=st.lists(st.floats(0, 50), max_size=25), most=st.integers(1, 4))
-def test_no_window_ever_admits_more_than_allowed(steps: list[float], most: int, time: Time) -> None:
-    limit, holder = replace(LIMIT, most=most), new_id()
+@given(steps=st.lists(st.floats(0, 50), max_size=25), max_requests=st.integers(1, 4))
+def test_no_window_ever_admits_more_than_allowed(
+    steps: list[float], max_requests: int, time: Time
+) -> None:
+    limit, subject = replace(LIMIT, max_requests=max_requests), new_id()
     seen: dict[str, list[bool]] = {}
     for step in steps:
         time.pass_by(seconds=step)
         window = time.now.strftime("%H:%M")
-        seen.setdefault(window, []).append(refusal(limit, holder) is None)
+        seen.setdefault(window, []).append(refusal(limit, subject) is None)
     for answers in seen.values():
-        assert answers == [number < most for number in range(len(answers))]
+        assert answers == [number < max_requests for number in range(len(answers))]
 
 
 def test_counters_expire_with_their_window(time: Time) -> None:

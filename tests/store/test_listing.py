@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from chalicelib.core import clock, retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.text import fold
-from chalicelib.store import compact, counters, listing, reading, tables
+from chalicelib.store import counters, index_entries, listing, reading, tables
 from chalicelib.store.listing import Query
 from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.reading import Cost, Partition
@@ -177,7 +177,7 @@ class ListsLikeTheModel(RuleBasedStateMachine):
 
     def _delete(self, record_id: str) -> None:
         unit = UnitOfWork(self.workspace, "test")
-        unit.discard(PRODUCTS.find(self.workspace, record_id), until=clock.now())
+        unit.soft_delete(PRODUCTS.find(self.workspace, record_id), until=clock.now())
         unit.commit()
         del self.model[record_id]
 
@@ -192,7 +192,7 @@ class ListsLikeTheModel(RuleBasedStateMachine):
     ) -> None:
         for query in queries:
             plans = self._agrees(query, rows)
-            assert plans == {"walk" if len(self.model) > SMALL else "pass"}
+            assert plans == {"index scan" if len(self.model) > SMALL else "full scan"}
 
     def _agrees(self, query: Query, rows: int | None) -> set[str]:
         """Compare the first page, the last, one between and one beyond; return the plans."""
@@ -270,17 +270,17 @@ class TestPlans:
     @pytest.mark.parametrize(
         ("asked", "plan"),
         [
-            ({"sort": "sortOrder"}, "walk"),
-            ({"sort": "createdAt", "descending": True}, "walk"),
-            ({"sort": "name"}, "walk"),
-            ({"sort": "price", "page": 3, "size": 4}, "walk"),
-            ({"sort": "sortOrder", "filters": {"status": "active"}}, "walk"),
-            ({"sort": "sortOrder", "filters": {"status": None}}, "walk"),
-            ({"sort": "price", "filters": {"status": "active"}}, "pass"),
-            ({"sort": "price", "ranges": {"price": (1, None)}}, "pass"),
-            ({"sort": "price", "ranges": {"price": (None, None)}}, "walk"),
-            ({"sort": "price", "search": "product"}, "pass"),
-            ({"sort": "price", "search": ""}, "walk"),
+            ({"sort": "sortOrder"}, "index scan"),
+            ({"sort": "createdAt", "descending": True}, "index scan"),
+            ({"sort": "name"}, "index scan"),
+            ({"sort": "price", "page": 3, "size": 4}, "index scan"),
+            ({"sort": "sortOrder", "filters": {"status": "active"}}, "index scan"),
+            ({"sort": "sortOrder", "filters": {"status": None}}, "index scan"),
+            ({"sort": "price", "filters": {"status": "active"}}, "full scan"),
+            ({"sort": "price", "ranges": {"price": (1, None)}}, "full scan"),
+            ({"sort": "price", "ranges": {"price": (None, None)}}, "index scan"),
+            ({"sort": "price", "search": "product"}, "full scan"),
+            ({"sort": "price", "search": ""}, "index scan"),
         ],
     )
     def test_a_large_collection_is_walked_wherever_an_order_serves(
@@ -291,7 +291,7 @@ class TestPlans:
 
     def test_a_small_collection_is_passed_over(self) -> None:
         Shop().add(SMALL)
-        assert page().plan == "pass"
+        assert page().plan == "full scan"
 
     def test_reads_consistently_up_to_the_limit_and_pages_even_beyond(
         self, monkeypatch: pytest.MonkeyPatch
@@ -322,7 +322,7 @@ class TestPlans:
         with caplog.at_level("DEBUG", logger=listing.__name__):
             page()
         said = caplog.records[-1].__dict__
-        assert (said["noun"], said["plan"], said["roundTrips"]) == ("PRODUCT", "walk", 3)
+        assert (said["noun"], said["plan"], said["roundTrips"]) == ("PRODUCT", "index scan", 3)
         assert said["units"] > 0
 
     def test_a_page_far_beyond_the_end_costs_one_round_trip(self) -> None:
@@ -336,7 +336,7 @@ class TestDeclarations:
     def test_orders_are_of_known_sorts_and_within_counted_facets(self, noun: Any) -> None:
         for order in noun.orders:
             assert order.sort in noun.sorts
-            assert order.within in {None, noun.status, *noun.counted}
+            assert order.partition_by in {None, noun.status, *noun.counted}
 
     def test_there_are_no_more_facets_numbers_and_orders_than_slots(self, noun: Any) -> None:
         assert len(noun.facets) <= 3
@@ -348,7 +348,7 @@ class TestDeclarations:
         assert used <= {f"n{i + 1}" for i in range(len(noun.numbers))}
 
 
-@pytest.mark.parametrize("small", [0, 10**6], ids=["walk", "pass"])
+@pytest.mark.parametrize("small", [0, 10**6], ids=["index scan", "full scan"])
 class TestWhileOthersWrite:
     def test_what_does_not_change_is_listed_once_and_in_order(
         self, small: int, monkeypatch: pytest.MonkeyPatch
@@ -379,7 +379,7 @@ class TestWhileOthersWrite:
                 if turn == 3:
                     unit = UnitOfWork(WORKSPACE, "test")
                     product = PRODUCTS.find(WORKSPACE, product.id)
-                    unit.discard(product, until=clock.now())
+                    unit.soft_delete(product, until=clock.now())
                     unit.commit()
             done.append(number)
 
@@ -401,9 +401,9 @@ class TestWhileOthersWrite:
 def test_the_key_of_an_order_fits_the_table_whatever_the_name() -> None:
     row = PRODUCTS.new(WORKSPACE, name="\U0001f9ff" * 255, price=0, status="active", sort_order=0)
     row.status = "s" * 64
-    PRODUCTS.stamp(row)
+    PRODUCTS.set_index_keys(row)
     assert max(len(key.encode()) for key in (row.o1, row.o2, row.o3, row.o4, row.r)) <= 1024
-    assert compact.NAME_BYTES < 1024 - 64
+    assert index_entries.NAME_BYTES < 1024 - 64
 
 
 @contextlib.contextmanager

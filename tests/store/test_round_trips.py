@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infra.meter import metering
+from infra.dynamodb_usage import metering
 from tests.conftest import Api, Owner
 from tests.factories.examples import Things
 

@@ -146,7 +146,7 @@ def serving(app: Chalice, **options: Any) -> Iterator[LocalServer]:
 @pytest.fixture(scope="module")
 def local_server(_server: Callable[[], None]) -> Iterator[LocalServer]:
     """The whole service, served locally."""
-    with serving(application.app, take_over=local_files.take_over) as server:
+    with serving(application.app, handle_early=local_files.handle_early) as server:
         yield server
 
 

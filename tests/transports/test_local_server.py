@@ -22,7 +22,7 @@ from chalice.config import Config
 
 import app as application
 from chalicelib.core import errors
-from chalicelib.transports import gateway, local, schedules
+from chalicelib.transports import chalice_app, local, schedules
 from chalicelib.transports.http import MAX_BODY_BYTES, HttpResponse
 from tests.transports.conftest import LocalServer, Records, serving
 
@@ -264,8 +264,8 @@ class TestOtherApps:
     """What the server does for any app, seen with a small one."""
 
     @pytest.fixture
-    def echo(self) -> gateway.App:
-        made = gateway.App(app_name="echo", configure_logs=False)
+    def echo(self) -> chalice_app.App:
+        made = chalice_app.App(app_name="echo", configure_logs=False)
 
         @made.route("/echo/{word}", methods=["POST"], content_types=[])
         def echo(word: str) -> Response:
@@ -292,7 +292,7 @@ class TestOtherApps:
         head = f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n".encode()
         return server.ask(head + more + b"\r\n" + body).data
 
-    def test_binary_bodies_arrive_byte_for_byte(self, echo: gateway.App) -> None:
+    def test_binary_bodies_arrive_byte_for_byte(self, echo: chalice_app.App) -> None:
         body = bytes(range(256)) * 100
         with serving(echo) as server:
             for kind in (
@@ -303,7 +303,7 @@ class TestOtherApps:
                 data = self.post(server, "/echo/a", body, b"Content-Type: " + kind + b"\r\n")
                 assert bytes.fromhex(data["body"]) == body
 
-    def test_path_query_headers_and_address_arrive(self, echo: gateway.App) -> None:
+    def test_path_query_headers_and_address_arrive(self, echo: chalice_app.App) -> None:
         with serving(echo) as server:
             data = self.post(
                 server, "/echo/%D0%B0%2Fb;c?p=1&p=2&q=%D0%BF&r", more=b"X: 1\r\nx: 2\r\n"
@@ -313,14 +313,14 @@ class TestOtherApps:
         assert data["headers"]["x"] == "1, 2"
         assert data["address"] == "127.0.0.1"
 
-    def test_requests_at_once_do_not_mix(self, echo: gateway.App) -> None:
+    def test_requests_at_once_do_not_mix(self, echo: chalice_app.App) -> None:
         with serving(echo) as server, ThreadPoolExecutor(16) as pool:
             words = [f"w{i}" for i in range(200)]
             answers = pool.map(lambda word: self.post(server, f"/echo/{word}")["word"], words)
             assert list(answers) == words
 
     def test_a_preflight_is_answered_where_the_route_allows_other_origins(
-        self, echo: gateway.App
+        self, echo: chalice_app.App
     ) -> None:
         with serving(echo) as server:
             reply = server.ask(b"OPTIONS /open HTTP/1.1\r\nHost: x\r\nOrigin: https://y\r\n\r\n")
@@ -328,7 +328,7 @@ class TestOtherApps:
         assert reply.header("Access-Control-Allow-Origin") == "*"
         assert reply.header("X-Request-Id")
 
-    def test_an_answer_without_a_body_has_no_length(self, echo: gateway.App) -> None:
+    def test_an_answer_without_a_body_has_no_length(self, echo: chalice_app.App) -> None:
         with serving(echo) as server, server.connect() as connection:
             connection.send(b"GET /open HTTP/1.1\r\nHost: x\r\n\r\n")
             assert connection.line() == b"HTTP/1.1 304 Not Modified\r\n"
@@ -337,7 +337,7 @@ class TestOtherApps:
         assert not any(line.startswith(b"Content-Length") for line in lines)
 
     def test_a_crash_is_500_in_the_envelope(self, logged: Records) -> None:
-        class Crashing(gateway.App):
+        class Crashing(chalice_app.App):
             def __call__(self, *_: Any) -> Any:
                 raise RuntimeError("out of order")
 
@@ -347,8 +347,8 @@ class TestOtherApps:
         assert b"out of order" not in reply.body
         assert len(logged.errors) == 1
 
-    def test_a_hook_may_take_over_a_request(self, echo: gateway.App) -> None:
-        def take_over(handler: local.RequestHandler) -> bool:
+    def test_a_hook_may_take_over_a_request(self, echo: chalice_app.App) -> None:
+        def handle_early(handler: local.RequestHandler) -> bool:
             if handler.path != "/chat":
                 return False
             if handler.command != "POST":
@@ -356,7 +356,7 @@ class TestOtherApps:
             handler.respond(HttpResponse(200, handler.read_body().upper()))
             return True
 
-        with serving(echo, take_over=take_over) as server, server.connect() as connection:
+        with serving(echo, handle_early=handle_early) as server, server.connect() as connection:
             connection.send(b"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi")
             assert connection.reply().body == b"HI"
             connection.send(HEALTH)
@@ -367,10 +367,10 @@ class TestOtherApps:
 
 SMALL_PROJECT = """
 from chalicelib.core import logs
-from chalicelib.transports import gateway, local
+from chalicelib.transports import chalice_app, local
 logs.configure()
-app = gateway.App(app_name="small", configure_logs=False)
-gateway.mount(app)
+app = chalice_app.App(app_name="small", configure_logs=False)
+chalice_app.mount(app)
 local.install()
 """
 

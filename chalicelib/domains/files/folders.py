@@ -9,9 +9,9 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.operations import Context, operation
-from chalicelib.core.schema import Id, Title, Wire, omitted
+from chalicelib.core.schema import Id, Title, Wire, optional
 from chalicelib.core.scopes import Scope
-from chalicelib.store import counters, files, turns
+from chalicelib.store import counters, files, locks
 from chalicelib.store.files import FILES, FOLDERS, FolderRow, folder_claim
 
 MAX_FOLDERS = 1_000
@@ -39,7 +39,7 @@ class FolderOut(Wire):
     def of(cls, folder: FolderRow, counts: Mapping[str, int]) -> Self:
         """Return the wire form of a folder; ``counts`` are the counters of the files."""
         count = counts.get(counters.name("place", folder.id), 0)
-        return cls.reading(folder.values, files_count=count)
+        return cls.from_row(folder.values, files_count=count)
 
 
 class FolderTree(FolderOut):
@@ -65,7 +65,7 @@ class FolderCreate(Wire):
     """A new folder."""
 
     name: FolderName = Field(description="Name, unique beside its siblings.")
-    parent_id: Id | None = omitted("The folder to put it in; the root when omitted.")
+    parent_id: Id | None = optional("The folder to put it in; the root when omitted.")
 
 
 class FolderResult(Wire):
@@ -124,7 +124,7 @@ def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: AR
 )
 def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
     """Create a folder for files, at the root or in another folder."""
-    turn = turns.turn(ctx.workspace_id, "folders")  # of two at once, one sees the other's
+    lock = locks.lock_row(ctx.workspace_id, "folders")  # of two at once, one sees the other's
     folders = {folder.id: folder for folder in files.folders(ctx.workspace_id)}
     if len(folders) >= MAX_FOLDERS:
         msg = f"A workspace has at most {MAX_FOLDERS:,} folders. Use those there are."
@@ -140,10 +140,10 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
     if args.parent_id is not None:
         ctx.unit.require(folders[args.parent_id])
     folder = FOLDERS.new(ctx.workspace_id, name=args.name, parent_id=args.parent_id)
-    ctx.unit.save(turn)
+    ctx.unit.save(lock)
     ctx.unit.create(folder)
     ctx.unit.create(
         folder_claim(folder, ctx.workspace_id),
-        otherwise=NameTakenError(f'A folder "{args.name}" is there. Use it, or choose a name.'),
+        on_conflict=NameTakenError(f'A folder "{args.name}" is there. Use it, or choose a name.'),
     )
     return FolderResult(folder=FolderOut.of(folder, {}))

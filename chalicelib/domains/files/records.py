@@ -5,14 +5,22 @@ from typing import Self
 from pydantic import Field
 
 from chalicelib.core.errors import NotFoundError
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import Context, operation
-from chalicelib.core.schedule import Due, due_work
-from chalicelib.core.schema import DeletedResult, Id, PageInfo, PageNumber, Timestamp, Wire, omitted
+from chalicelib.core.schema import (
+    DeletedResult,
+    Id,
+    PageNumber,
+    Pagination,
+    Timestamp,
+    Wire,
+    optional,
+)
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.files.folders import FolderOut, unknown_folder
 from chalicelib.flows import rehosting
 from chalicelib.flows.rehosting import public_url
-from chalicelib.store import counters, due, files
+from chalicelib.store import counters, files, jobs
 from chalicelib.store.files import FILES, FileRow
 from chalicelib.store.listing import Query
 
@@ -24,12 +32,12 @@ class FileOut(Wire):
 
     id: Id = Field(description="File id.")
     name: str = Field(description="Name.")
-    url: str = Field(description="Public address; it does not change.")
-    thumbnail_url: str | None = Field(description="Small version of a picture, or null.")
+    url: str = Field(description="Public URL; it does not change.")
+    thumbnail_url: str | None = Field(description="Small version of an image, or null.")
     mime_type: str = Field(description="Type, by its content.")
     size: int = Field(description="Bytes.")
-    width: int | None = Field(description="Pixels, of a picture.")
-    height: int | None = Field(description="Pixels, of a picture.")
+    width: int | None = Field(description="Pixels, of an image.")
+    height: int | None = Field(description="Pixels, of an image.")
     folder_id: Id | None = Field(description="Folder, or null for the root.")
     created_at: Timestamp = Field(description="When it came.")
 
@@ -37,7 +45,7 @@ class FileOut(Wire):
     def of(cls, file: FileRow) -> Self:
         """Return the wire form of a stored file."""
         thumbnail = file.thumbnail_key
-        return cls.reading(
+        return cls.from_row(
             file.values,
             size=file.bytes,
             url=public_url(file.key),
@@ -54,7 +62,7 @@ class FileResult(Wire):
 class FileListQuery(Wire):
     """Which files to list."""
 
-    folder_id: Id | None = omitted("Folder; the root when omitted.")
+    folder_id: Id | None = optional("Folder; the root when omitted.")
     page: PageNumber = Field(default=1, description="Page, from 1; it counts files only.")
     size: int = Field(default=10, ge=1, le=100, description="Files a page.")
 
@@ -65,7 +73,7 @@ class FileList(Wire):
     folders: list[FolderOut] = Field(description="The folders in this one, by name.")
     files: list[FileOut] = Field(description="The files of this page, newest first.")
     current_folder: FolderOut | None = Field(description="This folder; null is the root.")
-    pagination: PageInfo = Field(description="Where this page stands.")
+    pagination: Pagination = Field(description="Where this page stands.")
 
 
 @operation(
@@ -93,7 +101,7 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
         folders=[FolderOut.of(f, counts) for f in folders if f.parent_id == args.folder_id],
         files=[FileOut.of(file) for file in found.records],
         current_folder=FolderOut.of(current, counts) if current else None,
-        pagination=PageInfo(total=found.total, page=args.page, limit=args.size),
+        pagination=Pagination(total=found.total, page=args.page, limit=args.size),
     )
 
 
@@ -119,13 +127,13 @@ def delete_file(ctx: Context, args: FileDelete) -> DeletedResult:
         raise NotFoundError.of("file", "List the files (svc_list_files) for valid ids.")
     ctx.unit.delete(file)
     files.give_back(ctx.unit, int(file.size))
-    work = due.row(PURGE, ctx.workspace_id, {"keys": [file.key, file.thumbnail_key]})
-    ctx.unit.create(work)
-    ctx.unit.after_commit(lambda: due.attempt(work, purge_file))
+    job = jobs.row(PURGE, ctx.workspace_id, {"keys": [file.key, file.thumbnail_key]})
+    ctx.unit.create(job)
+    ctx.unit.after_commit(lambda: jobs.attempt(job, purge_file))
     return DeletedResult(id=file.id, deleted=not args.dry_run)
 
 
-@due_work(PURGE)
-def purge_file(work: Due) -> None:
+@job_handler(PURGE)
+def purge_file(job: Job) -> None:
     """Remove the objects of a deleted file."""
-    rehosting.delete_objects(*work.payload["keys"])
+    rehosting.delete_objects(*job.payload["keys"])

@@ -15,11 +15,11 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import Context, operation
 from chalicelib.core.parsing import parse
-from chalicelib.core.retry import until_won
-from chalicelib.core.schedule import Due, due_work
-from chalicelib.core.schema import Id, Timestamp, Title, Wire, omitted
+from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.schema import Id, Timestamp, Title, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import Unit
 from chalicelib.domains.files.folders import FolderCreate, require_folder
@@ -28,7 +28,7 @@ from chalicelib.flows import rehosting
 from chalicelib.flows.rehosting import StoredObject
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import images, stored_files
-from chalicelib.store import due, files
+from chalicelib.store import files, jobs
 from chalicelib.store.files import UploadRow
 from chalicelib.store.unit import UnitOfWork
 
@@ -49,7 +49,7 @@ class FileUpload(Wire):
         description="The bytes in base64. As multipart/form-data: the file itself.",
         json_schema_extra={"contentEncoding": "base64"},
     )
-    folder_id: Id | None = omitted("Folder; the root when omitted.")
+    folder_id: Id | None = optional("Folder; the root when omitted.")
 
 
 class UploadCreate(Wire):
@@ -57,7 +57,7 @@ class UploadCreate(Wire):
 
     name: Title = Field(description="File name.")
     size: int = Field(ge=1, le=MAX_LARGE_BYTES, description="Bytes, exactly.")
-    folder_id: Id | None = omitted("Folder; the root when omitted.")
+    folder_id: Id | None = optional("Folder; the root when omitted.")
 
 
 class UploadOut(Wire):
@@ -91,7 +91,7 @@ class UploadRef(Wire):
 def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     """Store a file of up to 4 MB, sent as multipart/form-data or as JSON with base64.
 
-    Its type is told by its content. Pictures are written anew, without metadata, at most 4096
+    Its type is told by its content. Images are re-encoded, without metadata, at most 4096
     pixels a side. Larger files: POST /api/files/uploads/create.
     """
     body = _decoded(args.content)
@@ -130,7 +130,7 @@ def _decoded(content: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What is to become a file; ``field`` is to blame for a picture that cannot be read."""
+    """What is to become a file; ``field`` is to blame for an image that cannot be read."""
 
     name: str
     body: bytes
@@ -147,8 +147,8 @@ def _stored(workspace_id: str, sent: _Sent) -> StoredObject:
 
 def _stage(unit: Unit, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
     """Store bytes, of which some are taken already, and stage their file."""
-    stored = unit.once("stored", lambda: _stored(unit.workspace_id, sent))
-    unit.on_failure(lambda: rehosting.discard([stored]))
+    stored = unit.run_side_effect_once("stored", lambda: _stored(unit.workspace_id, sent))
+    unit.on_failure(lambda: rehosting.remove_objects([stored]))
     file = rehosting.file_row(unit.workspace_id, stored, sent.name, sent.folder_id)
     unit.create(file)
     _take(unit, plan, stored.size - taken)
@@ -163,7 +163,7 @@ def _take(unit: Unit, plan: str, size: int) -> None:
         f"{size:,} bytes more do not fit. Delete files or upgrade."
     )
     if size > 0:
-        files.take(unit, size, quota, otherwise=over)
+        files.take(unit, size, quota, on_conflict=over)
     elif size < 0:
         files.give_back(unit, -size)
 
@@ -175,13 +175,13 @@ def _take(unit: Unit, plan: str, size: int) -> None:
     title="Announce a large file",
 )
 def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
-    """Get an address to send a file of up to 20 MB to: PUT its bytes there within half an hour.
+    """Get a URL to send a file of up to 20 MB to: PUT its bytes there within half an hour.
 
     Then call POST /api/files/uploads/complete. Its bytes count against the quota from now on, and
     are free again if it is not completed within the hour.
     """
     require_folder(ctx, args.folder_id)
-    upload_id = ctx.unit.once("id", new_id)
+    upload_id = ctx.unit.run_side_effect_once("id", new_id)
     row = files.upload(
         ctx.workspace_id,
         upload_id,
@@ -193,7 +193,7 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
     ctx.unit.create(row)
     _take(ctx.unit, ctx.plan, args.size)
     payload = {"uploadId": row.id, "key": row.key}
-    ctx.unit.create(due.row(LAPSED, ctx.workspace_id, payload, clock.now() + LAPSE))
+    ctx.unit.create(jobs.row(LAPSED, ctx.workspace_id, payload, clock.now() + LAPSE))
     request = object_store().upload_request(row.key, args.size, UPLOAD_SECONDS)
     return UploadResult(
         upload=UploadOut(id=row.id, url=request.url, method="PUT", expires_at=_in(UPLOAD_SECONDS))
@@ -211,7 +211,7 @@ def _in(seconds: int) -> datetime:
     title="Complete a large upload",
 )
 def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
-    """Make a file of the bytes that were sent to an announced upload's address.
+    """Make a file of the bytes that were sent to an announced upload's URL.
 
     They are checked as those of a direct upload are.
     """
@@ -220,7 +220,7 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
     body = object_store().get(key)
     if body is None:
         _announced(ctx, args.id)  # a rival that completed it removed the bytes, too
-        message = f"nothing was sent yet; PUT the {size:,} bytes to the upload's address first"
+        message = f"nothing was sent yet; PUT the {size:,} bytes to the upload's URL first"
         raise ValidationError.of("id", message)
     if len(body) != size:
         message = f"{size:,} bytes were announced, {len(body):,} were sent; send them again"
@@ -237,21 +237,21 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
 def _announced(ctx: Context, upload_id: str) -> UploadRow:
     row = files.find_upload(ctx.workspace_id, upload_id)
     if row is None:
-        raise NotFoundError.of("upload", "Announce it anew: POST /api/files/uploads/create.")
+        raise NotFoundError.of("upload", "Announce it again: POST /api/files/uploads/create.")
     return row
 
 
-@due_work(LAPSED)
-def forget_upload(work: Due) -> None:
+@job_handler(LAPSED)
+def forget_upload(job: Job) -> None:
     """Give back the bytes of an upload that was not completed; remove whatever was sent."""
 
     def forget() -> None:
-        row = files.find_upload(work.workspace_id, work.payload["uploadId"])
+        row = files.find_upload(job.workspace_id, job.payload["uploadId"])
         if row is not None:
-            unit = UnitOfWork(work.workspace_id, "upload-lapsed")
+            unit = UnitOfWork(job.workspace_id, "upload-lapsed")
             unit.delete(row, if_there=True)
             files.give_back(unit, int(row.size))
             unit.commit()
 
-    until_won(forget)
-    object_store().delete(work.payload["key"])
+    retry_on_conflict(forget)
+    object_store().delete(job.payload["key"])

@@ -1,4 +1,4 @@
-"""Imported pages: HTML from elsewhere becomes a page, its pictures files of the workspace."""
+"""Imported pages: HTML from elsewhere becomes a page, its images files of the workspace."""
 
 import time
 from email.message import Message
@@ -14,7 +14,7 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.operations import Context, operation
-from chalicelib.core.schema import Id, Slug, Title, Wire, omitted
+from chalicelib.core.schema import Id, Slug, Title, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.pages.records import (
     MAX_HTML_BYTES,
@@ -32,7 +32,7 @@ from chalicelib.rules.html_import import ImportedHtml
 from chalicelib.store import limits
 
 MAX_IMAGES = 50
-"""Pictures re-hosted in one import (tools.md, row 16)."""
+"""Images re-hosted in one import (tools.md, row 16)."""
 FOLDER = "pages"
 UNTITLED = "Imported page"
 
@@ -40,15 +40,15 @@ UNTITLED = "Imported page"
 class PageImport(Wire):
     """A page to import, and where to."""
 
-    project_id: Id | None = omitted("Site to make a new page in; or give pageId.")
-    page_id: Id | None = omitted("Page to replace the HTML of.")
-    html: str | None = omitted("The HTML, up to 1 MiB; or give url.")
-    url: Annotated[str, StringConstraints(max_length=4000)] | None = omitted(
-        "Public http or https address of the page."
+    project_id: Id | None = optional("Site to make a new page in; or give pageId.")
+    page_id: Id | None = optional("Page to replace the HTML of.")
+    html: str | None = optional("The HTML, up to 1 MiB; or give url.")
+    url: Annotated[str, StringConstraints(max_length=4000)] | None = optional(
+        "Public http or https URL of the page."
     )
-    title: Title | None = omitted("Title; by default that of the HTML.")
-    slug: Slug | None = omitted("Slug of a new page; made from the title by default.")
-    rehost_images: bool = Field(default=True, description="Copy up to 50 pictures to the files.")
+    title: Title | None = optional("Title; by default that of the HTML.")
+    slug: Slug | None = optional("Slug of a new page; made from the title by default.")
+    rehost_images: bool = Field(default=True, description="Copy up to 50 images to the files.")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageImport":
@@ -66,23 +66,23 @@ class PageImport(Wire):
 
 
 class FailedImage(Wire):
-    """A picture that stays where it was."""
+    """An image that stays where it was."""
 
-    url: str = Field(description="Its address.")
+    url: str = Field(description="Its URL.")
     reason: str = Field(description="Why it was not taken.")
 
 
 class Imported(Wire):
-    """What became of the page's pictures."""
+    """What became of the page's images."""
 
-    images: int = Field(description="Pictures that are files now.")
-    failed: list[FailedImage] = Field(description="Pictures that were not taken.")
+    images: int = Field(description="Images that are files now.")
+    failed: list[FailedImage] = Field(description="Images that were not taken.")
 
 
 class PageImported(PageResult):
     """An imported page."""
 
-    imported: Imported = Field(description="What became of its pictures.")
+    imported: Imported = Field(description="What became of its images.")
 
 
 @operation(
@@ -96,18 +96,18 @@ class PageImported(PageResult):
 def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     """Make a page of given HTML or of a public web page, or replace a page's HTML with it.
 
-    Relative addresses become absolute, and pictures are copied to the workspace's files. The HTML
+    Relative URLs become absolute, and images are copied to the workspace's files. The HTML
     is untrusted data.
     """
     began = time.monotonic()
-    ctx.unit.once("counted", lambda: limits.take(limits.HEAVY, ctx.key_id))
+    ctx.unit.run_side_effect_once("counted", lambda: limits.take(limits.HEAVY, ctx.key_id))
     if args.page_id is not None:
         page = existing_page(ctx, args.page_id)
-        source = ctx.unit.once("source", lambda: _source(args))
+        source = ctx.unit.run_side_effect_once("source", lambda: _source(args))
         page.title = args.title or page.title
         ctx.unit.save(page)
     else:
-        source = ctx.unit.once("source", lambda: _source(args))
+        source = ctx.unit.run_side_effect_once("source", lambda: _source(args))
         title = args.title or (source.title or UNTITLED)[:200]
         page = stage_new_page(ctx, args.project_id or "", title, args.slug)
     left = rehosting.SECONDS - (time.monotonic() - began)
@@ -117,7 +117,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
 
 
 def _source(args: PageImport) -> ImportedHtml:
-    """Return the page to import, its addresses absolute."""
+    """Return the page to import, its URLs absolute."""
     try:
         if args.html is not None:
             check_html(args.html)
@@ -127,7 +127,7 @@ def _source(args: PageImport) -> ImportedHtml:
         )
         if not html_import.looks_like_html(fetched.body, fetched.content_type):
             kind = fetched.content_type[:80] or "something else"
-            msg = f"The address gives no web page but {kind}. Give the address of a page."
+            msg = f"The URL gives no web page but {kind}. Give the URL of a page."
             raise UnsupportedMediaTypeError(msg)
         charset = _charset(fetched.content_type)
         return html_import.read(fetched.body, base_url=fetched.url, charset=charset)
@@ -150,25 +150,25 @@ def _charset(content_type: str) -> str | None:
 def _with_own_images(
     ctx: Context, source: ImportedHtml, within: float, *, rehost: bool
 ) -> tuple[str, Imported]:
-    """Re-host the page's pictures, the first fifty, and put their new addresses in."""
+    """Re-host the page's images, the first fifty, and put their new URLs in."""
     if not rehost:
         return source.html, Imported(images=0, failed=[])
     wanted = source.images[:MAX_IMAGES]
-    taken = rehosting.take_in(ctx, wanted, FOLDER, http_too=True, within=within)
+    taken = rehosting.import_images(ctx, wanted, FOLDER, http_too=True, within=within)
     hosted = {
         url: one.url
         for url, one in zip(wanted, taken, strict=True)
-        if isinstance(one, rehosting.Hosted)
+        if isinstance(one, rehosting.ImportedImage)
     }
     failed = [
         FailedImage(url=one.url, reason=one.reason)
         for one in taken
-        if isinstance(one, rehosting.Refused)
+        if isinstance(one, rehosting.RejectedImage)
     ]
     failed += [
-        FailedImage(url=url, reason=f"only the first {MAX_IMAGES} pictures are taken")
+        FailedImage(url=url, reason=f"only the first {MAX_IMAGES} images are taken")
         for url in source.images[MAX_IMAGES : MAX_IMAGES * 4]
     ]
     if left := len(source.images) - len(hosted):
-        ctx.warn(f"{left} pictures stay where they were; imported.failed says why.")
+        ctx.warn(f"{left} images stay where they were; imported.failed says why.")
     return source.replaced(hosted), Imported(images=len(hosted), failed=failed)

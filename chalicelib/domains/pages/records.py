@@ -16,24 +16,24 @@ from chalicelib.core.errors import (
     VersionConflictError,
 )
 from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import Context, operation
-from chalicelib.core.schedule import Due, due_work
 from chalicelib.core.schema import (
     DeletedResult,
     Id,
-    OnlyTrue,
+    LiteralTrue,
     Patch,
     Slug,
     Timestamp,
     Title,
     Wire,
-    omitted,
+    optional,
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import cut_bytes
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import slugs
-from chalicelib.store import due, pages
+from chalicelib.store import jobs, pages
 from chalicelib.store.pages import PAGES, PageRow, slug_claim
 from chalicelib.store.sites import SITES, SiteRow
 
@@ -70,7 +70,7 @@ class PageSummary(Wire):
     @classmethod
     def of(cls, page: PageRow, **more: Any) -> Self:  # noqa: ANN401  the subclasses' own fields
         """Return the wire form of a stored page."""
-        return cls.reading(page.values, **more)
+        return cls.from_row(page.values, **more)
 
 
 class PageListed(PageSummary):
@@ -119,7 +119,7 @@ class PageRead(Wire):
 
     id: Id = Field(description="Page id, from the page list.")
     offset: Annotated[int, Field(ge=0)] = Field(default=0, description="First byte to return.")
-    max_bytes: Annotated[int, Field(ge=1, le=MAX_HTML_BYTES)] | None = omitted(
+    max_bytes: Annotated[int, Field(ge=1, le=MAX_HTML_BYTES)] | None = optional(
         "Most bytes of HTML to return; all if omitted."
     )
 
@@ -129,7 +129,7 @@ class PageCreate(Wire):
 
     project_id: Id = Field(description="Site id, from the site list.")
     title: Title = Field(description="Title.")
-    slug: Slug | None = omitted("Unique in the site; made from the title if omitted.")
+    slug: Slug | None = optional("Unique in the site; made from the title if omitted.")
 
 
 class PageSaveHtml(Wire):
@@ -137,7 +137,7 @@ class PageSaveHtml(Wire):
 
     id: Id = Field(description="Page id, from the page list.")
     html: str = Field(description="The whole HTML, up to 1 MiB of UTF-8.")
-    if_version: Annotated[int, Field(ge=1)] | None = omitted(
+    if_version: Annotated[int, Field(ge=1)] | None = optional(
         "Save only if the page is still at this version."
     )
 
@@ -145,21 +145,21 @@ class PageSaveHtml(Wire):
 class PagePatch(Patch):
     """Changes to a page's metadata."""
 
-    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+    REJECTED_FIELDS: ClassVar[Mapping[str, str]] = {
         "html": "this call changes metadata only; save HTML with svc_save_page_html"
     }
 
     id: Id = Field(description="Page id, from the page list.")
-    title: Title = omitted("New title.")
-    slug: Slug = omitted("New slug, unique in the site.")
-    description: Annotated[str, StringConstraints(max_length=500)] | None = omitted(
+    title: Title = optional("New title.")
+    slug: Slug = optional("New slug, unique in the site.")
+    description: Annotated[str, StringConstraints(max_length=500)] | None = optional(
         "Meta description; null clears it."
     )
-    design_system: dict[str, Any] | None = omitted(
+    design_system: dict[str, Any] | None = optional(
         "Design tokens, up to 64 KB of JSON; null clears them."
     )
-    is_home: OnlyTrue = omitted("Make this the site's first page.")
-    sort_order: Annotated[int, Field(ge=-(10**9), le=10**9)] | None = omitted(
+    is_home: LiteralTrue = optional("Make this the site's first page.")
+    sort_order: Annotated[int, Field(ge=-(10**9), le=10**9)] | None = optional(
         "Place among the site's pages, ascending; null puts it last."
     )
 
@@ -302,7 +302,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         raise _unknown_site()
     page = PageRow(
         PAGES.partition(ctx.workspace_id),
-        ctx.unit.once("page id", new_id),
+        ctx.unit.run_side_effect_once("page id", new_id),
         project_id=site.id,
         title=title,
         slug=slug or slugs.first_free(options, taken),
@@ -310,7 +310,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
     )
     ctx.unit.create(page)
     ctx.unit.create(
-        slug_claim(ctx.workspace_id, page), otherwise=_taken(page.slug) if slug else None
+        slug_claim(ctx.workspace_id, page), on_conflict=_taken(page.slug) if slug else None
     )
     if page.is_home:
         site.home_page_id = page.id
@@ -369,9 +369,9 @@ def stage_html(ctx: Context, page: PageRow, html: str) -> None:
     check_html(html)
     body, store = html.encode(), object_store()
     folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
-    key = ctx.unit.once("key", lambda: f"{folder}{new_id()}.html")
+    key = ctx.unit.run_side_effect_once("key", lambda: f"{folder}{new_id()}.html")
     ctx.unit.on_failure(lambda: store.delete(key))
-    ctx.unit.once("stored", lambda: store.put(key, body, HTML_TYPE))
+    ctx.unit.run_side_effect_once("stored", lambda: store.put(key, body, HTML_TYPE))
     if (old := page.html_key) is not None:
         ctx.unit.after_commit(lambda: store.delete(old))
     page.html_key, page.html_bytes = key, len(body)
@@ -390,14 +390,14 @@ def update_page(ctx: Context, args: PagePatch) -> PageResult:
     HTML is saved with svc_save_page_html.
     """
     page, html = _read_html(ctx, existing_page(ctx, args.id))
-    changes = args.given("id")
+    changes = args.provided("id")
     size = len(to_json(changes.get("design_system")))
     if size > MAX_DESIGN_SYSTEM_BYTES:
         raise _too_large("designSystem", MAX_DESIGN_SYSTEM_BYTES, size)
     if changes.get("slug", page.slug) != page.slug:
         ctx.unit.delete(slug_claim(ctx.workspace_id, page))
         page.slug = changes["slug"]
-        ctx.unit.create(slug_claim(ctx.workspace_id, page), otherwise=_taken(page.slug))
+        ctx.unit.create(slug_claim(ctx.workspace_id, page), on_conflict=_taken(page.slug))
     becomes_home = changes.get("is_home", False) and not page.is_home
     for name, value in changes.items():
         setattr(page, name, value)
@@ -448,14 +448,14 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
         site.home_page_id = None
         ctx.unit.save(site)
     folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
-    work = due.row(PURGE, ctx.workspace_id, {"folder": folder})
+    job = jobs.row(PURGE, ctx.workspace_id, {"folder": folder})
     ctx.unit.delete(slug_claim(ctx.workspace_id, page))
-    ctx.unit.create(work)
-    ctx.unit.after_commit(lambda: due.attempt(work, purge_page_files))
+    ctx.unit.create(job)
+    ctx.unit.after_commit(lambda: jobs.attempt(job, purge_page_files))
     return DeletedResult(id=page.id, deleted=not args.dry_run)
 
 
-@due_work(PURGE)
-def purge_page_files(work: Due) -> None:
+@job_handler(PURGE)
+def purge_page_files(job: Job) -> None:
     """Remove the stored HTML of a deleted page."""
-    object_store().delete_under(work.payload["folder"])
+    object_store().delete_under(job.payload["folder"])

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import InvalidBarcodeError
 from chalicelib.core.operations import Context, operation
-from chalicelib.core.schema import Wire, omitted
+from chalicelib.core.schema import Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.products.records import ProductOut
 from chalicelib.flows import barcodes, drafting
@@ -28,7 +28,7 @@ class BarcodeQuery(Wire):
 class FoundImage(Wire):
     """An image of an article."""
 
-    url: str = Field(description="https address.")
+    url: str = Field(description="https URL.")
 
 
 class ArticleDraft(Wire):
@@ -43,7 +43,7 @@ class ArticleDraft(Wire):
     @classmethod
     def of(cls, found: Found) -> Self:
         """Return the wire form of what was found."""
-        return cls.reading(asdict(found), images=[FoundImage(url=url) for url in found.images])
+        return cls.from_row(asdict(found), images=[FoundImage(url=url) for url in found.images])
 
 
 class BarcodeResult(Wire):
@@ -60,12 +60,12 @@ class BarcodeResult(Wire):
     draft: ArticleDraft | None = Field(description="What the open database says, or null.")
 
 
-class ProductBrief(Wire):
+class ProductDraftRequest(Wire):
     """What to draft a card from."""
 
-    name: CardName | None = omitted("Name, however rough.")
-    barcode: str | None = omitted("Looked up in open databases.")
-    prompt: Prompt | None = omitted("What it is and what to stress.")
+    name: CardName | None = optional("Name, however rough.")
+    barcode: str | None = optional("Looked up in open databases.")
+    prompt: Prompt | None = optional("What it is and what to stress.")
     language: Language = Field(default="ru", description="Language code.")
 
     @model_validator(mode="after")
@@ -153,7 +153,7 @@ def _found_outside(ctx: Context, barcode: Barcode) -> Found | None:
     title="Draft a product with AI",
     open_world=True,
 )
-def ai_fill_product(ctx: Context, args: ProductBrief) -> ProductDraftResult:
+def ai_fill_product(ctx: Context, args: ProductDraftRequest) -> ProductDraftResult:
     """Draft a product's card and find photos, from a name, barcode or prompt.
 
     Nothing is stored: check what the model wrote, add a price, then svc_create_product.

@@ -154,7 +154,7 @@ def _step(unit: Unit, name: str, ids: Sequence[str], action: _Action) -> list[It
         return to_json([outcome.model_dump() for outcome in _stage(part, ids, action)])
 
     try:
-        return [ItemOutcome(**outcome) for outcome in from_json(unit.step(name, stage))]
+        return [ItemOutcome(**outcome) for outcome in from_json(unit.commit_batch(name, stage))]
     except (UnavailableError, NotFoundError) as error:
         return [_failed(product_id, error) for product_id in ids]
 
@@ -205,7 +205,7 @@ def _action(ctx: Context, args: BulkProducts) -> _Action:
 
 
 def _value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type is the action's
-    given = args.given("ids", "action", "confirm", "dry_run")
+    given = args.provided("ids", "action", "confirm", "dry_run")
     if args.action in _VALUES:
         return parsing.parse(_VALUES[args.action], given).value  # type: ignore[attr-defined]  # each has it
     if given:
@@ -235,7 +235,7 @@ def _to_category(ctx: Context, category_id: str | None) -> _Action:
 
     def demand(unit: Unit) -> None:
         if category_id is not None:
-            categories.require(unit, category_id, "product", otherwise=unknown_category())
+            categories.require(unit, category_id, "product", on_conflict=unknown_category())
 
     return _Action(lambda unit, product: _set(unit, product, "category_id", category_id), demand)
 

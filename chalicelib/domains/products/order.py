@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.operations import Context, operation
-from chalicelib.core.schema import Id, Wire, omitted
+from chalicelib.core.schema import Id, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.products.records import (
     Name,
@@ -20,14 +20,14 @@ from chalicelib.rules import ordering
 from chalicelib.rules.ordering import Place
 from chalicelib.store import categories, products
 from chalicelib.store.categories import CATEGORIES, CategoryRow
+from chalicelib.store.locks import LockRow, lock_key
 from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.reading import fetch
-from chalicelib.store.turns import TurnRow, turn_key
 
 MAX_REORDERED = 90
 """Products in one reorder: with all it writes, they fit one transaction (tools.md, row 38)."""
 FARTHEST = 2**52
-"""Sort orders beyond it are not exact any more (``store.compact``)."""
+"""Sort orders beyond it are not exact any more (``store.index_entries``)."""
 MAX_NAME = 255
 COPY = " (копия)"
 
@@ -43,7 +43,7 @@ class ProductDuplicate(Wire):
     """Which product to copy."""
 
     id: Id = Field(description="Product id.")
-    name: Name | None = omitted("Name of the copy; the source's with (копия) if omitted.")
+    name: Name | None = optional("Name of the copy; the source's with (копия) if omitted.")
 
 
 class ProductReorder(Wire):
@@ -52,7 +52,7 @@ class ProductReorder(Wire):
     ids: Annotated[
         list[Id], Field(min_length=1, max_length=MAX_REORDERED), AfterValidator(unique)
     ] = Field(description="Product ids in the wanted order; name only those to move.")
-    category_id: Id | None = omitted("Put them first in this category, whose products they are.")
+    category_id: Id | None = optional("Put them first in this category, whose products they are.")
 
 
 class ProductPlace(Wire):
@@ -113,14 +113,14 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
 
     With categoryId, they come first within that category.
     """
-    found, turn = _named(ctx, args)
+    found, lock = _named(ctx, args)
     rest = products.first_besides(ctx.workspace_id, args.ids, args.category_id)
     wanted = [Place(int(found[i].sort_order), i) for i in args.ids]
     numbers = ordering.first_in_order(wanted, rest)
     if any(abs(number) > FARTHEST for number in numbers.values()):
         raise ConflictError("No room is left before the first product; raise its sortOrder first.")
     if numbers:
-        ctx.unit.save(turn)
+        ctx.unit.save(lock)
         if args.category_id is not None:
             categories.require(ctx.unit, args.category_id, "product")
         for product in found.values():
@@ -136,9 +136,9 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     return ProductOrder(products=places)
 
 
-def _named(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], TurnRow]:
-    """Return the named products and the turn of ordering them, in one round trip."""
-    key = turn_key(ctx.workspace_id, products.TURN)
+def _named(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], LockRow]:
+    """Return the named products and the lock row of ordering them, in one round trip."""
+    key = lock_key(ctx.workspace_id, products.ORDER_LOCK)
     keys = [key, *(PRODUCTS.key(ctx.workspace_id, product_id) for product_id in args.ids)]
     if args.category_id is not None:
         keys.append(CATEGORIES.key(ctx.workspace_id, args.category_id))
@@ -155,5 +155,5 @@ def _named(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], T
         place = "workspace" if args.category_id is None else "category"
         msg = f"Nothing was moved: no product of the {place} has the id {', '.join(missing)}."
         raise NotFoundError(msg)
-    turns = [row for row in rows if isinstance(row, TurnRow)]
-    return found, turns[0] if turns else TurnRow(key.pk, key.sk)
+    locked = [row for row in rows if isinstance(row, LockRow)]
+    return found, locked[0] if locked else LockRow(key.pk, key.sk)

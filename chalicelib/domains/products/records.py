@@ -32,8 +32,8 @@ from chalicelib.core.schema import (
     SortOrder,
     Timestamp,
     Wire,
-    omitted,
-    readable,
+    optional,
+    printable,
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import Unit
@@ -59,13 +59,13 @@ FOLDER = "products"
 Name = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=255),
-    AfterValidator(readable),
+    AfterValidator(printable),
 ]
 Description = Annotated[str, StringConstraints(max_length=20_000)]
 Sku = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=64),
-    AfterValidator(readable),
+    AfterValidator(printable),
 ]
 BarcodeText = Annotated[str, StringConstraints(max_length=40)]
 Stock = Annotated[int, Field(ge=0, le=MAX_STOCK), WithJsonSchema({"type": "integer", "minimum": 0})]
@@ -88,7 +88,7 @@ class ImageOut(Wire):
     """An image of a product."""
 
     file_id: Id = Field(description="Id of its file.")
-    url: str = Field(description="Public address.")
+    url: str = Field(description="Public URL.")
     width: int = Field(description="Width in pixels.")
     height: int = Field(description="Height in pixels.")
 
@@ -113,7 +113,7 @@ class ProductOut(Wire):
     @classmethod
     def of(cls, product: ProductRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored product."""
-        return cls.reading(product.values, **made)
+        return cls.from_row(product.values, **made)
 
 
 class ProductResult(Wire):
@@ -127,9 +127,9 @@ class ProductListQuery(Wire):
 
     page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=20, ge=1, le=100, description="Products a page.")
-    q: SearchText | None = omitted("Part of the name or SKU.")
+    q: SearchText | None = optional("Part of the name or SKU.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
-    category_id: Id | None = omitted("Only products of this category itself.")
+    category_id: Id | None = optional("Only products of this category itself.")
     sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
         default="sortOrder", description="createdAt: newest first; the rest ascending."
     )
@@ -153,12 +153,12 @@ class ProductCreate(Wire):
 
     name: Name = Field(description="Name.")
     price: Kopecks = Field(description="In kopecks.")
-    description: Description | None = omitted("Description.")
-    sku: Sku | None = omitted("Unique, whatever its case.")
-    stock: Stock | None = omitted("null: not tracked.")
-    category_id: Id | None = omitted("Product category id.")
-    images: Images | None = omitted("The main one first.")
-    barcode: BarcodeText | None = omitted("8, 12-14 digits.")
+    description: Description | None = optional("Description.")
+    sku: Sku | None = optional("Unique, whatever its case.")
+    stock: Stock | None = optional("null: not tracked.")
+    category_id: Id | None = optional("Product category id.")
+    images: Images | None = optional("The main one first.")
+    barcode: BarcodeText | None = optional("8, 12-14 digits.")
     status: Status = Field(default="active", description="inactive hides it.")
 
 
@@ -166,17 +166,17 @@ class ProductPatch(Patch):
     """Changes to a product."""
 
     id: Id = Field(description="Product id.")
-    name: Name = omitted("Name.")
-    price: Kopecks = omitted("In kopecks.")
-    description: Description | None = omitted("Description.")
-    sku: Sku | None = omitted("Unique, whatever its case.")
-    stock: Stock | None = omitted("null: not tracked.")
-    stock_delta: StockDelta = omitted("Pieces to add; negative takes.")
-    category_id: Id | None = omitted("Product category id.")
-    images: Images | None = omitted("Replaces all images.")
-    barcode: BarcodeText | None = omitted("8, 12-14 digits.")
-    status: Status = omitted("inactive hides it.")
-    sort_order: SortOrder = omitted("Place in the list.")
+    name: Name = optional("Name.")
+    price: Kopecks = optional("In kopecks.")
+    description: Description | None = optional("Description.")
+    sku: Sku | None = optional("Unique, whatever its case.")
+    stock: Stock | None = optional("null: not tracked.")
+    stock_delta: StockDelta = optional("Pieces to add; negative takes.")
+    category_id: Id | None = optional("Product category id.")
+    images: Images | None = optional("Replaces all images.")
+    barcode: BarcodeText | None = optional("8, 12-14 digits.")
+    status: Status = optional("inactive hides it.")
+    sort_order: SortOrder = optional("Place in the list.")
 
     @model_validator(mode="after")
     def _one_stock(self) -> Self:
@@ -217,7 +217,7 @@ def existing_product(ctx: Context, product_id: str) -> ProductRow:
 
 def stage_deletion(unit: Unit, product: ProductRow) -> None:
     """Stage a product's deletion: it is kept for a month, its SKU and barcode are free at once."""
-    unit.discard(product, until=clock.now() + KEPT_AFTER_DELETION)
+    unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
     for row in products.names(unit.workspace_id, product).values():
         unit.delete(row)
 
@@ -284,7 +284,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     """Create a product, last in the order. An image that cannot be taken is only a warning."""
-    values = _stored(ctx, args.given() | {"status": args.status})
+    values = _stored(ctx, args.provided() | {"status": args.status})
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
     ctx.unit.create(product)
@@ -304,7 +304,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     """Change a product. stockDelta adds to the stock atomically; below 0 is refused (409)."""
     product = existing_product(ctx, args.id)
-    changes = args.given("id")
+    changes = args.provided("id")
     delta = changes.pop("stock_delta", None)
     if delta is not None:
         _check_stock(product, delta)
@@ -342,7 +342,7 @@ def _stored(ctx: Context, given: Mapping[str, Any]) -> dict[str, Any]:
         values["barcode"] = _barcode(values["barcode"])
     if values.get("category_id") is not None:
         category_id = values["category_id"]
-        categories.require(ctx.unit, category_id, "product", otherwise=unknown_category())
+        categories.require(ctx.unit, category_id, "product", on_conflict=unknown_category())
     if "images" in values:
         urls = [image.url for image in values["images"] or []]
         hosted = rehosting.rehost(ctx, urls, FOLDER) if urls else []
@@ -357,7 +357,7 @@ def _barcode(text: str) -> str:
         raise ValidationError.of("barcode", str(error)) from None
 
 
-def _image(hosted: rehosting.Hosted) -> ImageMap:
+def _image(hosted: rehosting.ImportedImage) -> ImageMap:
     return ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
         file_id=hosted.file_id, url=hosted.url, width=hosted.width, height=hosted.height
     )
@@ -387,7 +387,7 @@ def _check_stock(product: ProductRow, delta: int) -> None:
 def _stage_stock(ctx: Context, product: ProductRow, delta: int) -> None:
     """Stage a change of the stock alone, and show what it makes of the stock that was read."""
     stock = int(product.stock or 0)
-    tries: list[int] = ctx.unit.once("tries", list)
+    tries: list[int] = ctx.unit.run_side_effect_once("tries", list)
     tries.append(stock)
     least = most = stock
     if len(tries) > EXACT_TRIES:

@@ -23,7 +23,7 @@ MOST_TAGS = 8
 
 
 class DemoModel:
-    """Answers from the system messages and the visitor's earlier words; drafts from a brief."""
+    """Answers from the system messages and the visitor's earlier words; drafts from a request."""
 
     def stream(
         self,
@@ -32,11 +32,11 @@ class DemoModel:
         model: str,  # noqa: ARG002  it answers for every model when there is no other
         max_output_tokens: int,
         seconds: float = STREAM_SECONDS,  # noqa: ARG002  it takes no time
-        json_object: bool = False,  # noqa: ARG002  a brief says so already
+        json_object: bool = False,  # noqa: ARG002  a request says so already
     ) -> Generator[str | Usage, None, None]:
         """Yield the answer word by word, then its exact ``Usage``."""
-        brief = drafts.brief_in(messages)
-        text = _draft(brief) if brief else _answer(messages)
+        request = drafts.request_in(messages)
+        text = _draft(request) if request else _answer(messages)
         spoken = 0
         for word in re.findall(r"\s*\S+", text):
             cost = count_tokens(word)
@@ -126,19 +126,21 @@ def _stems(text: str) -> set[str]:
     return {word[: max(_SHORTEST, min(_STEM, len(word) - 1))] for word in folded}
 
 
-def _draft(brief: drafts.Brief) -> str:
-    """Return a card made of the brief alone, as JSON."""
-    facts = brief.facts
-    prompt = list(_sentences(brief.prompt or ""))
-    names = [brief.name, facts.get("name"), *(each.rstrip(".!?…") for each in prompt)]
+def _draft(request: drafts.DraftRequest) -> str:
+    """Return a card made of the request alone, as JSON."""
+    facts = request.facts
+    prompt = list(_sentences(request.prompt or ""))
+    names = [request.name, facts.get("name"), *(each.rstrip(".!?…") for each in prompt)]
     said = (
-        drafts.clean(text, lines=False) for text in [*names, brief.barcode, brief.prompt] if text
+        drafts.clean(text, lines=False)
+        for text in [*names, request.barcode, request.prompt]
+        if text
     )
     name = next(filter(drafts.says_something, said), "")
-    told = [name, facts.get("brand"), facts.get("category"), brief.prompt]
+    told = [name, facts.get("brand"), facts.get("category"), request.prompt]
     known = " ".join(text for text in told if text)
-    paths = [path for _, path in brief.categories]
-    category = next((brief.categories[number][0] for number in _nearest(known, paths)), None)
+    paths = [path for _, path in request.categories]
+    category = next((request.categories[number][0] for number in _nearest(known, paths)), None)
     card = {
         "name": name[: drafts.MAX_NAME],
         "description": _description(name, facts.get("brand"), facts.get("description"), prompt),

@@ -227,7 +227,7 @@ def _without(refused: frozenset[str], body: dict[str, Any]) -> dict[str, Any]:
 def _until(deadline: float, response: requests.Response) -> Iterator[None]:
     """End all reading of a response at the deadline, even one that waits for the next byte.
 
-    A socket's timeout alone would start anew with every byte.
+    A socket's timeout alone would start again with every byte.
     """
 
     def end() -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from chalicelib.core.operations import Context, operation
-from chalicelib.core.schema import Title, Wire, omitted
+from chalicelib.core.schema import Title, Wire, optional
 from chalicelib.flows import photos
 from chalicelib.flows.photos import PhotoOut
 from chalicelib.gateways.photos import MAX_PAGE, MAX_SIZE, Orientation
@@ -20,7 +20,7 @@ class CardImageQuery(Wire):
     size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = Field(
         default=MAX_SIZE, description="Photos a page."
     )
-    orientation: Orientation | None = omitted("Shape.")
+    orientation: Orientation | None = optional("Shape.")
 
 
 class CardImages(Wire):

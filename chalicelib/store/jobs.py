@@ -35,12 +35,12 @@ SETTLING = timedelta(minutes=10)
 The cursor does not pass it before.
 """
 
-Work = Callable[["DueRow"], None]
+Work = Callable[["JobRow"], None]
 
 log = logging.getLogger(__name__)
 
 
-class DueRow(ControlRow):
+class JobRow(ControlRow):
     """A piece of due work. Its handler may run more than once, so it must be idempotent."""
 
     kind = UnicodeAttribute()
@@ -50,13 +50,13 @@ class DueRow(ControlRow):
     tries = NumberAttribute(default=0)
 
 
-def _postpone(due: DueRow) -> None:
+def _postpone(job: JobRow) -> None:
     """Move failed work to a later hour, so that it does not hold the cursor where it is."""
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** int(due.tries))
-    later = row(due.kind, due.workspace_id, due.payload, clock.now() + pause)
-    later.tries = due.tries + 1
+    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** int(job.tries))
+    later = row(job.kind, job.workspace_id, job.payload, clock.now() + pause)
+    later.tries = job.tries + 1
     with reaching(), TransactWrite(connection=connection()) as transaction:
-        transaction.delete(due)
+        transaction.delete(job)
         transaction.save(later)
 
 
@@ -76,11 +76,11 @@ def _partition(kind: str, hour: datetime, shard: int) -> str:
 
 def row(
     kind: str, workspace_id: str, payload: dict[str, Any], due_at: datetime | None = None
-) -> DueRow:
+) -> JobRow:
     """Return a due row to stage in a unit of work; without a time it is due at once."""
     due_at = due_at or clock.now()
     shard = random.randrange(SHARDS)  # noqa: S311  spread, no secret
-    return DueRow(
+    return JobRow(
         _partition(kind, _hour(due_at), shard),
         new_id(),
         kind=kind,
@@ -90,13 +90,13 @@ def row(
     )
 
 
-def schedule(work: DueRow) -> None:
+def schedule(work: JobRow) -> None:
     """Write work that must be known before the unit of work that it watches over commits."""
     with reaching():
         work.save()
 
 
-def done(work: DueRow) -> None:
+def done(work: JobRow) -> None:
     """Remove finished work."""
     with reaching():
         work.delete()
@@ -116,13 +116,13 @@ def _run_kind(kind: str, work: Work, stop: Callable[[], bool]) -> int:
     hour = cursor.hour if cursor else _hour(now - FIRST_LOOK_BACK)
     finished, count, clean = hour, 0, True
     while hour <= now and not stop():
-        for due in _rows(kind, hour):
-            if due.due_at > now or stop():
+        for job in _rows(kind, hour):
+            if job.due_at > now or stop():
                 clean = False
-            elif attempt(due, work):
+            elif attempt(job, work):
                 count += 1
             else:
-                _postpone(due)
+                _postpone(job)
         hour += timedelta(hours=1)
         clean = clean and hour + SETTLING <= now
         if clean:
@@ -133,17 +133,17 @@ def _run_kind(kind: str, work: Work, stop: Callable[[], bool]) -> int:
     return count
 
 
-def _rows(kind: str, hour: datetime) -> Iterator[DueRow]:
+def _rows(kind: str, hour: datetime) -> Iterator[JobRow]:
     for shard in range(SHARDS):
-        yield from DueRow.partition(_partition(kind, hour, shard))
+        yield from JobRow.partition(_partition(kind, hour, shard))
 
 
-def attempt(due: DueRow, work: Work) -> bool:
+def attempt(job: JobRow, work: Work) -> bool:
     """Do a piece of work and remove it; a failure is logged and the row stays for the runner."""
     try:
-        work(due)
-        done(due)
+        work(job)
+        done(job)
     except Exception:
-        log.exception("due work failed", extra={"kind": due.kind, "due": due.sk})
+        log.exception("a job failed", extra={"kind": job.kind, "job": job.sk})
         return False
     return True

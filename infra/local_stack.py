@@ -1,4 +1,4 @@
-"""What a local stand is: its settings, its data folder and its database."""
+"""What a local stack is: its settings, its data folder and its database."""
 
 import atexit
 import os
@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra import dynamodb, leash
+from infra import dynamodb, supervisor
 from infra.data_dir import DataDir
 from infra.dynamodb import Database, DynamoDBLocalMissingError, SetupError
 
 HOST = "127.0.0.1"
 START_SECONDS = 60
-"""How long another stand may take until its database answers."""
+"""How long another local stack may take until its database answers."""
 ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
 LOCAL_AWS = {
     "AWS_ACCESS_KEY_ID": "local",
@@ -44,7 +44,7 @@ class OpenDatabase:
 
 
 @dataclass(frozen=True)
-class Stand:
+class LocalStack:
     """What the environment asks for: ``PORT``, ``DATA_DIR`` and ``DYNAMODB_ENDPOINT``."""
 
     port: int
@@ -57,7 +57,7 @@ class Stand:
         return f"http://{HOST}:{self.port}"
 
     @classmethod
-    def from_environment(cls, port: str | None = None) -> "Stand":
+    def from_environment(cls, port: str | None = None) -> "LocalStack":
         """Read the environment; a port given on a command line wins.
 
         Raises:
@@ -95,34 +95,34 @@ class Stand:
         }
 
 
-def take_folder(stand: Stand, started: ExitStack) -> None:
+def take_folder(stack: LocalStack, started: ExitStack) -> None:
     """Take the data folder, and end what is left of a run that was killed.
 
     Raises:
-        InUseError: another stand has the folder.
+        InUseError: another local stack has the folder.
     """
-    lock = stand.data.hold()
+    lock = stack.data.hold()
     if lock is None:
-        port = stand.data.run.get("port")
+        port = stack.data.run.get("port")
         where = f" (http://{HOST}:{port})" if port else ""
         msg = (
-            f"Another local stand{where} is using {stand.data.path}. Stop it, or give this one a"
+            f"Another local stack{where} is using {stack.data.path}. Stop it, or give this one a"
             " port and a folder of its own: PORT=8001 DATA_DIR=.local2 make dev"
         )
         raise InUseError(msg)
     started.enter_context(lock)
-    for pid in stand.data.run.get("pids", {}).values():
-        leash.end_leftover(pid, str(stand.data.path))
-    started.callback(stand.data.forget_run)
+    for pid in stack.data.run.get("pids", {}).values():
+        supervisor.end_leftover(pid, str(stack.data.path))
+    started.callback(stack.data.forget_run)
 
 
-def open_database(stand: Stand, started: ExitStack) -> OpenDatabase:
+def open_database(stack: LocalStack, started: ExitStack) -> OpenDatabase:
     """Return the database that the environment names, else start one; write it to ``dev.json``."""
-    if stand.given_endpoint:
-        database = _given_database(stand.given_endpoint)
+    if stack.given_endpoint:
+        database = _given_database(stack.given_endpoint)
     else:
-        database = _start_database(stand.data.path, started)
-    record(stand, database)
+        database = _start_database(stack.data.path, started)
+    record(stack, database)
     return database
 
 
@@ -147,32 +147,34 @@ def _start_database(folder: Path, started: ExitStack) -> OpenDatabase:
     return OpenDatabase(server.endpoint, note, server)
 
 
-def database_by_hand(stand: Stand) -> OpenDatabase:
-    """Return the database of the stand that has the data folder, else one started until exit.
+def database_by_hand(stack: LocalStack) -> OpenDatabase:
+    """Return the database of the local stack that has the data folder, else one started until exit.
 
     Raises:
-        SetupError: it cannot be started, or another stand has the folder and does not answer.
+        SetupError: it cannot be started, or another local stack has the folder and does not answer.
     """
-    if stand.given_endpoint:
-        return _given_database(stand.given_endpoint)
+    if stack.given_endpoint:
+        return _given_database(stack.given_endpoint)
     started = ExitStack()
     atexit.register(started.close)
     try:
-        take_folder(stand, started)
+        take_folder(stack, started)
     except InUseError:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            endpoint = stand.data.run.get("endpoint", "")
+            endpoint = stack.data.run.get("endpoint", "")
             if endpoint and dynamodb.answers(endpoint):
-                return OpenDatabase(endpoint, f"{stand.data.path} (of the stand already running)")
+                return OpenDatabase(
+                    endpoint, f"{stack.data.path} (of the local stack already running)"
+                )
             time.sleep(0.2)
         raise
-    return open_database(stand, started)
+    return open_database(stack, started)
 
 
-def record(stand: Stand, database: OpenDatabase, **pids: int) -> None:
+def record(stack: LocalStack, database: OpenDatabase, **pids: int) -> None:
     """Write ``dev.json``: there the operator's commands find the database, the next start us."""
     if database.server:
         pids["database"] = database.server.pid
     pids["stand"] = os.getpid()
-    stand.data.run = {"endpoint": database.endpoint, "port": stand.port, "pids": pids}
+    stack.data.run = {"endpoint": database.endpoint, "port": stack.port, "pids": pids}

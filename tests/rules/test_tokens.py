@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.rules.api_keys import digest, generate, well_formed
+from chalicelib.rules.tokens import digest, generate, well_formed
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 TOKEN = re.compile(r"svc_live_([0-9A-Za-z]+)([0-9A-Za-z]{6})")

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from chalicelib.store import due
+from chalicelib.store import jobs
 from chalicelib.store.unit import UnitOfWork
-from infra.meter import metering
+from infra.dynamodb_usage import metering
 from tests.conftest import Owner, Time, everything
 
 pytestmark = pytest.mark.store
@@ -20,7 +20,7 @@ class Worker:
         self.done: list[str] = []
         self.fails = False
 
-    def __call__(self, work: due.DueRow) -> None:
+    def __call__(self, work: jobs.JobRow) -> None:
         if self.fails:
             raise OSError("no luck")
         self.done.append(work.payload["name"])
@@ -33,7 +33,7 @@ def worker() -> Worker:
 
 def stage(owner: Owner, name: str, time: Time | None = None) -> None:
     unit = UnitOfWork(owner.workspace.id, "test")
-    unit.create(due.row("tidy", owner.workspace.id, {"name": name}, time and time.now))
+    unit.create(jobs.row("tidy", owner.workspace.id, {"name": name}, time and time.now))
     unit.commit()
 
 
@@ -43,8 +43,8 @@ def rows() -> int:
 
 def test_work_due_now_is_done_once_and_removed(owner: Owner, worker: Worker, time: Time) -> None:
     stage(owner, "a")
-    assert due.run({"tidy": worker}) == {"tidy": 1}
-    assert due.run({"tidy": worker}) == {"tidy": 0}
+    assert jobs.run({"tidy": worker}) == {"tidy": 1}
+    assert jobs.run({"tidy": worker}) == {"tidy": 0}
     assert worker.done == ["a"]
     assert rows() == 0
 
@@ -53,12 +53,12 @@ def test_work_waits_for_its_time(owner: Owner, worker: Worker, time: Time) -> No
     time.pass_by(days=30)
     stage(owner, "later", time)
     time.pass_by(days=-30)
-    due.run({"tidy": worker})
+    jobs.run({"tidy": worker})
     time.pass_by(days=29, hours=23)
-    due.run({"tidy": worker})
+    jobs.run({"tidy": worker})
     assert worker.done == []
     time.pass_by(hours=1, minutes=1)
-    due.run({"tidy": worker})
+    jobs.run({"tidy": worker})
     assert worker.done == ["later"]
 
 
@@ -66,30 +66,30 @@ def test_failed_work_stays_until_it_succeeds(owner: Owner, worker: Worker, time:
     stage(owner, "a")
     worker.fails = True
     for _ in range(3):
-        assert due.run({"tidy": worker}) == {"tidy": 0}
+        assert jobs.run({"tidy": worker}) == {"tidy": 0}
         time.pass_by(hours=5)
     worker.fails = False
-    assert due.run({"tidy": worker}) == {"tidy": 1}
+    assert jobs.run({"tidy": worker}) == {"tidy": 1}
     assert rows() == 0
 
 
 def test_a_runner_that_was_away_for_weeks_misses_nothing(
     owner: Owner, worker: Worker, time: Time
 ) -> None:
-    due.run({"tidy": worker})
+    jobs.run({"tidy": worker})
     time.pass_by(minutes=5)
     stage(owner, "a")
     time.pass_by(days=21)
-    assert due.run({"tidy": worker}) == {"tidy": 1}
+    assert jobs.run({"tidy": worker}) == {"tidy": 1}
 
 
 def test_an_idle_run_costs_a_few_small_reads(owner: Owner, worker: Worker, time: Time) -> None:
-    due.run({"tidy": worker})
+    jobs.run({"tidy": worker})
     time.pass_by(hours=1)
-    due.run({"tidy": worker})
+    jobs.run({"tidy": worker})
     with metering() as usage:
-        due.run({"tidy": worker})
-    assert usage.calls.count("Query") <= 2 * due.SHARDS
+        jobs.run({"tidy": worker})
+    assert usage.calls.count("Query") <= 2 * jobs.SHARDS
     assert set(usage.calls) <= {"GetItem", "Query", "PutItem"}
 
 
@@ -98,23 +98,23 @@ def test_time_that_is_up_stops_the_run_and_loses_nothing(
 ) -> None:
     for name in "abcdef":
         stage(owner, name)
-    due.run({"tidy": worker}, stop=lambda: len(worker.done) >= 2)
+    jobs.run({"tidy": worker}, stop=lambda: len(worker.done) >= 2)
     assert len(worker.done) == 2
-    due.run({"tidy": worker})
+    jobs.run({"tidy": worker})
     assert sorted(worker.done) == list("abcdef")
 
 
 def test_one_piece_that_keeps_failing_does_not_hold_up_the_rest(owner: Owner, time: Time) -> None:
     done = []
 
-    def work(row: due.DueRow) -> None:
+    def work(row: jobs.JobRow) -> None:
         if row.payload["name"] == "bad":
             raise OSError("never")
         done.append(row.payload["name"])
 
     for name in ("bad", "good", "fine"):
         stage(owner, name)
-    due.run({"tidy": work})
+    jobs.run({"tidy": work})
     assert sorted(done) == ["fine", "good"]
     assert rows() == 1
 
@@ -125,14 +125,14 @@ def test_work_that_always_fails_rests_longer_each_time_and_costs_little(
     stage(owner, "bad")
     worker.fails = True
     tried: list[datetime] = []
-    watched: due.Work = lambda row: tried.append(time.now) or worker(row)  # noqa: E731
+    watched: jobs.Work = lambda row: tried.append(time.now) or worker(row)  # noqa: E731
     for _ in range(40):
-        due.run({"tidy": watched})
+        jobs.run({"tidy": watched})
         time.pass_by(minutes=30)
     rests = [later - earlier for earlier, later in pairwise(tried)]
     assert rests == sorted(rests)
-    assert max(rests) >= due.LONGEST_PAUSE
+    assert max(rests) >= jobs.LONGEST_PAUSE
     with metering() as usage:
-        due.run({"tidy": watched})
-    assert usage.calls.count("Query") <= 2 * due.SHARDS
+        jobs.run({"tidy": watched})
+    assert usage.calls.count("Query") <= 2 * jobs.SHARDS
     assert rows() == 1

@@ -12,8 +12,8 @@ from chalice.app import Chalice, Response
 
 from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.transports import forms, mcp, rest
-from chalicelib.transports.http import HttpRequest, HttpResponse, answer, failure
+from chalicelib.transports import mcp, multipart, rest
+from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
 REFUSING = "refuse_"
@@ -39,7 +39,7 @@ class App(Chalice):
             return reply
         error = method_not_allowed(method, methods) if methods else unknown_path()
         request = HttpRequest(method, "unrouted", {}, request_id=about["requestId"])
-        return _chalice(answer(request, lambda r: failure(error, r.request_id))).to_dict()
+        return _chalice(handle(request, lambda r: failure(error, r.request_id))).to_dict()
 
 
 def unknown_path() -> NotFoundError:
@@ -58,7 +58,7 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
 
 def mount(app: App) -> None:
     """Give every operation, and the few public routes, its Chalice route."""
-    app.api.binary_types.append(forms.MULTIPART)
+    app.api.binary_types.append(multipart.MULTIPART)
     for operation in REGISTRY:
         _route(app, operation.name, operation.method, operation.path, _serving(operation))
     for path, handler in rest.PUBLIC_ROUTES.items():
@@ -81,7 +81,7 @@ def _serving(operation: Operation) -> Handler:
 
 def _route(app: App, name: str, method: str, path: str, handler: Handler) -> None:
     def view(**path_values: str) -> Response:
-        return _chalice(answer(_request(app, method, path, path_values), handler))
+        return _chalice(handle(_request(app, method, path, path_values), handler))
 
     view.__name__ = name
     app.route(path, methods=[method], name=name, content_types=[])(view)
@@ -99,7 +99,7 @@ def _request(app: App, method: str, path: str, path_values: dict[str, str]) -> H
         query={name: query.getlist(name) for name in query} if query else {},
         path={name: unquote(value) for name, value in path_values.items()},
         body=_bytes(current.raw_body),
-        address=(current.context.get("identity") or {}).get("sourceIp") or "",
+        client_ip=(current.context.get("identity") or {}).get("sourceIp") or "",
         request_id=current.context["requestId"],
     )
 

@@ -7,25 +7,25 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 
-class Due(Protocol):
+class Job(Protocol):
     """A piece of due work, as its handler sees it."""
 
     workspace_id: str
     payload: Any
 
 
-DUE_WORK: dict[str, Callable[[Due], None]] = {}
+JOB_HANDLERS: dict[str, Callable[[Job], None]] = {}
 """Handlers by kind."""
 
 
-D = TypeVar("D", bound=Callable[[Due], None])
+D = TypeVar("D", bound=Callable[[Job], None])
 
 
-def due_work(kind: str) -> Callable[[D], D]:
+def job_handler(kind: str) -> Callable[[D], D]:
     """Declare a handler of due work. It may be called more than once for the same work."""
 
     def declare(handler: D) -> D:
-        DUE_WORK[kind] = handler
+        JOB_HANDLERS[kind] = handler
         return handler
 
     return declare

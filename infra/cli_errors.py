@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 
-class OneLine(click.Group):
+class OneLineErrors(click.Group):
     """Says what went wrong in one line, mistyped calls and surprises included."""
 
     def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  as click's own

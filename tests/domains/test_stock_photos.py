@@ -9,7 +9,7 @@ import pytest
 from chalicelib.flows import photos as flow
 from chalicelib.gateways import photos as gateway
 from chalicelib.store import limits
-from infra.meter import metering
+from infra.dynamodb_usage import metering
 from tests import fakes
 from tests.conftest import Answer, Api, Owner, Time
 from tests.fakes.openverse import FakeOpenverse, image

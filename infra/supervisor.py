@@ -1,9 +1,9 @@
 """Processes that end with whoever started them, however that ended.
 
-``spawn`` starts a command on a leash: this file, run as a script, which holds the reading end of a
+``spawn`` starts a command supervised: this file, run as a script, which holds the reading end of a
 pipe and kills the command when the writing end closes. The system closes it when the starter goes,
-even by ``kill -9``, so nothing is left behind. Should the leash itself be killed, Linux kills its
-command (``PR_SET_PDEATHSIG``).
+even by ``kill -9``, so nothing is left behind. Should the supervisor itself be killed, Linux kills
+its command (``PR_SET_PDEATHSIG``).
 """
 
 import ctypes
@@ -28,7 +28,7 @@ def spawn(
     env: Mapping[str, str] | None = None,
     output: IO[bytes] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a command on a leash, in its own process group: Ctrl-C reaches only the starter.
+    """Start a command supervised, in its own process group: Ctrl-C reaches only the starter.
 
     ``label`` marks whose process it is, for ``end_leftover``; ``output`` takes what it prints, the
     terminal otherwise.

@@ -1,6 +1,6 @@
 """Addresses inside web pages: how browsers read them, and where they stand in CSS and srcset.
 
-Each ``in_…`` function hands every address to ``change`` and puts back what that returns; what it
+Each ``in_…`` function hands every URL to ``change`` and puts back what that returns; what it
 returns unchanged stays as it was written, to the letter.
 """
 
@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
-Change = Callable[[str], str]
+UrlRewriter = Callable[[str], str]
 
 _SPACE = " \t\n\f\r"
 _EDGES = "".join(map(chr, range(0x21)))
-"""What browsers cut off both ends of an address (WHATWG URL, 4.4)."""
+"""What browsers cut off both ends of a URL (WHATWG URL, 4.4)."""
 _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*:", re.IGNORECASE)
 _KEPT = "%/:@!$&'()*+,;=~|[]-._"
 
@@ -25,64 +25,64 @@ _CSS = re.compile(
     rf"|{_OPEN_STRING}[\"']?",
     re.IGNORECASE | re.DOTALL,
 )
-"""Comments and strings are matched so that an address in them is not, to their end or that of the
+"""Comments and strings are matched so that a URL in them is not, to their end or that of the
 text, so that an open one is walked over once and not once for each quote in it."""
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.IGNORECASE | re.DOTALL)
 
 _CANDIDATE = re.compile(rf"([^{_SPACE},][^{_SPACE}]*+)((?:(?<!,)(?:[^(,]++|\([^)]*+\)?)*+)?)")
-"""An address and its descriptor (WHATWG HTML, 4.8.4.2.2): commas may be inside the address."""
+"""A URL and its descriptor (WHATWG HTML, 4.8.4.2.2): commas may be inside the URL."""
 
 
-def resolve(address: str, base: str, encoding: str = "utf-8") -> str:
-    """Return an address in full, as browsers do: joined with ``base`` and percent-encoded.
+def resolve(url: str, base: str, encoding: str = "utf-8") -> str:
+    """Return a URL in full, as browsers do: joined with ``base`` and percent-encoded.
 
     Those that are not of the web (``data:``, ``mailto:`` …), that lead elsewhere on the page
     (``#place``), that are empty, malformed or relative without a ``base`` come back as they are.
     A query is encoded in the page's ``encoding`` (WHATWG URL, 4.4).
     """
-    plain = address.strip(_EDGES).translate({9: None, 10: None, 13: None})
+    plain = url.strip(_EDGES).translate({9: None, 10: None, 13: None})
     scheme = _SCHEME.match(plain)
     if not plain or plain[0] == "#" or (scheme and not is_web(plain)):
-        return address
+        return url
     path, mark, rest = plain.partition("?")
     try:
         parts = urlsplit(urljoin(base, path.replace("\\", "/") + mark + rest))
         query = quote(parts.query, _KEPT + "?", encoding, "xmlcharrefreplace")
     except ValueError:
-        return address
+        return url
     if not parts.netloc or parts.scheme not in {"http", "https"}:
-        return address
+        return url
     user, at, host = parts.netloc.rpartition("@")
     netloc = user + at + host.lower()
     fragment = quote(parts.fragment, _KEPT + "?#")
     return urlunsplit((parts.scheme, netloc, quote(parts.path, _KEPT) or "/", query, fragment))
 
 
-def is_web(address: str) -> bool:
-    """Whether an address is a full and well-formed one of the web."""
-    if not address[:6].lower().startswith(("http:", "https:")):
+def is_web(url: str) -> bool:
+    """Whether a URL is a full and well-formed one of the web."""
+    if not url[:6].lower().startswith(("http:", "https:")):
         return False
     try:
-        return bool(urlsplit(address).netloc)
+        return bool(urlsplit(url).netloc)
     except ValueError:
         return False
 
 
-def in_srcset(text: str, change: Change) -> str:
-    """Change the addresses of an image's candidates."""
+def in_srcset(text: str, change: UrlRewriter) -> str:
+    """Change the URLs of an image's candidates."""
 
     def changed(match: re.Match[str]) -> str:
-        address, descriptor = match.groups()
-        bare = address.rstrip(",")
-        return change(bare) + address[len(bare) :] + descriptor
+        url, descriptor = match.groups()
+        bare = url.rstrip(",")
+        return change(bare) + url[len(bare) :] + descriptor
 
     return _CANDIDATE.sub(changed, text)
 
 
-def in_css(text: str, link: Change, picture: Change) -> str:
-    """Change the addresses in CSS.
+def in_css(text: str, link: UrlRewriter, image: UrlRewriter) -> str:
+    """Change the URLs in CSS.
 
-    Those of style sheets (``@import``) go to ``link``, all in ``url()`` to ``picture``.
+    Those of style sheets (``@import``) go to ``link``, all in ``url()`` to ``image``.
     """
 
     def changed(match: re.Match[str]) -> str:
@@ -90,9 +90,9 @@ def in_css(text: str, link: Change, picture: Change) -> str:
         if not written:
             return match[0]
         bare = written[1:-1] if written[0] in "\"'" else written
-        address = _CSS_ESCAPE.sub(_css_character, bare)
-        new = link(address) if rule else picture(address)
-        return match[0] if new == address else f'{rule or ""}url("{_css_escaped(new)}")'
+        url = _CSS_ESCAPE.sub(_css_character, bare)
+        new = link(url) if rule else image(url)
+        return match[0] if new == url else f'{rule or ""}url("{_css_escaped(new)}")'
 
     return _CSS.sub(changed, text)
 
@@ -104,5 +104,5 @@ def _css_character(match: re.Match[str]) -> str:
     return chr(code) if 0 < code < 0xD800 or 0xE000 <= code <= 0x10FFFF else "\ufffd"  # noqa: PLR2004  no surrogates
 
 
-def _css_escaped(address: str) -> str:
-    return re.sub(r'[\\"<\n\r\f]', lambda match: f"\\{ord(match[0]):x} ", address)
+def _css_escaped(url: str) -> str:
+    return re.sub(r'[\\"<\n\r\f]', lambda match: f"\\{ord(match[0]):x} ", url)

@@ -38,7 +38,7 @@ def number_in(sort_key: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Compact:
+class IndexEntry:
     """A row of the compact index; ``cut`` if its text is longer than that."""
 
     id: str
@@ -47,7 +47,7 @@ class Compact:
     cut: bool
 
     @classmethod
-    def read(cls, item: Mapping[str, Any]) -> "Compact":
+    def read(cls, item: Mapping[str, Any]) -> "IndexEntry":
         """Read a raw DynamoDB item."""
         n1, n2 = (int(item[slot]["N"]) if slot in item else 0 for slot in ("n1", "n2"))
         text = item["t"]["S"] if "t" in item else ""
@@ -72,7 +72,7 @@ class Compact:
 
 def rows(
     partition: Partition, parent: str | None, where: Condition | None, *, consistent: bool
-) -> Iterator[Compact]:
+) -> Iterator[IndexEntry]:
     """Yield the compact rows, or those under one parent, in the order of creation."""
     items = partition.items(
         index_name=BY_ROW,
@@ -80,4 +80,4 @@ def rows(
         filter_condition=where,
         consistent_read=consistent,
     )
-    return map(Compact.read, items)
+    return map(IndexEntry.read, items)
