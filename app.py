@@ -12,11 +12,12 @@ if SERVING_LOCALLY:
 
 from chalice.app import Rate
 
-import chalicelib.domains  # noqa: F401  importing it declares every operation
 from chalicelib.core import logs
+from chalicelib.core.operations import load_all
 from chalicelib.transports import chalice_app, schedules
 
 logs.configure()
+load_all()
 app = chalice_app.App(app_name="workspace-api", configure_logs=False)
 chalice_app.mount(app)
 

@@ -1,18 +1,15 @@
 """The operator's commands: one JSON object on stdout, words on stderr, exit 0 or 1 (contract)."""
 
+import base64
 import json
 import os
-from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 import click
 
 from infra.cli_errors import OneLineErrors
 
-P = ParamSpec("P")
 ROOT = Path(__file__).parent.parent
 
 
@@ -43,6 +40,31 @@ def connect(stage: str | None) -> None:
     os.environ.update(LOCAL_AWS)
 
 
+def call(operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run an operation as the operator; return what is inside the envelope.
+
+    Warnings go to stderr.
+
+    Raises:
+        AppError: any failure.
+    """
+    from uuid import uuid4  # noqa: PLC0415  the help needs no service
+
+    from chalicelib.core.operations import REGISTRY, load_all  # noqa: PLC0415
+    from chalicelib.core.principals import OperatorPrincipal  # noqa: PLC0415
+    from chalicelib.flows.invoke import invoke  # noqa: PLC0415
+
+    load_all()
+    reply = invoke(
+        REGISTRY[operation], OperatorPrincipal(), lambda: arguments, request_id=str(uuid4())
+    )
+    data: dict[str, Any] = json.loads(reply.body)["data"]
+    del data["status"]
+    for warning in data.pop("warnings", ()):
+        click.echo(warning, err=True)
+    return data
+
+
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--stage", help="A deployed stage; without it, the database of make dev.")
 @click.pass_context
@@ -51,166 +73,144 @@ def admin(ctx: click.Context, stage: str | None) -> None:
     ctx.obj = stage
 
 
-def _prints(command: Callable[P, dict[str, Any]]) -> Callable[P, None]:
-    """Connect, run a command, and print its result as JSON."""
-
-    @wraps(command)
-    def run(*args: P.args, **options: P.kwargs) -> None:
-        connect(click.get_current_context().obj)
-        click.echo(json.dumps(command(*args, **options), ensure_ascii=False))
-
-    return run
+def _option(name: str, **attributes: Any) -> click.Option:  # noqa: ANN401  click's own
+    return click.Option([f"--{name}"], **{"required": True, **attributes})
 
 
-@admin.command("create-account")
-@click.option("--email", required=True)
-@click.option("--password", required=True)
-@click.option("--role", type=click.Choice(["user", "admin"]), default="user")
-@click.option("--name", default="")
-@_prints
-def create_account(email: str, password: str, role: str, name: str) -> dict[str, Any]:
-    """Create an account."""
-    from chalicelib.store import accounts  # noqa: PLC0415
+def _command(name: str, operation: str, about: str, *options: click.Option, **renamed: str) -> None:
+    """Add a command that runs an operation with its options as the input.
 
-    account = accounts.create(email, password, role, name)
-    return {"accountId": account.id, "email": account.email, "role": account.role}
+    ``renamed`` says which input an option is, where the names differ.
+    """
 
+    @click.pass_context
+    def run(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  click's own
+        connect(ctx.obj)
+        arguments = {
+            renamed.get(option, option): _wire(value)
+            for option, value in values.items()
+            if value is not None
+        }
+        if isinstance(path := values.get("path"), Path):
+            arguments["name"] = path.name
+        click.echo(json.dumps(_flat(call(operation, arguments)), ensure_ascii=False))
 
-@admin.command("create-workspace")
-@click.option("--owner", required=True, help="E-mail address of the owner's account.")
-@click.option("--name", required=True)
-@click.option("--plan", default="business", help="free, start, business or enterprise.")
-@click.option("--timezone", default="Europe/Moscow", help="IANA name.")
-@_prints
-def create_workspace(owner: str, name: str, plan: str, timezone: str) -> dict[str, Any]:
-    """Create a workspace."""
-    from chalicelib.store import workspaces  # noqa: PLC0415
-
-    workspace = workspaces.create(owner, name, plan, timezone)
-    return {
-        "workspaceId": workspace.id,
-        "slug": workspace.slug,
-        "plan": workspace.plan,
-        "timezone": workspace.timezone,
-    }
+    admin.add_command(click.Command(name, callback=run, params=[*options], help=about))
 
 
-@admin.command("add-member")
-@click.option("--workspace", required=True)
-@click.option("--email", required=True)
-@click.option("--role", default="member", help="member or manager.")
-@_prints
-def add_member(workspace: str, email: str, role: str) -> dict[str, Any]:
-    """Add an account to a workspace, or change its role there."""
-    from chalicelib.store import workspaces  # noqa: PLC0415
-
-    membership = workspaces.add_member(workspace, email, role)
-    return {
-        "workspaceId": workspace,
-        "accountId": membership.account_id,
-        "role": membership.role,
-    }
+def _wire(value: Any) -> Any:  # noqa: ANN401  JSON
+    """Return an option's value as an operation takes it: a path stands for the file's bytes."""
+    if isinstance(value, Path):
+        return base64.b64encode(value.read_bytes()).decode()
+    return value
 
 
-@admin.command("create-key")
-@click.option("--workspace", required=True)
-@click.option("--name", required=True)
-@click.option("--scopes", required=True, help="Comma-separated, such as projects:read,*:write.")
-@click.option("--expires", help="ISO 8601; without an offset it is UTC.")
-@_prints
-def create_key(workspace: str, name: str, scopes: str, expires: str | None) -> dict[str, Any]:
-    """Create an API key; its token is shown this once."""
-    from chalicelib.store import api_keys, workspaces  # noqa: PLC0415
-
-    key, token = api_keys.create(
-        workspaces.get(workspace), name, scopes.split(","), _moment(expires)
-    )
-    return {"keyId": key.key_id, "token": token, "scopes": key.scopes}
+def _flat(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a result's fields; a record wrapped by its noun is printed without the wrapper."""
+    values = list(data.values())
+    return values[0] if len(values) == 1 and isinstance(values[0], dict) else data
 
 
-def _moment(text: str | None) -> datetime | None:
-    from chalicelib.core.errors import ValidationError  # noqa: PLC0415
+class _Words(click.ParamType[list[str]]):
+    """Comma-separated words."""
 
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        message = f'expected ISO 8601, such as 2030-01-31T12:00:00Z, received "{text[:80]}"'
-        raise ValidationError.of("expires", message) from None
+    name = "words"
+
+    def convert(self, value: Any, *_: Any) -> list[str]:  # noqa: ANN401  click's own
+        """Return the words."""
+        return value if isinstance(value, list) else str(value).split(",")
 
 
-@admin.command("revoke-key")
-@click.option("--key", required=True, help="The keyId that create-key printed.")
-@_prints
-def revoke_key(key: str) -> dict[str, Any]:
-    """Revoke an API key for good."""
-    from chalicelib.core.schema import iso  # noqa: PLC0415
-    from chalicelib.store import api_keys  # noqa: PLC0415
-
-    revoked = api_keys.revoke(key)
-    return {"keyId": key, "revokedAt": iso(revoked.revoked_at)}
-
-
-@admin.command("set-plan")
-@click.option("--workspace", required=True)
-@click.option("--plan", required=True, help="free, start, business or enterprise.")
-@_prints
-def set_plan(workspace: str, plan: str) -> dict[str, Any]:
-    """Change a workspace's plan; its keys see it on the next request."""
-    from chalicelib.store import workspaces  # noqa: PLC0415
-
-    return {"workspaceId": workspace, "plan": workspaces.set_plan(workspace, plan).plan}
-
-
-@admin.command("add-file")
-@click.option("--workspace", required=True)
-@click.option("--folder", required=True, help="Name of a folder at the root; made if need be.")
-@click.option("--path", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@_prints
-def add_file(workspace: str, folder: str, path: Path) -> dict[str, Any]:
-    """Put a file of this machine into a workspace, within its quota."""
-    from uuid import uuid4  # noqa: PLC0415
-
-    from chalicelib.core.retry import retry_on_conflict  # noqa: PLC0415
-    from chalicelib.core.unit import AuditEvent  # noqa: PLC0415
-    from chalicelib.domains.files.records import FileOut  # noqa: PLC0415
-    from chalicelib.domains.files.uploads import add_file as stage_file  # noqa: PLC0415
-    from chalicelib.store import workspaces  # noqa: PLC0415
-    from chalicelib.store.unit import UnitOfWork  # noqa: PLC0415
-
-    plan, body = workspaces.get(workspace).plan, path.read_bytes()
-    unit = UnitOfWork(workspace, str(uuid4()))
-
-    def add() -> FileOut:
-        unit.begin()
-        file = stage_file(unit, plan, folder, path.name, body)
-        unit.commit(AuditEvent.by_operator("add_file", f"file:{file.id}"))
-        return file
-
-    try:
-        return retry_on_conflict(add).model_dump(mode="json", by_alias=True)
-    except BaseException:
-        unit.fail()
-        raise
-
-
-@admin.command("suspend-site")
-@click.option("--site", required=True)
-@_prints
-def suspend_site(site: str) -> dict[str, Any]:
-    """Suspend a site; only resume-site lifts it."""
-    from chalicelib.store import sites  # noqa: PLC0415
-
-    return {"id": site, "status": sites.suspend(site).status}
-
-
-@admin.command("resume-site")
-@click.option("--site", required=True)
-@_prints
-def resume_site(site: str) -> dict[str, Any]:
-    """Lift a site's suspension."""
-    from chalicelib.store import sites  # noqa: PLC0415
-
-    return {"id": site, "status": sites.resume(site).status}
+_command(
+    "create-account",
+    "create_account",
+    "Create an account.",
+    _option("email"),
+    _option("password"),
+    _option("role", type=click.Choice(["user", "admin"]), default="user"),
+    _option("name", default=""),
+)
+_command(
+    "set-password",
+    "set_password",
+    "Set an account's password, and end its sessions.",
+    _option("email"),
+    _option("password", prompt="New password", hide_input=True, confirmation_prompt=True),
+)
+_command(
+    "disable-account",
+    "disable_account",
+    "Keep an account from signing in, and revoke its keys.",
+    _option("email"),
+)
+_command(
+    "create-workspace",
+    "create_workspace",
+    "Create a workspace.",
+    _option("owner", help="E-mail address of the owner's account."),
+    _option("name"),
+    _option("plan", default="business", help="free, start, business or enterprise."),
+    _option("timezone", default="Europe/Moscow", help="IANA name."),
+    _option("country", default="RU", help="ISO 3166 code: how its phones are read."),
+)
+_command(
+    "set-plan",
+    "set_plan",
+    "Change a workspace's plan; its keys see it on the next request.",
+    _option("workspace"),
+    _option("plan", help="free, start, business or enterprise."),
+    workspace="workspaceId",
+)
+_command(
+    "add-member",
+    "add_member",
+    "Add an account to a workspace, or change its role there.",
+    _option("workspace"),
+    _option("email"),
+    _option("role", default="member", help="member or manager."),
+    workspace="workspaceId",
+)
+_command(
+    "remove-member",
+    "remove_member",
+    "Remove an account from a workspace, and revoke its keys there.",
+    _option("workspace"),
+    _option("email"),
+    workspace="workspaceId",
+)
+_command(
+    "create-key",
+    "create_key",
+    "Create an API key; its token is shown this once.",
+    _option("workspace"),
+    _option("name"),
+    _option("scopes", type=_Words(), help="Comma-separated, such as projects:read,*:write."),
+    _option("expires", required=False, help="ISO 8601; without an offset it is UTC."),
+    workspace="workspaceId",
+)
+_command(
+    "revoke-key",
+    "revoke_key",
+    "Revoke an API key for good.",
+    _option("key", help="The keyId that create-key printed."),
+    key="id",
+)
+_command(
+    "suspend-site",
+    "suspend_site",
+    "Suspend a site; only resume-site lifts it.",
+    _option("site"),
+    site="id",
+)
+_command("resume-site", "resume_site", "Lift a site's suspension.", _option("site"), site="id")
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_command(
+    "add-file",
+    "add_file",
+    "Put a file of this machine into a workspace, within its quota.",
+    _option("workspace"),
+    _option("folder", help="Name of a folder at the root; made if need be."),
+    _option("path", type=_FILE),
+    workspace="workspaceId",
+    path="content",
+)

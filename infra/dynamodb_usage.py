@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.store.tables import connection
+from chalicelib.store.connection import connection
 
 _SUPPORTED = (
     "BatchGetItem",

@@ -11,7 +11,6 @@ from ulid import ULID
 
 from chalicelib.core import clock
 from chalicelib.rules import ordering, slugs
-from chalicelib.store import categories, products
 from chalicelib.store.categories import CATEGORIES, CategoryRow
 from chalicelib.store.listing import Listing
 from chalicelib.store.products import PRODUCTS, ProductRow
@@ -19,7 +18,7 @@ from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import Record
 from chalicelib.store.unit import UnitOfWork
 
-BATCH = 80
+BATCH = 30
 """Records in one transaction, with their claims and counters; DynamoDB takes a hundred items."""
 WRITERS = 4
 FIRST_MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -102,7 +101,6 @@ def _write_categories(workspace_id: str) -> None:
     for category in made:
         if category.id not in there:
             unit.create(category)
-            unit.create(categories.slug_claim(workspace_id, category))
     unit.commit()
 
 
@@ -112,7 +110,5 @@ def _write(workspace_id: str, batch: list[ProductRow]) -> int:
     for record in batch:
         if record.id not in there:
             unit.create(record)
-            for row in products.names(workspace_id, record).values():
-                unit.create(row)
     unit.commit()
     return len(batch)

@@ -4,11 +4,13 @@ import json
 import secrets
 from typing import Any
 
-import chalicelib.domains  # noqa: F401  importing it declares every operation
 from chalicelib.core.errors import NotFoundError
-from chalicelib.core.operations import REGISTRY, invoke
+from chalicelib.core.operations import REGISTRY
+from chalicelib.flows.invoke import invoke
 from chalicelib.store import accounts, api_keys, tables, workspaces
+from chalicelib.store.connection import connection
 from chalicelib.transports.auth import authenticate
+from infra.admin import call
 from infra.data_dir import DataDir
 
 EMAIL = "demo@example.com"
@@ -37,18 +39,23 @@ def seed(data: DataDir) -> str | None:
             return None
         demo = {"email": EMAIL, "password": secrets.token_urlsafe(12)}
         data.demo = demo
-        account = accounts.create(EMAIL, demo["password"], name="Demo")
-    owned = [workspace for workspace, _ in workspaces.of_account(account.id)]
-    workspace = owned[0] if owned else workspaces.create(EMAIL, "Demo")
-    _, key = api_keys.create(workspace, "Demo", ["*:read", "*:write"])
+        call("create_account", {"email": EMAIL, "password": demo["password"], "name": "Demo"})
+        account = accounts.by_email(EMAIL)
+    owned = [workspace.id for workspace, _ in workspaces.of_account(account.id)]
+    if owned:
+        workspace = owned[0]
+    else:
+        workspace = call("create_workspace", {"owner": EMAIL, "name": "Demo"})["workspaceId"]
+    scopes = ["*:read", "*:write"]
+    key = call("create_key", {"workspaceId": workspace, "name": "Demo", "scopes": scopes})["token"]
     _make_site(key)
-    data.demo = {**demo, "email": EMAIL, "workspaceId": workspace.id, "key": key}
+    data.demo = {**demo, "email": EMAIL, "workspaceId": workspace, "key": key}
     return key
 
 
 def _is_empty() -> bool:
     name = tables.IdentityRow.Meta.table_name
-    return not tables.connection().client.scan(TableName=name, Limit=1)["Items"]
+    return not connection().client.scan(TableName=name, Limit=1)["Items"]
 
 
 def _make_site(key: str) -> None:
@@ -62,8 +69,7 @@ def _make_site(key: str) -> None:
 
 def _call(key: str, operation: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
     """Call an operation as the demo key may, and return what is inside the envelope."""
-    ctx, _ = authenticate({"authorization": f"Bearer {key}"}, "seed-demo", "")
-    data: dict[str, Any] = json.loads(invoke(REGISTRY[operation], ctx, lambda: arguments).body)[
-        "data"
-    ]
+    principal = authenticate({"authorization": f"Bearer {key}"}, "")
+    reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="seed-demo")
+    data: dict[str, Any] = json.loads(reply.body)["data"]
     return data

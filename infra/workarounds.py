@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from chalicelib.store import tables
+from chalicelib.store.connection import connection
+from chalicelib.store.tables import ControlRow
 
 PAGE_ROWS = 500
 
 
 def apply() -> None:
     """Cure the connection of this process; do it once, after the endpoint is set."""
-    client = tables.connection().client
+    client = connection().client
     events = client.meta.events
-    control = tables.ControlRow.Meta.table_name
+    control = ControlRow.Meta.table_name
 
     def wait_for_commit(**_: object) -> None:
         """Acknowledge no transaction before it is on disk.

@@ -52,7 +52,7 @@ class InternalError(AppError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Something went wrong on our side. Try again; if it persists, report the requestId."
+            "Something went wrong on our side. Repeating it will not help; report the requestId."
         )
 
 
@@ -193,6 +193,12 @@ class IdempotencyMismatchError(ConflictError):
     code = "idempotency_mismatch"
 
 
+class AlreadyCreatedError(ConflictError):
+    """The idempotency key has created a secret before, which is shown only once."""
+
+    code = "already_created"
+
+
 class InProgressError(ConflictError):
     """A request with this idempotency key is still running."""
 
@@ -252,7 +258,12 @@ class ConcurrentUpdateError(Exception):
 
 
 class IdempotencyKeyExistsError(Exception):
-    """An idempotency key has a result, or a call in progress. Not for the wire: it is looked up."""
+    """An idempotency key has a result, or a call in progress. Not for the wire: it is looked up.
+
+    It explains whatever else failed with it: the first call did what now clashes.
+    """
+
+    precedence = 0
 
 
 def failure_fields(error: AppError, request_id: str) -> dict[str, Any]:

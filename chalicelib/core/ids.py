@@ -1,5 +1,7 @@
 """Identifiers: opaque to clients, ordered by time for the database."""
 
+from datetime import datetime
+
 from chalicelib.core import clock
 
 
@@ -8,3 +10,10 @@ def new_id() -> str:
     from ulid import ULID  # noqa: PLC0415  40 ms that a cold start for a read does not pay
 
     return str(ULID.from_timestamp(clock.now().timestamp()))
+
+
+def first_id_at(moment: datetime) -> str:
+    """Return the least id that a record made at a moment can have."""
+    from ulid import ULID  # noqa: PLC0415  as above
+
+    return str(ULID.from_bytes(clock.epoch_ms(moment).to_bytes(6) + bytes(10)))

@@ -63,7 +63,7 @@ def _explain(error: ErrorDetails) -> FieldError:
     field = ".".join(str(part) for part in error["loc"]) or "input"
     expected = _EXPECTED.get(error["type"])
     message = expected.format(**error.get("ctx", {})) if expected else error["msg"]
-    if field == "input" or error["type"] == "missing":
+    if field == "input" or error["type"] == "missing" or "received" in message:
         return FieldError(field, message)
     return FieldError(field, f"{message}, received {_describe(error['input'])}")
 

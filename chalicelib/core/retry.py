@@ -1,10 +1,11 @@
-"""Deciding again when another writer was first."""
+"""Trying again: after another writer was first, or when the database did not answer."""
 
 import random
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from chalicelib.core import deadline
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 
 MAX_ATTEMPTS = 12
@@ -24,14 +25,17 @@ def retry_on_conflict(attempt: Callable[[], T]) -> T:
     Pauses are jittered and grow (full jitter), so that rivals spread out.
 
     Raises:
-        UnavailableError: every attempt lost.
+        UnavailableError: every attempt lost, or the request's time is up.
     """
     for number in range(MAX_ATTEMPTS):
         try:
             return attempt()
-        except ConcurrentUpdateError:
+        except ConcurrentUpdateError as error:
+            lost = error
+            if deadline.passed():
+                break
             backoff(number)
-    raise UnavailableError
+    raise UnavailableError from lost
 
 
 def backoff(number: int) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -33,6 +34,7 @@ class Wire(BaseModel):
         frozen=True,
         defer_build=True,
         extra="ignore",
+        hide_input_in_errors=True,
     )
 
     REJECTED_FIELDS: ClassVar[Mapping[str, str]] = {}
@@ -146,6 +148,23 @@ Timestamp = Annotated[
     WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
 ]
 """A moment, written as ISO 8601 in UTC with milliseconds."""
+
+
+def _moment(value: object) -> object:
+    """Read ISO 8601; without an offset it is UTC."""
+    if not isinstance(value, str):
+        return value
+    try:
+        moment = datetime.fromisoformat(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise PydanticCustomError(
+            "iso_8601", "expected ISO 8601, such as 2030-01-31T12:00:00Z"
+        ) from None
+
+
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+"""A moment as callers give it."""
 
 
 class DeletedResult(Wire):

@@ -1,6 +1,7 @@
 """Categories: one tree for products and one for services."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Self
 
 from pydantic import Field
@@ -13,8 +14,7 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import Context, operation
-from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.operations import operation
 from chalicelib.core.schema import (
     DeletedResult,
     Id,
@@ -26,17 +26,18 @@ from chalicelib.core.schema import (
     optional,
 )
 from chalicelib.core.scopes import Scope
-from chalicelib.core.unit import Unit
+from chalicelib.core.unit import AuditEvent
+from chalicelib.flows.invoke import Context
 from chalicelib.rules import ordering, slugs, trees
-from chalicelib.store import categories, jobs, locks
-from chalicelib.store.categories import CATEGORIES, ITEMS, CategoryRow, slug_claim
+from chalicelib.store import categories, counters, jobs, locks
+from chalicelib.store.categories import CATEGORIES, ITEMS, CategoryRow
 from chalicelib.store.index_entries import IndexEntry
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.store.unit import UnitOfWork, run_unit
 
 MAX_DEPTH = 5
 MAX_OF_A_KIND = 1000
 """Categories of one kind in a workspace: the list has no pages, and holds all of them."""
-MOVED_AT_ONCE = 40
+MOVED_AT_ONCE = 20
 """Items, or children, that one transaction moves when a category is deleted."""
 MOVED_IN_A_CALL = 1000
 """Items that the call itself moves before it answers; larger categories are left to the runner."""
@@ -163,9 +164,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
         parent_id=args.parent_id,
         sort_order=number,
     )
-    ctx.unit.create(category)
-    taken = _taken(category.slug) if args.slug else None
-    ctx.unit.create(slug_claim(ctx.workspace_id, category), on_conflict=taken)
+    ctx.unit.create(category, taken={"slug": _taken(args.slug)} if args.slug else {})
     ctx.unit.save(tree.lock)
     return CategoryResult(category=CategoryOut.of(category, {}))
 
@@ -181,18 +180,13 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     """Rename a category, or move it with all that is below it."""
     category = _existing(ctx, args.id)
     changes = args.provided("id")
-    if changes.get("slug", category.slug) != category.slug:
-        ctx.unit.delete(slug_claim(ctx.workspace_id, category))
-        category.slug = changes["slug"]
-        claim = slug_claim(ctx.workspace_id, category)
-        ctx.unit.create(claim, on_conflict=_taken(category.slug))
     if changes.get("parent_id", category.parent_id) != category.parent_id:
         tree = _Tree(ctx.workspace_id, category.kind)
         _check_parent(tree, category.id, changes["parent_id"])
         ctx.unit.save(tree.lock)
     for name, value in changes.items():
         setattr(category, name, value)
-    ctx.unit.save(category)
+    ctx.unit.save(category, taken={"slug": _taken(category.slug)})
     counts = categories.items_count(ctx.workspace_id, category.kind)
     return CategoryResult(category=CategoryOut.of(category, counts))
 
@@ -219,12 +213,11 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     }
     job = jobs.row(CASCADE, ctx.workspace_id, payload)
     ctx.unit.delete(category)
-    ctx.unit.delete(slug_claim(ctx.workspace_id, category))
     ctx.unit.save(tree.lock)
     ctx.unit.create(job)
     _raise_children(ctx.unit, tree, category.id, category.parent_id)
     if 0 < count <= MOVED_AT_ONCE:
-        items = ITEMS[category.kind].compact(ctx.workspace_id, category_id=category.id)
+        items = ITEMS[category.kind].entries(ctx.workspace_id, category_id=category.id)
         _move_items(ctx.unit, category.kind, items[:MOVED_AT_ONCE], category.id, args.move_to)
     if count <= MOVED_IN_A_CALL:
         ctx.unit.after_commit(lambda: jobs.attempt(job, empty_category))
@@ -240,37 +233,43 @@ def empty_category(job: Job) -> None:
     workspace_id, gone = job.workspace_id, job.payload
     listing = ITEMS.get(gone["kind"])
 
-    def raise_some() -> bool:
-        unit = UnitOfWork(workspace_id, CASCADE)
+    event = AuditEvent.by_job(CASCADE)
+
+    def raise_some(unit: UnitOfWork) -> bool:
         tree = _Tree(workspace_id, gone["kind"])
-        unit.save(tree.lock)
         found = _raise_children(unit, tree, gone["categoryId"], gone["parentId"])
         if found:
-            unit.commit()
+            unit.save(tree.lock)
         return found
 
-    while retry_on_conflict(raise_some):
+    while run_unit(workspace_id, event, raise_some):
         pass
-    left = listing.compact(workspace_id, category_id=gone["categoryId"]) if listing else []
+    left = listing.entries(workspace_id, category_id=gone["categoryId"]) if listing else []
     for start in range(0, len(left), MOVED_AT_ONCE):
         rows = left[start : start + MOVED_AT_ONCE]
-        retry_on_conflict(lambda rows=rows: _move_some(workspace_id, gone, rows))  # type: ignore[misc]  # bound early
+        run_unit(workspace_id, event, partial(_move_some, gone=gone, rows=rows))
+    if listing:
+        forget = partial(
+            counters.forget,
+            noun=listing.noun,
+            facet="category_id",
+            value=gone["categoryId"],
+        )
+        run_unit(workspace_id, event, forget)
 
 
-def _move_some(workspace_id: str, gone: Mapping[str, Any], rows: Sequence[IndexEntry]) -> None:
-    """Move items to where they were to go; to no category if that is deleted, too."""
-    unit = UnitOfWork(workspace_id, CASCADE)
+def _move_some(unit: UnitOfWork, gone: Mapping[str, Any], rows: Sequence[IndexEntry]) -> None:
+    """Stage the move of items to where they were to go; to no category if that is gone, too."""
     target = gone["moveTo"]
-    if target is not None and CATEGORIES.find(workspace_id, target) is None:
+    if target is not None and CATEGORIES.find(unit.tenant, target) is None:
         target = None
     if target is not None:
         categories.require(unit, target, gone["kind"])
     _move_items(unit, gone["kind"], rows, gone["categoryId"], target)
-    unit.commit()
 
 
 def _move_items(
-    unit: Unit, kind: str, rows: Sequence[IndexEntry], category_id: str, target: str | None
+    unit: UnitOfWork, kind: str, rows: Sequence[IndexEntry], category_id: str, target: str | None
 ) -> None:
     """Stage the move of those items that are still in a category."""
     for item in ITEMS[kind].fetch(unit.workspace_id, [row.id for row in rows]):
@@ -302,7 +301,7 @@ class _Tree:
         return trees.is_cycle(self.parents, node, parent_id)
 
 
-def _raise_children(unit: Unit, tree: _Tree, category_id: str, parent_id: str | None) -> bool:
+def _raise_children(unit: UnitOfWork, tree: _Tree, category_id: str, parent_id: str | None) -> bool:
     """Stage the move of some children of a deleted category one level up; say if there were any.
 
     Where the tree has meanwhile changed so that they do not fit there, they go to the top.

@@ -15,8 +15,9 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import Context, operation
-from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
 from chalicelib.core.schema import (
     DeletedResult,
     Id,
@@ -32,15 +33,17 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.core.unit import Unit
+from chalicelib.core.unit import AuditEvent
+from chalicelib.flows.invoke import Context
 from chalicelib.gateways import dns
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import hostnames, slugs
 from chalicelib.store import jobs, pages
 from chalicelib.store.claims import ClaimRow
-from chalicelib.store.listing import Query
+from chalicelib.store.queries import Query
 from chalicelib.store.sites import (
     DOMAIN_CLAIM,
+    ID_CLAIM,
     SITES,
     SLUG_CLAIM,
     SUSPENDED,
@@ -48,10 +51,8 @@ from chalicelib.store.sites import (
     SiteRow,
     domain_claim,
     domain_request,
-    id_claim,
-    slug_claim,
 )
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.store.unit import UnitOfWork, run_unit
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 """How long the platform can still bring a deleted site back (tools.md, row 7)."""
@@ -275,9 +276,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     site = SITES.new(
         ctx.workspace_id, title=args.title, description=args.description, slug=slug, status="active"
     )
-    ctx.unit.create(site)
-    ctx.unit.create(slug_claim(ctx.workspace_id, slug, site.id), on_conflict=on_conflict)
-    ctx.unit.create(id_claim(ctx.workspace_id, site.id))
+    ctx.unit.create(site, taken={SLUG_CLAIM: on_conflict} if on_conflict else {})
     return SiteResult(project=SiteOut.of(site))
 
 
@@ -292,12 +291,8 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     """Change a site's title, description, slug or status; what is omitted stays."""
     site = _find(ctx, args.id)
     changes = args.provided("id")
-    slug = changes.get("slug", site.slug)
-    if slug != site.slug:
-        ctx.unit.create(
-            slug_claim(ctx.workspace_id, _check_slug(slug), site.id), on_conflict=_taken(slug)
-        )
-        ctx.unit.delete(slug_claim(ctx.workspace_id, site.slug, site.id))
+    if changes.get("slug", site.slug) != site.slug:
+        _check_slug(changes["slug"])
     if site.status == SUSPENDED and "status" in changes:
         site.status_when_resumed = changes.pop("status")
         ctx.warn(
@@ -305,7 +300,7 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
         )
     for name, value in changes.items():
         setattr(site, name, value)
-    ctx.unit.save(site)
+    ctx.unit.save(site, taken={SLUG_CLAIM: _taken(site.slug)})
     return SiteResult(project=SiteOut.of(site))
 
 
@@ -325,6 +320,7 @@ def _proof(token: str) -> str:
     destructive=True,
     idempotent=True,
     open_world=True,
+    limit=HEAVY,
 )
 def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
     """Bind a custom domain to a site, or unbind it with null.
@@ -421,7 +417,7 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     """
     site = _find(ctx, args.id)
     cascade = SiteCascade(
-        pages=len(pages.PAGES.compact(ctx.workspace_id, site.id)),
+        pages=len(pages.PAGES.entries(ctx.workspace_id, site.id)),
         forms=0,
         domain=site.domain.name if site.domain else None,
     )
@@ -430,8 +426,6 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     until = clock.now() + KEPT_AFTER_DELETION
     job = jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
     ctx.unit.soft_delete(site, until=until)
-    ctx.unit.delete(slug_claim(ctx.workspace_id, site.slug, site.id))
-    ctx.unit.delete(id_claim(ctx.workspace_id, site.id))
     _free_domain(ctx, site)
     ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
     _discard_some_pages(ctx.unit, site.id, until)
@@ -440,16 +434,60 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
 
 
+class SiteRef(Wire):
+    """Which site, whatever its workspace."""
+
+    id: Id = Field(description="Site id.")
+
+
+class SiteStatus(Wire):
+    """A site's status."""
+
+    id: Id = Field(description="Site id.")
+    status: str = Field(description="active, inactive or suspended.")
+
+
+def _workspace_of(args: SiteRef) -> str:
+    held = ClaimRow.find_claim(ID_CLAIM, args.id)
+    if held is None:
+        msg = f'No site has the id "{args.id}".'
+        raise NotFoundError(msg)
+    return held.workspace_id or ""
+
+
+@operation(
+    title="Suspend a site", audience=(Audience.OPERATOR,), resolve=_workspace_of, idempotent=True
+)
+def suspend_site(ctx: Context, args: SiteRef) -> SiteStatus:
+    """Suspend a site, whatever its status; only resuming it lifts that."""
+    site = _find(ctx, args.id)
+    if site.status != SUSPENDED:
+        site.status_when_resumed, site.status = site.status, SUSPENDED
+        ctx.unit.save(site)
+    return SiteStatus(id=site.id, status=site.status)
+
+
+@operation(
+    title="Resume a site", audience=(Audience.OPERATOR,), resolve=_workspace_of, idempotent=True
+)
+def resume_site(ctx: Context, args: SiteRef) -> SiteStatus:
+    """Give a suspended site its former status back; another site is left alone."""
+    site = _find(ctx, args.id)
+    if site.status == SUSPENDED:
+        site.status, site.status_when_resumed = site.status_when_resumed or "active", None
+        ctx.unit.save(site)
+    return SiteStatus(id=site.id, status=site.status)
+
+
 PAGES_A_UNIT = 25
 """Pages deleted in one transaction: each takes its record, the copy in the trash, a slug claim."""
 
 
-def _discard_some_pages(unit: Unit, site_id: str, until: datetime) -> bool:
+def _discard_some_pages(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
     """Stage the deletion of a site's next pages; say whether there were any."""
-    rows = pages.PAGES.compact(unit.workspace_id, site_id)
+    rows = pages.PAGES.entries(unit.workspace_id, site_id)
     for page in pages.read(unit.workspace_id, rows[:PAGES_A_UNIT]):
         unit.soft_delete(page, until=until)
-        unit.delete(pages.slug_claim(unit.workspace_id, page))
     return bool(rows)
 
 
@@ -459,15 +497,12 @@ def delete_pages_of_site(job: Job) -> None:
 
     It runs right after the deletion; what a killed process leaves, the runner finishes.
     """
+    until = clock.now() + KEPT_AFTER_DELETION
 
-    def some() -> bool:
-        unit = UnitOfWork(job.workspace_id, "site-cascade")
-        until = clock.now() + KEPT_AFTER_DELETION
-        found = _discard_some_pages(unit, job.payload["siteId"], until)
-        unit.commit()
-        return found
+    def some(unit: UnitOfWork) -> bool:
+        return _discard_some_pages(unit, job.payload["siteId"], until)
 
-    while retry_on_conflict(some):
+    while run_unit(job.workspace_id, AuditEvent.by_job(CASCADE), some):
         pass
 
 

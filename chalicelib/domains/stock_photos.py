@@ -4,12 +4,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chalicelib.core.operations import Context, operation
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
 from chalicelib.core.schema import Title, Wire, optional
 from chalicelib.flows import photos
+from chalicelib.flows.invoke import Context
 from chalicelib.flows.photos import PhotoOut
 from chalicelib.gateways.photos import MAX_PAGE, MAX_SIZE, Orientation
-from chalicelib.store import limits
 
 
 class CardImageQuery(Wire):
@@ -41,14 +42,16 @@ class CardImages(Wire):
     scope=None,
     title="Search stock photos",
     open_world=True,
+    limit=HEAVY,
 )
 def search_card_images(ctx: Context, args: CardImageQuery) -> CardImages:
     """Search free stock photos for cards; page 2 has others.
 
     A photo's url serves as an image's url. Show its attribution: most licences demand it.
     """
-    limits.take(limits.HEAVY, ctx.key_id)
-    found = photos.search(args.query, page=args.page, size=args.size, orientation=args.orientation)
+    found = photos.search(
+        ctx.workspace_id, args.query, page=args.page, size=args.size, orientation=args.orientation
+    )
     return CardImages(
         images=[PhotoOut.model_validate(photo) for photo in found.photos],
         page=found.page,

@@ -10,10 +10,11 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import AppError, NotFoundError, UpstreamFailedError
-from chalicelib.core.operations import Context
+from chalicelib.core.limits import Limit
 from chalicelib.core.schema import Wire
 from chalicelib.core.settings import settings
 from chalicelib.flows import barcodes, photos
+from chalicelib.flows.invoke import Context
 from chalicelib.flows.photos import PhotoOut
 from chalicelib.gateways.barcodes import LookupFailedError
 from chalicelib.gateways.json_api import LONGEST_WAIT
@@ -23,7 +24,6 @@ from chalicelib.rules.barcodes import Barcode
 from chalicelib.rules.drafts import DraftError, DraftRequest, Kind
 from chalicelib.store import categories, limits
 from chalicelib.store.categories import CategoryRow
-from chalicelib.store.limits import Limit
 
 MODEL_SECONDS = 15.0
 """With 3 for the barcode and 8 for photos, an answer stays within API Gateway's 29 seconds."""
@@ -70,6 +70,7 @@ class Drafted:
 
     card: Mapping[str, object]
     images: list[PhotoOut]
+    warnings: tuple[str, ...] = ()
 
 
 def draft_card(  # noqa: PLR0913  what a card can be drafted from
@@ -92,9 +93,9 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
         NotFoundError: only a barcode is given, and nothing is known of it.
         UpstreamFailedError: the model, or the look-up of a barcode alone, failed.
     """
+    warnings: list[str] = []
 
     def draft() -> Drafted:
-        limits.take(limits.HEAVY, ctx.key_id)
         drafting_model()  # says that there is none before anybody is asked for facts
         known = _categories(ctx.workspace_id, kind)
         request = DraftRequest(
@@ -103,16 +104,22 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
             name=name,
             prompt=prompt,
             barcode=barcode.digits if barcode else None,
-            facts=_facts(ctx, barcode, needed=not (name or prompt)) if barcode else {},
+            facts=_facts(ctx.workspace_id, barcode, warnings, needed=not (name or prompt))
+            if barcode
+            else {},
             categories=_paths(known),
         )
         limits.take(_daily(), ctx.workspace_id)
         draft = _ask(request)
         category = known[draft.category_id].name if draft.category_id else None
         card = {**asdict(draft), "tags": list(draft.tags), "category_name": category}
-        return Drafted(card, _photos(ctx, [draft.name, category]))
+        images = _photos(ctx.workspace_id, [draft.name, category], warnings)
+        return Drafted(card, images, tuple(warnings))
 
-    return ctx.unit.run_side_effect_once("draft", draft)
+    drafted = ctx.unit.run_side_effect_once("draft", draft)
+    for warning in drafted.warnings:
+        ctx.warn(warning)
+    return drafted
 
 
 def _daily() -> Limit:
@@ -120,16 +127,18 @@ def _daily() -> Limit:
     return Limit("ai-drafts", "AI drafts a workspace and UTC day", max_requests, timedelta(days=1))
 
 
-def _facts(ctx: Context, barcode: Barcode, *, needed: bool) -> dict[str, str]:
+def _facts(
+    workspace_id: str, barcode: Barcode, warnings: list[str], *, needed: bool
+) -> dict[str, str]:
     """Return what open databases say of a barcode, by label; it must be something if needed."""
     try:
-        found = barcodes.look_up(barcode)
+        found = barcodes.look_up(workspace_id, barcode)
     except LookupFailedError as failure:
         what = f"The barcode look-up failed: {failure.reason}."
         if needed:
             msg = f"{what} Try again later, or send a name or a prompt, too."
             raise UpstreamFailedError(msg) from failure
-        ctx.warn(f"{what} The draft was made without it.")
+        warnings.append(f"{what} The draft was made without it.")
         return {}
     if found is None and needed:
         msg = (
@@ -154,11 +163,13 @@ def _paths(known: Mapping[str, CategoryRow]) -> list[tuple[str, str]]:
     return [(id_, " / ".join(known[i].name for i in reversed(way))) for id_, way in ways.items()]
 
 
-def _photos(ctx: Context, queries: Iterable[str | None]) -> list[PhotoOut]:
+def _photos(
+    workspace_id: str, queries: Iterable[str | None], warnings: list[str]
+) -> list[PhotoOut]:
     try:
-        return photos.candidates(queries, most=MOST_PHOTOS)
+        return photos.candidates(workspace_id, queries, most=MOST_PHOTOS)
     except AppError as failure:
-        ctx.warn(failure.message)
+        warnings.append(failure.message)
         return []
 
 

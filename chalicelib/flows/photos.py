@@ -5,9 +5,12 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import timedelta
 from time import monotonic
+from typing import Any
 
 from pydantic import Field
 
+from chalicelib.core.limits import Limit
+from chalicelib.core.principals import PLATFORM
 from chalicelib.core.schema import Wire
 from chalicelib.gateways.photos import (
     MAX_SIZE,
@@ -17,10 +20,17 @@ from chalicelib.gateways.photos import (
     PhotoPage,
     photo_source,
 )
+from chalicelib.store import limits
 from chalicelib.store.cache import cached
 
 KEPT = timedelta(hours=24)
 MAX_QUERY = 200
+BUDGETS = (
+    Limit("photo-searches", "photo searches a minute", 20, timedelta(minutes=1), fails_open=True),
+    Limit("photo-searches-daily", "photo searches a day", 200, timedelta(days=1), fails_open=True),
+)
+"""What Openverse allows without a key (its documentation), for the whole platform."""
+SHARE = Limit("photo-share", "photo searches a workspace and day", 100, timedelta(days=1))
 
 
 class PhotoOut(Wire):
@@ -41,7 +51,8 @@ class PhotoOut(Wire):
     attribution: str = Field(description="The credit to show with the photo.")
 
 
-def search(
+def search(  # noqa: PLR0913  what a search is about
+    workspace_id: str,
     query: str,
     *,
     page: int = 1,
@@ -53,20 +64,28 @@ def search(
 
     Raises:
         UpstreamFailedError: the provider failed; that is not kept.
+        RateLimitedError: nobody may be asked any more for now.
         NotConfiguredError: the search is switched off, whatever is kept.
     """
     source = photo_source(within=within)
+
+    def ask() -> dict[str, Any]:
+        limits.take(SHARE, workspace_id)
+        for budget in BUDGETS:
+            limits.take(budget, PLATFORM)
+        return asdict(source.search(query, page=page, size=size, orientation=orientation))
+
     kept = cached(
         "photos",
         json.dumps([query, page, size, orientation]),
         KEPT,
-        lambda: asdict(source.search(query, page=page, size=size, orientation=orientation)),
+        ask,
     )
     return PhotoPage(**{**kept, "photos": [Photo(**photo) for photo in kept["photos"]]})
 
 
 def candidates(
-    queries: Iterable[str | None], *, most: int, within: float = TOTAL_SECONDS
+    workspace_id: str, queries: Iterable[str | None], *, most: int, within: float = TOTAL_SECONDS
 ) -> list[PhotoOut]:
     """Return photos for the first of the queries that finds any; all searches share the time.
 
@@ -77,6 +96,6 @@ def candidates(
     deadline = monotonic() + within
     for query in filter(None, queries):
         left = max(deadline - monotonic(), 0.0)
-        if found := search(query[:MAX_QUERY], size=most, within=left).photos:
+        if found := search(workspace_id, query[:MAX_QUERY], size=most, within=left).photos:
             return [PhotoOut.model_validate(photo) for photo in found]
     return []

@@ -16,9 +16,8 @@ from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import Context
 from chalicelib.core.settings import settings
-from chalicelib.core.unit import Unit
+from chalicelib.flows.invoke import Context
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import file_types, images, stored_files
@@ -27,12 +26,12 @@ from chalicelib.store.files import (
     FILES,
     FOLDERS,
     FileRow,
-    folder_claim,
     root_folder,
     take,
     used_bytes,
 )
 from chalicelib.store.jobs import JobRow
+from chalicelib.store.unit import UnitOfWork
 
 SECONDS = 20.0
 """For all that a call gets from elsewhere; it has 29 in all (API Gateway)."""
@@ -273,7 +272,7 @@ def _name(url: str) -> str:
 
 def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[str, FileRow]:
     """Stage the files of stored objects, as far as the quota goes; return them by URL."""
-    quota = stored_files.QUOTA_BYTES[ctx.plan]
+    quota = stored_files.QUOTA_BYTES[ctx.principal.plan]
     free = quota - used_bytes(ctx.workspace_id)
     fitting: dict[str, StoredObject] = {}
     for url, stored in objects.items():
@@ -295,12 +294,11 @@ def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[
     return files
 
 
-def folder_at_root(unit: Unit, name: str) -> str:
+def folder_at_root(unit: UnitOfWork, name: str) -> str:
     """Return the id of the folder of this name at the root; its making is staged if need be."""
     there = root_folder(unit.workspace_id, name)
     if there is not None:
         return there
     folder = FOLDERS.new(unit.workspace_id, name=name)
     unit.create(folder)
-    unit.create(folder_claim(folder, unit.workspace_id))
     return folder.id

@@ -1,21 +1,18 @@
 """What the world knows of an article by its barcode: Open Food, Beauty and Products Facts.
 
 They need no key but a User-Agent that says who asks. They allow 15 reads a minute and address, and
-shut out who reads more: callers cache, and this process counts. Their data is under the ODbL, their
+shut out who reads more: callers cache, and count (``admits``). Their data is under the ODbL, their
 images under CC BY-SA; both ask to be named: ``Found.source`` says whom.
 API: https://openfoodfacts.github.io/openfoodfacts-server/api/ref-v2/
 """
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from time import monotonic
 from typing import Any
 
-from chalicelib.core.errors import RateLimitedError
-from chalicelib.core.ratelimit import TokenBuckets
 from chalicelib.core.settings import settings
 from chalicelib.gateways.json_api import JsonApiError, get_json, link, services, text
 from chalicelib.rules.barcodes import Barcode
@@ -26,9 +23,6 @@ TOTAL_SECONDS = 3.0
 MAX_NAME = 255
 MAX_DESCRIPTION = 20_000
 """The limits of a product's fields (tools.md, row 34)."""
-
-READS_A_MINUTE = 15
-"""Of each source, until it is passed over."""
 
 _LANGUAGES = ("ru", "en")
 _FIELDS = (
@@ -70,13 +64,12 @@ class Found:
     images: list[str]
 
 
-@cache
-def _reads() -> TokenBuckets:
-    most = READS_A_MINUTE * settings().rate_limit_scale
-    return TokenBuckets(most / 60, round(most))
-
-
-def look_up(barcode: Barcode, *, within: float = TOTAL_SECONDS) -> Found | None:
+def look_up(
+    barcode: Barcode,
+    *,
+    within: float = TOTAL_SECONDS,
+    admits: Callable[[str], bool] = lambda _: True,
+) -> Found | None:
     """Ask one source after another; return the first that knows the article, None if none does.
 
     A number that a shop gave itself is never asked about. A source that fails is passed over.
@@ -84,6 +77,7 @@ def look_up(barcode: Barcode, *, within: float = TOTAL_SECONDS) -> Found | None:
     Args:
         barcode: what to ask about.
         within: seconds for all sources together.
+        admits: says whether a source, by its name, may be asked once more now.
 
     Raises:
         LookupFailedError: no source knows it, but some failed, or look-ups are switched off.
@@ -98,6 +92,9 @@ def look_up(barcode: Barcode, *, within: float = TOTAL_SECONDS) -> Found | None:
         raise LookupFailedError("barcode look-ups outside are switched off on this server")
     deadline, failures = monotonic() + within, []
     for source, base in sources.items():
+        if not admits(source):
+            failures.append(f"{source} was asked as often as it allows for now")
+            continue
         try:
             if found := _ask(source, base, _their_code(barcode), deadline):
                 return found
@@ -118,10 +115,6 @@ def _their_code(barcode: Barcode) -> str:
 
 
 def _ask(source: str, base: str, code: str, deadline: float) -> Found | None:
-    try:
-        _reads().take(source)
-    except RateLimitedError:
-        raise JsonApiError(source, "was asked as often as it allows for now") from None
     answer = get_json(
         source,
         f"{base}/api/v2/product/{code}.json",

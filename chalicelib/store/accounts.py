@@ -1,35 +1,31 @@
-"""Accounts: who logs in, owns workspaces and makes keys."""
+"""Accounts: who signs in, owns workspaces and makes keys."""
 
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 
-from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
-from chalicelib.core.ids import new_id
+from chalicelib.core.errors import NotFoundError
 from chalicelib.core.text import fold
 from chalicelib.store.claims import ClaimRow, claim
 from chalicelib.store.tables import IdentityRow
-from chalicelib.store.unit import UnitOfWork
 
-if TYPE_CHECKING:
-    from argon2 import PasswordHasher
-
-MIN_PASSWORD = 8
 EMAIL_CLAIM = "email"
+SORT_KEY = "account"
 
 
 class AccountRow(IdentityRow):
     """An account.
 
-    ``role`` is ``user`` or ``admin``; the password is kept as an argon2id hash only.
+    ``role`` is ``user`` or ``admin``; the password is kept as an argon2id hash only. Sessions older
+    than ``password_set_at`` are over.
     """
 
     email = UnicodeAttribute()
     name = UnicodeAttribute()
     role = UnicodeAttribute()
     password_hash = UnicodeAttribute()
+    password_set_at = UTCDateTimeAttribute(null=True)
+    disabled_at = UTCDateTimeAttribute(null=True)
     created_at = UTCDateTimeAttribute()
 
     @property
@@ -38,58 +34,38 @@ class AccountRow(IdentityRow):
         return self.pk.partition("#")[2]
 
 
-SORT_KEY = "account"
+def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the row's attributes
+    """Return an account's row, to be staged."""
+    return AccountRow(f"ACCOUNT#{account_id}", SORT_KEY, **attributes)
 
 
-@cache
-def _hasher() -> "PasswordHasher":
-    from argon2 import PasswordHasher  # noqa: PLC0415  only log-in and account creation need it
-
-    return PasswordHasher()
+def email_claim(account: AccountRow) -> ClaimRow:
+    """Return the claim of an account on its e-mail address, by which it is found."""
+    return claim(EMAIL_CLAIM, account.email, account.id)
 
 
-def _normal_email(email: str) -> str:
-    from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415  as above
-
-    try:
-        return fold(
-            validate_email(email, check_deliverability=False, test_environment=True).normalized
-        )
-    except EmailNotValidError as error:
-        raise ValidationError.of("email", f'{error}; received "{email[:80]}"') from None
-
-
-def create(email: str, password: str, role: str = "user", name: str = "") -> AccountRow:
-    """Create an account.
+def normal_email(email: str) -> str:
+    """Return an e-mail address as accounts are found by it: checked, trimmed and folded.
 
     Raises:
-        ValidationError: a malformed e-mail address or a password under 8 characters.
-        ConflictError: the address has an account already.
+        ValueError: it is malformed; says how.
     """
-    email = _normal_email(email)
-    if len(password) < MIN_PASSWORD:
-        raise ValidationError.of(
-            "password", f"expected at least {MIN_PASSWORD} characters, received {len(password)}"
-        )
-    account = AccountRow(
-        f"ACCOUNT#{new_id()}",
-        SORT_KEY,
-        email=email,
-        name=name or email.partition("@")[0],
-        role=role,
-        password_hash=_hasher().hash(password),
-        created_at=clock.now(),
-    )
-    unit = UnitOfWork("", account.id)
-    unit.create(account)
-    taken = ConflictError(f"{email} has an account already. Log in, or use another address.")
-    unit.create(claim(EMAIL_CLAIM, email, account.id), on_conflict=taken)
-    unit.commit()
-    return account
+    from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415  rarely needed
+
+    try:
+        found = validate_email(email.strip(), check_deliverability=False)
+    except EmailNotValidError as error:
+        msg = f'expected an address such as ada@example.com, received "{email[:80]}": {error}'
+        raise ValueError(msg) from None
+    return fold(found.normalized)
 
 
 def get(account_id: str) -> AccountRow:
-    """Return an account by id."""
+    """Return an account by id.
+
+    Raises:
+        NotFoundError: there is none.
+    """
     account = AccountRow.find(f"ACCOUNT#{account_id}", SORT_KEY)
     if account is None:
         msg = f'No account has the id "{account_id}".'
@@ -98,12 +74,12 @@ def get(account_id: str) -> AccountRow:
 
 
 def by_email(email: str) -> AccountRow:
-    """Return the account with this e-mail address.
+    """Return the account with this (normal) e-mail address.
 
     Raises:
         NotFoundError: nobody has it.
     """
-    held = ClaimRow.find_claim(EMAIL_CLAIM, _normal_email(email))
+    held = ClaimRow.find_claim(EMAIL_CLAIM, email)
     if held is None:
         msg = f"No account has the address {email}. Create it with create-account."
         raise NotFoundError(msg)

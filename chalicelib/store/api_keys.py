@@ -3,31 +3,23 @@
 The record under a key's hash carries all a request needs, so authentication is one consistent read.
 """
 
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import Any
 
-from pynamodb.attributes import JSONAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 from pynamodb.exceptions import UpdateError
 
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
-from chalicelib.core.ids import new_id
-from chalicelib.core.retry import retry_on_conflict
-from chalicelib.core.scopes import parse_grants
-from chalicelib.core.unit import AuditEvent
+from chalicelib.core.errors import NotFoundError, UnavailableError
 from chalicelib.rules import tokens
-from chalicelib.store import accounts, locks
-from chalicelib.store.tables import IdentityRow, reaching
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.store.connection import reaching
+from chalicelib.store.tables import IdentityRow, JsonAttribute
 
-if TYPE_CHECKING:
-    from chalicelib.store.workspaces import WorkspaceRow
-
-MAX_LIVE_KEYS = 50
-"""Live keys of one workspace (contract, Keys and scopes)."""
 LAST_USE_PRECISION = timedelta(minutes=10)
 """A key's last use is written at most this often (security.md, Audit)."""
 SORT_KEY = "key"
+LOCK = "keys"
+"""The lock row (``store.locks``) of changes to which keys live, and on which plan."""
 
 
 class ApiKeyRow(IdentityRow):
@@ -40,24 +32,50 @@ class ApiKeyRow(IdentityRow):
     account_id = UnicodeAttribute()
     role = UnicodeAttribute()
     plan = UnicodeAttribute()
-    scopes: JSONAttribute = JSONAttribute()
+    scopes: JsonAttribute = JsonAttribute()
     created_at = UTCDateTimeAttribute()
     expires_at = UTCDateTimeAttribute(null=True)
     revoked_at = UTCDateTimeAttribute(null=True)
     last_used_at = UTCDateTimeAttribute(null=True)
 
+    @property
+    def expired(self) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and bool(self.expires_at <= clock.now())
+
+    @property
+    def live(self) -> bool:
+        """Whether it still works."""
+        return self.revoked_at is None and not self.expired
+
 
 class ApiKeyLookupRow(IdentityRow):
     """Where a key is.
 
-    By workspace, and by key id for the operator, who has no workspace at hand.
+    By workspace, and by key id for callers who have no workspace at hand.
     """
 
     record_pk = UnicodeAttribute()
 
 
+def row(token: str, **attributes: Any) -> ApiKeyRow:  # noqa: ANN401  the row's attributes
+    """Return the row of a new key, to be staged."""
+    masked = f"{tokens.PREFIX}…{token[-4:]}"
+    return ApiKeyRow(f"KEY#{tokens.digest(token)}", SORT_KEY, masked=masked, **attributes)
+
+
+def lookups(key: ApiKeyRow) -> list[ApiKeyLookupRow]:
+    """Return the rows that lead to a key."""
+    places = ((_by_workspace(key.workspace_id), key.key_id), (_by_id(key.key_id), SORT_KEY))
+    return [ApiKeyLookupRow(pk, sk, record_pk=key.pk) for pk, sk in places]
+
+
 def _by_workspace(workspace_id: str) -> str:
     return f"W#{workspace_id}#APIKEY"
+
+
+def _by_id(key_id: str) -> str:
+    return f"KEYID#{key_id}"
 
 
 def of_workspace(workspace_id: str) -> list[ApiKeyRow]:
@@ -72,90 +90,20 @@ def of_workspace(workspace_id: str) -> list[ApiKeyRow]:
 
 def live(workspace_id: str) -> list[ApiKeyRow]:
     """Return the keys that still work."""
-    now = clock.now()
-    return [
-        key
-        for key in of_workspace(workspace_id)
-        if key.revoked_at is None and not _expired(key, now)
-    ]
+    return [key for key in of_workspace(workspace_id) if key.live]
 
 
-def create(
-    workspace: "WorkspaceRow", name: str, scopes: list[str], expires_at: datetime | None = None
-) -> tuple[ApiKeyRow, str]:
-    """Create a key of the workspace's owner; return it with its token, shown this once.
-
-    Raises:
-        ValidationError: an unknown scope, an empty name or an expiry in the past.
-        ConflictError: the workspace has 50 live keys.
-    """
-    now = clock.now()
-    if not name.strip():
-        raise ValidationError.of("name", "expected at least one character, received none")
-    if expires_at is not None and expires_at <= now:
-        raise ValidationError.of(
-            "expires", f"expected a moment in the future, received {expires_at.isoformat()}"
-        )
-    try:
-        grants = parse_grants(scopes)
-    except ValueError as error:
-        raise ValidationError.of("scopes", str(error)) from None
-    token = tokens.generate()
-    key = ApiKeyRow(
-        f"KEY#{tokens.digest(token)}",
-        SORT_KEY,
-        key_id=new_id(),
-        name=name.strip(),
-        masked=f"{tokens.PREFIX}…{token[-4:]}",
-        workspace_id=workspace.id,
-        account_id=workspace.owner_id,
-        role=accounts.get(workspace.owner_id).role,
-        plan=workspace.plan,
-        scopes=grants,
-        created_at=now,
-        expires_at=expires_at,
-    )
-    moved = ConflictError("The workspace's plan changed at this moment. Try again.")
-    places = ((_by_workspace(workspace.id), key.key_id), (f"KEYID#{key.key_id}", SORT_KEY))
-
-    def add() -> None:
-        lock = locks.lock_row(workspace.id, "keys")
-        count = len(live(workspace.id))
-        if count >= MAX_LIVE_KEYS:
-            msg = f"The workspace has {count} live keys, the most it can have. Revoke one first."
-            raise ConflictError(msg)
-        unit = UnitOfWork(workspace.id, key.key_id)
-        unit.save(lock)
-        unit.require(workspace, type(workspace).plan == workspace.plan, on_conflict=moved)
-        unit.create(key)
-        for pk, sk in places:
-            unit.create(ApiKeyLookupRow(pk, sk, record_pk=key.pk))
-        unit.commit(AuditEvent.by_operator("create_key", f"key:{key.key_id}"))
-
-    retry_on_conflict(add)
-    return key, token
-
-
-def _expired(key: ApiKeyRow, now: datetime) -> bool:
-    return key.expires_at is not None and key.expires_at <= now
-
-
-def revoke(key_id: str) -> ApiKeyRow:
-    """Revoke a key for good; revoking it again keeps the first time.
+def by_id(key_id: str) -> ApiKeyRow:
+    """Return a key, revoked or not, by its id.
 
     Raises:
         NotFoundError: no key has this id.
     """
-    place = ApiKeyLookupRow.find(f"KEYID#{key_id}", SORT_KEY)
+    place = ApiKeyLookupRow.find(_by_id(key_id), SORT_KEY)
     key = place and ApiKeyRow.find(place.record_pk, SORT_KEY)
     if not key:
         # What was sent may be a token pasted by mistake: it is not repeated.
         raise NotFoundError("No key has this id; create-key printed it as keyId.")
-    if key.revoked_at is None:
-        key.revoked_at = clock.now()
-        unit = UnitOfWork(key.workspace_id, key_id)
-        unit.update(key, [ApiKeyRow.revoked_at.set(key.revoked_at)])
-        unit.commit(AuditEvent.by_operator("revoke_key", f"key:{key_id}"))
     return key
 
 
@@ -167,10 +115,7 @@ def authenticate(token: str) -> ApiKeyRow | None:
     if not tokens.well_formed(token):
         return None
     key = ApiKeyRow.find(f"KEY#{tokens.digest(token)}", SORT_KEY)
-    now = clock.now()
-    if key is None or key.revoked_at is not None or _expired(key, now):
-        return None
-    return key
+    return key if key is not None and key.live else None
 
 
 def touch(key: ApiKeyRow) -> None:
@@ -179,5 +124,5 @@ def touch(key: ApiKeyRow) -> None:
     if key.last_used_at is None or now - key.last_used_at >= LAST_USE_PRECISION:
         try:
             key.update([ApiKeyRow.last_used_at.set(now)], condition=ApiKeyRow.pk.exists())
-        except UpdateError:
+        except (UpdateError, UnavailableError):
             return  # A missed note of use must not fail the request it notes.

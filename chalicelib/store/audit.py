@@ -5,26 +5,30 @@ Append-only, one record per committed change, kept 90 days (security.md, Audit).
 
 from datetime import timedelta
 
-from pynamodb.attributes import JSONAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import AuditEvent
-from chalicelib.store.tables import ControlRow
+from chalicelib.store.tables import ControlRow, JsonAttribute
 
 KEPT = timedelta(days=90)
+MAX_RESOURCES = 100
 
 
 class AuditRow(ControlRow):
-    """One change: who, with which key, from where, what, and the names of the changed fields."""
+    """One change: who, with which key, from where, what, and the names of the changed fields.
+
+    ``resources`` are what it touched, such as ``site:<id>``, at most a hundred.
+    """
 
     at = UTCDateTimeAttribute()
     actor = UnicodeAttribute()
     key_id = UnicodeAttribute()
     client_ip = UnicodeAttribute()
     operation = UnicodeAttribute()
-    resource = UnicodeAttribute()
-    fields: JSONAttribute = JSONAttribute()
+    resources: JsonAttribute = JsonAttribute()
+    fields: JsonAttribute = JsonAttribute()
     request_id = UnicodeAttribute()
 
 
@@ -32,20 +36,20 @@ def _partition(workspace_id: str) -> str:
     return f"W#{workspace_id}#AUDIT"
 
 
-def record(workspace_id: str, change: AuditEvent, resource: str) -> AuditRow:
-    """Return the audit row of a change, to be written in the change's own transaction."""
+def row(tenant: str, event: AuditEvent) -> AuditRow:
+    """Return the row of a change, to be written in the change's own transaction."""
     now = clock.now()
     return AuditRow(
-        _partition(workspace_id),
+        _partition(tenant),
         new_id(),
         at=now,
-        actor=change.actor,
-        key_id=change.key_id,
-        client_ip=change.client_ip,
-        operation=change.operation,
-        resource=change.resource or resource,
-        fields=list(change.fields),
-        request_id=change.request_id,
+        actor=event.actor,
+        key_id=event.key_id,
+        client_ip=event.client_ip,
+        operation=event.operation,
+        resources=list(event.resources[:MAX_RESOURCES]),
+        fields=list(event.fields),
+        request_id=event.request_id,
         expires=now + KEPT,
     )
 

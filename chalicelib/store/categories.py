@@ -5,13 +5,12 @@ from typing import Any
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from chalicelib.core.errors import AppError
-from chalicelib.core.unit import Unit
 from chalicelib.store import counters
-from chalicelib.store.claims import LocalClaimRow, local_claim
 from chalicelib.store.listing import Listing
+from chalicelib.store.lookups import Lookup
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import listed
+from chalicelib.store.unit import UnitOfWork, listed
 
 ITEMS: dict[str, Listing[Any]] = {"product": PRODUCTS}
 """What the categories of each kind hold. The facet ``category_id`` of each is counted."""
@@ -29,11 +28,12 @@ class CategoryRow(Record):
 
 CATEGORIES = listed(
     Listing(
-        CategoryRow,
-        "CATEGORY",
+        row=CategoryRow,
+        noun="CATEGORY",
         text=lambda category: (category.name,),
         sorts={"sortOrder": "n1"},
         numbers=("sort_order",),
+        lookups=(Lookup("slug", lambda c: c.slug, unique=True, within=lambda c: c.kind),),
     )
 )
 
@@ -49,14 +49,8 @@ def tree_lock(kind: str) -> str:
     return f"category-tree#{kind}"
 
 
-def slug_claim(workspace_id: str, category: CategoryRow) -> LocalClaimRow:
-    """Return the claim on a category's slug, unique among its kind."""
-    kind = f"category-slug#{category.kind}"
-    return local_claim(workspace_id, kind, category.slug, category.id)
-
-
 def require(
-    unit: Unit, category_id: str, kind: str, *, on_conflict: AppError | None = None
+    unit: UnitOfWork, category_id: str, kind: str, *, on_conflict: AppError | None = None
 ) -> None:
     """Demand that a category of this kind exists when the unit commits."""
     key = CATEGORIES.key(unit.workspace_id, category_id)
@@ -67,5 +61,5 @@ def items_count(workspace_id: str, kind: str) -> dict[str, int]:
     """Return how many live records each category of a kind holds itself, by its id."""
     if kind not in ITEMS:
         return {}
-    counted = counters.read(workspace_id, ITEMS[kind].noun, "category_id")
+    counted = counters.read_facet(workspace_id, ITEMS[kind].noun, "category_id")
     return {name.partition(":")[2]: count for name, count in counted.items()}

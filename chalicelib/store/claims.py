@@ -1,16 +1,16 @@
 """Claims: what may exist once. A claim is written in the transaction that makes the thing it names.
 
 Platform-wide claims (a site's slug, an account's e-mail) live in ``identity`` and double as the
-look-up from a name that arrives without a workspace. Claims inside a workspace (a page's slug
-within its site) live with its content.
+look-up from a name that arrives without a workspace. What is unique inside a workspace is a
+``Lookup`` of its listing.
 """
 
 from collections.abc import Iterable
 
 from pynamodb.attributes import UnicodeAttribute
 
-from chalicelib.store.reading import Key
-from chalicelib.store.tables import ContentRow, IdentityRow, reaching
+from chalicelib.store.connection import reaching
+from chalicelib.store.tables import IdentityRow
 
 SORT_KEY = "-"
 
@@ -43,20 +43,3 @@ class ClaimRow(IdentityRow):
 def claim(kind: str, name: str, target: str, workspace_id: str | None = None) -> ClaimRow:
     """Return the row that claims a name platform-wide."""
     return ClaimRow(f"CLAIM#{kind}#{name}", SORT_KEY, target=target, workspace_id=workspace_id)
-
-
-class LocalClaimRow(ContentRow):
-    """A claim inside a workspace."""
-
-    target = UnicodeAttribute()
-
-
-def local_claim_key(workspace_id: str, kind: str, name: str) -> Key:
-    """Return the key of a claim inside a workspace, to ``fetch`` whether it is held."""
-    return Key(LocalClaimRow, f"W#{workspace_id}#CLAIM", f"{kind}#{name}")
-
-
-def local_claim(workspace_id: str, kind: str, name: str, target: str) -> LocalClaimRow:
-    """Return the row that claims a name inside a workspace."""
-    key = local_claim_key(workspace_id, kind, name)
-    return LocalClaimRow(key.pk, key.sk, target=target)

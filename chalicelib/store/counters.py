@@ -1,13 +1,14 @@
 """Sharded counters per workspace and noun: totals in O(1) without one hot item (data.md, Lists).
 
-A shard is a record with a number per counter, changed in the same transaction as the records that
-it counts. ``total`` and ``status:<value>`` lie together, because every list reads them; the
-counters of a facet with any number of values (``category_id:<id>``) have shards of their own.
+They change in the transaction of the records that they count. ``total`` and ``status:<value>`` lie
+together, because every list reads them. Each value of a counted facet has rows of its own
+(``category_id:<id>``), which go when what it stands for goes: no row grows with their number.
 """
 
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.operand import Path
@@ -16,14 +17,19 @@ from pynamodb.expressions.update import Action
 from chalicelib.store.reading import Cost, Partition
 from chalicelib.store.tables import ContentRow
 
+if TYPE_CHECKING:
+    from chalicelib.store.unit import UnitOfWork
+
 SHARDS = 4
+VALUE_SHARDS = 2
+"""Of a facet's value: fewer write the same one at once, and a list of all values reads them all."""
 TOTAL = "total"
 _MAIN = "all"
-"""The facet, so to say, of the counters that every list reads."""
+_COUNT = "count"
 
 
 class CounterRow(ContentRow):
-    """One shard. Its counters are top-level number attributes, named by what they count."""
+    """One shard. Its counters are top-level number attributes."""
 
 
 def name(facet: str, value: str) -> str:
@@ -34,26 +40,40 @@ def name(facet: str, value: str) -> str:
 def shard_updates(
     workspace_id: str, noun: str, deltas: Mapping[str, int]
 ) -> list[tuple[CounterRow, list[Action]]]:
-    """Return a random shard of each kind, and the additions to make to it, for a transaction."""
+    """Return random shards, and the additions to make to each, for a transaction."""
     additions: defaultdict[str, list[Action]] = defaultdict(list)
+    main = f"{_MAIN}#{random.randrange(SHARDS)}"  # noqa: S311  spread, no secret
     for counter, delta in sorted(deltas.items()):
         if delta:
-            facet = counter.partition(":")[0]
-            kind = _MAIN if facet in {TOTAL, "status"} else facet
-            additions[kind].append(Path([counter]).add(delta))
-    shard = random.randrange(SHARDS)  # noqa: S311  spread, no secret
+            facet, _, value = counter.partition(":")
+            if facet in {TOTAL, "status"}:
+                additions[main].append(Path([counter]).add(delta))
+            else:
+                shard = random.randrange(VALUE_SHARDS)  # noqa: S311  as above
+                additions[f"{facet}#{value}#{shard}"].append(Path([_COUNT]).add(delta))
     pk = _partition(workspace_id, noun)
-    return [(CounterRow(pk, f"{kind}#{shard}"), actions) for kind, actions in additions.items()]
+    return [(CounterRow(pk, shard), actions) for shard, actions in additions.items()]
 
 
-def read(
-    workspace_id: str, noun: str, facet: str = _MAIN, cost: Cost | None = None
-) -> Counter[str]:
-    """Return the total and the counters of the status, or those of another facet.
+def read(workspace_id: str, noun: str, cost: Cost | None = None) -> Counter[str]:
+    """Return the total and the counters of the status.
 
     Summed over the shards, read consistently; counters at zero are left out.
     """
+    return _sum(workspace_id, noun, ContentRow.sk.startswith(f"{_MAIN}#"), cost)
+
+
+def read_facet(workspace_id: str, noun: str, facet: str, cost: Cost | None = None) -> Counter[str]:
+    """Return the counters of all values of a facet."""
     return _sum(workspace_id, noun, ContentRow.sk.startswith(f"{facet}#"), cost)
+
+
+def read_value(
+    workspace_id: str, noun: str, facet: str, value: str, cost: Cost | None = None
+) -> int:
+    """Return the counter of one value of a facet."""
+    shards = ContentRow.sk.startswith(f"{facet}#{value}#")
+    return _sum(workspace_id, noun, shards, cost)[name(facet, value)]
 
 
 def read_all(workspace_id: str, noun: str) -> Counter[str]:
@@ -61,13 +81,21 @@ def read_all(workspace_id: str, noun: str) -> Counter[str]:
     return _sum(workspace_id, noun, None, None)
 
 
+def forget(unit: "UnitOfWork", noun: str, facet: str, value: str) -> None:
+    """Stage the end of the counters of a value that nothing can have any more."""
+    pk = _partition(unit.tenant, noun)
+    for shard in range(VALUE_SHARDS):
+        unit.delete(CounterRow(pk, f"{facet}#{value}#{shard}"))
+
+
 def _sum(workspace_id: str, noun: str, shards: Condition | None, cost: Cost | None) -> Counter[str]:
     partition = Partition(_partition(workspace_id, noun), cost or Cost())
     totals: Counter[str] = Counter()
     for item in partition.items(range_key_condition=shards, consistent_read=True):
-        for counter, value in item.items():
-            if "N" in value:
-                totals[counter] += int(value["N"])
+        kind, _, value = item["sk"]["S"].rpartition("#")[0].partition("#")
+        for counter, number in item.items():
+            if "N" in number:
+                totals[name(kind, value) if kind != _MAIN else counter] += int(number["N"])
     return +totals
 
 

@@ -6,12 +6,12 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from chalicelib.core.errors import AppError
 from chalicelib.core.text import fold
-from chalicelib.core.unit import Unit
-from chalicelib.store.claims import LocalClaimRow, local_claim, local_claim_key
+from chalicelib.store.index_entries import NAME_BYTES
 from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.lookups import Lookup, LookupRow, unique_key
 from chalicelib.store.reading import fetch
 from chalicelib.store.tables import ContentRow, Record
-from chalicelib.store.unit import listed
+from chalicelib.store.unit import UnitOfWork, listed
 
 ROOT = "root"
 """Where files without a folder lie, as far as the list engine is concerned."""
@@ -41,13 +41,13 @@ class FileRow(Record):
 
 FILES = listed(
     Listing(
-        FileRow,
-        "FILE",
+        row=FileRow,
+        noun="FILE",
         text=lambda file: (file.name,),
         facets=("place",),
         counted=("place",),
         sorts={"createdAt": "id"},
-        orders=(SortIndex("createdAt", partition_by="place"),),
+        indexes=(SortIndex("createdAt", partition_by="place"),),
     )
 )
 
@@ -60,23 +60,23 @@ class FolderRow(Record):
 
 
 FOLDERS = listed(
-    Listing(FolderRow, "FOLDER", text=lambda folder: (folder.name,), sorts={"name": "t"})
+    Listing(
+        row=FolderRow,
+        noun="FOLDER",
+        text=lambda folder: (folder.name,),
+        sorts={"name": "t"},
+        lookups=(
+            Lookup("name", lambda f: f.name, unique=True, within=lambda f: f.parent_id or ROOT),
+        ),
+        inline_bytes=NAME_BYTES,
+    )
 )
-
-
-def folder_claim(folder: FolderRow, workspace_id: str) -> LocalClaimRow:
-    """Return the claim on a folder's name beside its siblings."""
-    return local_claim(workspace_id, _siblings(folder.parent_id), fold(folder.name), folder.id)
 
 
 def root_folder(workspace_id: str, name: str) -> str | None:
     """Return the id of the folder of this name at the root, or None."""
-    found = fetch([local_claim_key(workspace_id, _siblings(None), fold(name))])
-    return next((row.target for row in found if isinstance(row, LocalClaimRow)), None)
-
-
-def _siblings(parent_id: str | None) -> str:
-    return f"folder-name#{parent_id or ROOT}"
+    found = fetch([unique_key(workspace_id, FOLDERS.noun, "name", name, ROOT)])
+    return next((row.target for row in found if isinstance(row, LookupRow)), None)
 
 
 def folders(workspace_id: str) -> list[FolderRow]:
@@ -102,7 +102,7 @@ def used_bytes(workspace_id: str) -> int:
     return int(row.used) if row else 0
 
 
-def take(unit: Unit, size: int, quota: int, *, on_conflict: AppError | None = None) -> None:
+def take(unit: UnitOfWork, size: int, quota: int, *, on_conflict: AppError | None = None) -> None:
     """Stage the taking of bytes, which are at most the quota; beyond it the unit does not commit.
 
     Then ``otherwise`` is raised; without it, the operation begins again.
@@ -113,7 +113,7 @@ def take(unit: Unit, size: int, quota: int, *, on_conflict: AppError | None = No
     unit.update(_usage(unit.workspace_id), [UsageRow.used.add(size)], free, on_conflict=on_conflict)
 
 
-def give_back(unit: Unit, size: int) -> None:
+def give_back(unit: UnitOfWork, size: int) -> None:
     """Stage the return of bytes that files took."""
     unit.update(_usage(unit.workspace_id), [UsageRow.used.add(-size)])
 

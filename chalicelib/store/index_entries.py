@@ -1,20 +1,31 @@
-"""The compact index and the orders: what a listed record looks like to the list engine."""
+"""Index entries: what the list engine sees of a record, without reading the record.
+
+An entry is what the compact index ``by_row`` projects, about 150 bytes a record, and the keys by
+which the other indexes sort. Entries are the indexes' own of a record's row; or rows of their own,
+in the partition of a value that the record has, such as its category.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pynamodb.attributes import UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 
-from chalicelib.core.text import cut_bytes
+from chalicelib.core.text import cut_bytes, fold
 from chalicelib.store.reading import Partition
 from chalicelib.store.tables import ContentRow
 
 INLINE_TEXT_BYTES = 512
-"""Search text kept in the compact index; a longer one is looked up when this does not match."""
+"""Search text kept in an entry unless the noun says otherwise; the whole of a longer one has a row
+of its own (``TextRow``)."""
 NAME_BYTES = 900
 """What names are sorted by: 200 characters of any script. The table takes keys of a kilobyte."""
 BY_ROW = "by_row"
+ENTRY_ATTRIBUTES = (
+    *("r", "s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c"),
+    *("o1", "o2", "o3", "o4"),
+)
 
 SortKey = Literal["id", "t", "n1", "n2"]
 
@@ -32,14 +43,24 @@ def group(value: str | None) -> str:
     return f"{value or ''}{_SEPARATOR}"
 
 
+def number_key(number: int) -> str:
+    """Return a number as text that sorts as it does."""
+    return f"{number + _OFFSET:014x}"
+
+
 def number_in(sort_key: str) -> int:
     """Return the number that a key in an order over numbers begins with."""
     return int(sort_key.partition(_SEPARATOR)[0], 16) - _OFFSET
 
 
+def token(name: str, value: str) -> str:
+    """Return how one value of a multi-valued facet stands in the slot that is searched for it."""
+    return f"{_SEPARATOR}{name}={fold(value)}{_SEPARATOR}"
+
+
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A row of the compact index; ``cut`` if its text is longer than that."""
+    """An entry; ``cut`` if the record's search text is longer than what it holds."""
 
     id: str
     numbers: tuple[int, int]
@@ -58,22 +79,26 @@ class IndexEntry:
         """The folded texts, the name first."""
         return self.text.split("\n")
 
+    def matches(self, wanted: str) -> bool:
+        """Whether a folded text is part of one of those held here."""
+        return any(wanted in part for part in self.texts)
+
     def sort_key(self, sort: SortKey) -> str:
-        """Return what the row sorts by, as text; rows that tie sort by their ids."""
+        """Return what the record sorts by, as text; records that tie sort by their ids."""
         match sort:
             case "id":
                 part = ""
             case "t":
                 part = cut_bytes(self.texts[0], NAME_BYTES)
             case "n1" | "n2":
-                part = f"{self.numbers[int(sort[1]) - 1] + _OFFSET:014x}"
+                part = number_key(self.numbers[int(sort[1]) - 1])
         return f"{part}{_SEPARATOR}{self.id}"
 
 
-def rows(
+def entries(
     partition: Partition, parent: str | None, where: Condition | None, *, consistent: bool
 ) -> Iterator[IndexEntry]:
-    """Yield the compact rows, or those under one parent, in the order of creation."""
+    """Yield the entries of a partition, or those under one parent, in the order of creation."""
     items = partition.items(
         index_name=BY_ROW,
         range_key_condition=parent and ContentRow.r.startswith(group(parent)),
@@ -81,3 +106,23 @@ def rows(
         consistent_read=consistent,
     )
     return map(IndexEntry.read, items)
+
+
+class EntryRow(ContentRow):
+    """A record's entry in the partition of a value that it has."""
+
+
+class TextRow(ContentRow):
+    """The whole search text of a record that is too long for its entry."""
+
+    whole = UnicodeAttribute()
+
+
+def partition_of(workspace_id: str, noun: str, facet: str, value: str) -> str:
+    """Return the partition of the entries of a noun's records that have a value."""
+    return f"W#{workspace_id}#{noun}#{facet}#{value}"
+
+
+def texts_partition(workspace_id: str, noun: str) -> str:
+    """Return the partition of a noun's long search texts."""
+    return f"W#{workspace_id}#{noun}#TEXT"

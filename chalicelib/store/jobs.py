@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pynamodb.attributes import (
-    JSONAttribute,
     NumberAttribute,
     UnicodeAttribute,
     UTCDateTimeAttribute,
@@ -21,7 +20,8 @@ from pynamodb.transactions import TransactWrite
 
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
-from chalicelib.store.tables import ControlRow, connection, reaching
+from chalicelib.store.connection import connection, reaching
+from chalicelib.store.tables import ControlRow, JsonAttribute
 
 SHARDS = 4
 FIRST_LOOK_BACK = timedelta(hours=48)
@@ -46,7 +46,7 @@ class JobRow(ControlRow):
     kind = UnicodeAttribute()
     due_at = UTCDateTimeAttribute()
     workspace_id = UnicodeAttribute()
-    payload: JSONAttribute = JSONAttribute()
+    payload: JsonAttribute = JsonAttribute()
     tries = NumberAttribute(default=0)
 
 

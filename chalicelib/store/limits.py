@@ -1,13 +1,10 @@
 """Limits counted in the database: for what costs money, or the patience of those we ask outside.
 
-A limit is so many calls of a subject within a window: a minute, a UTC day. Windows are aligned to
-the clock, so one counter is one row, and one conditional update both asks and takes: of any number
-of racing calls, exactly as many are admitted as the limit says. Ordinary calls are limited in
-memory (``core.ratelimit``).
+Windows are aligned to the clock, so one counter is one row, and one conditional update both asks
+and takes: of any number of racing calls, exactly as many are admitted as the limit says.
 """
 
 import logging
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pynamodb.attributes import NumberAttribute
@@ -15,47 +12,22 @@ from pynamodb.exceptions import UpdateError
 
 from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError, UnavailableError
-from chalicelib.core.ratelimit import RateLimitStatus
+from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.settings import settings
-from chalicelib.store.idempotency import CONDITION_FAILED
-from chalicelib.store.tables import ControlRow, error_code
+from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
+from chalicelib.store.tables import ControlRow
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """What is limited. ``RATE_LIMIT_SCALE`` multiplies ``max_requests``.
-
-    ``name`` separates the counters of one subject; ``what`` says what is counted, such as
-    "AI drafts a day". A limit that ``fails_open`` admits calls that the database cannot count.
-    """
-
-    name: str
-    what: str
-    max_requests: int
-    window: timedelta
-    fails_open: bool = False
-
-
-HEAVY = Limit(
-    "heavy",
-    "photo searches, AI drafts and page imports a minute",
-    60,
-    timedelta(minutes=1),
-    fails_open=True,
-)
-"""Operations that keep a Lambda, or a service outside, busy for seconds; held by an API key."""
-
-
 class TakenRow(ControlRow):
-    """How often a subject has come within one window."""
+    """How much a subject has taken within one window."""
 
     taken = NumberAttribute(default=0)
 
 
-def take(limit: Limit, subject: str) -> RateLimitStatus:
-    """Count one call of a subject, such as a key or a workspace; return what is left.
+def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
+    """Count a call of a subject, such as a key or a workspace; return what remains.
 
     Raises:
         RateLimitedError: the limit is reached; with ``Retry-After`` in whole seconds.
@@ -65,23 +37,24 @@ def take(limit: Limit, subject: str) -> RateLimitStatus:
     now = clock.now()
     begun = _begin(now, limit.window)
     ends = begun + limit.window
-    left = max(1, round((ends - now).total_seconds()))
+    wait = max(1, round((ends - now).total_seconds()))
     row = TakenRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat())
     try:
-        if max_requests > 0:
+        if units <= max_requests:
+            free = TakenRow.taken <= max_requests - units
             row.update(
-                [TakenRow.taken.add(1), TakenRow.expires.set(ends)],
-                condition=TakenRow.taken.does_not_exist() | (TakenRow.taken < max_requests),
+                [TakenRow.taken.add(units), TakenRow.expires.set(ends)],
+                condition=TakenRow.taken.does_not_exist() | free,
             )
-            return RateLimitStatus(max_requests, max_requests - int(row.taken), left)
-    except UpdateError as error:
+            return RateLimitStatus(max_requests, max_requests - int(row.taken), wait)
+    except (UpdateError, UnavailableError) as error:
         if error_code(error) != CONDITION_FAILED:
             if not limit.fails_open:
-                raise UnavailableError from error
+                raise (failure(error) if isinstance(error, UpdateError) else error) from error
             log.warning("a limit could not be counted", exc_info=True)
-            return RateLimitStatus(max_requests, max_requests, left)
-    msg = f"Too many requests: {max_requests:,} {limit.what} are allowed. Try again in {left:,} s."
-    headers = {**RateLimitStatus(max_requests, 0, left).headers, "Retry-After": str(left)}
+            return RateLimitStatus(max_requests, max_requests, wait)
+    msg = f"Too many requests: {max_requests:,} {limit.what} are allowed. Try again in {wait:,} s."
+    headers = {**RateLimitStatus(max_requests, 0, wait).headers, "Retry-After": str(wait)}
     raise RateLimitedError(msg, headers=headers)
 
 

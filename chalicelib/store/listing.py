@@ -1,27 +1,19 @@
-"""The list engine: pages by number, exact totals, orders, filters and search over one noun.
+"""How a noun is listed, found and kept unique: one declaration, which units of work keep in step.
 
-DynamoDB has none of these. A noun declares a ``Listing``; its rows are stamped with the compact
-attributes when a unit of work writes them, and counted in the same transaction. ``page`` then takes
-the cheapest way that is exact (ADR 0008):
-
-- *walk*: an index in the order asked for, straight to the page; the total comes from the counters.
-  It costs the same whatever the collection's size, and about a unit per 40 rows of depth.
-- *pass*: the compact index from end to end, filtered by DynamoDB and sorted here. For small
-  collections, and for what no order serves: searches, ranges, and filters without an order.
-
-Walks, and passes over up to ``CONSISTENT_ROWS``, are read consistently: what was created is in the
-very next list. Passes over larger collections, and the rows that a walk skips there, are read
-eventually consistently, at half the units: they may miss the last second's changes.
+DynamoDB has no pages by number, exact totals, orders, filters or search. A noun declares a
+``Listing``; its records are given index keys when a unit of work writes them, and are counted in
+the same transaction. ``store.queries`` then reads pages of them in the cheapest way that is exact
+(ADR 0008).
 """
 
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import and_
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pynamodb.expressions.condition import Condition
 
@@ -29,57 +21,74 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import new_id
 from chalicelib.core.text import cut_bytes, fold
 from chalicelib.rules.ordering import Place
-from chalicelib.store import counters
+from chalicelib.store import counters, lookups, queries
 from chalicelib.store.index_entries import (
-    BY_ROW,
+    ENTRY_ATTRIBUTES,
     INLINE_TEXT_BYTES,
+    NAME_BYTES,
+    EntryRow,
     IndexEntry,
     SortKey,
+    TextRow,
+    entries,
     group,
     number_in,
-    rows,
+    partition_of,
+    texts_partition,
+    token,
 )
+from chalicelib.store.lookups import Lookup, SideRow
+from chalicelib.store.queries import Query, ResultPage
 from chalicelib.store.reading import Cost, Key, Partition, fetch
 from chalicelib.store.tables import ContentRow, Facets, Record
-
-SMALL_ROWS = 500
-"""Collections up to this size are passed over whole, for about 25 units."""
-CONSISTENT_ROWS = 10_000
-FETCHED_SKIP = 500
-"""A walk that skips no more rows fetches their keys, too, and saves the round trip of counting."""
 
 R = TypeVar("R", bound=Record)
 
 log = logging.getLogger(__name__)
 
-_FACET_SLOTS = ("s", "f1", "f2", "f3")
-_NUMBER_SLOTS = ("n1", "n2")
-_ORDER_SLOTS = ("o1", "o2", "o3", "o4")
+FACET_SLOTS = ("s", "f1", "f2", "f3")
+NUMBER_SLOTS = ("n1", "n2")
+INDEX_SLOTS = ("o1", "o2", "o3", "o4")
 
 
 @dataclass(frozen=True, slots=True)
 class SortIndex:
-    """An order to walk large collections in.
+    """An index to read large collections along.
 
-    By a sort and, if ``within`` names a facet, apart for each of its values.
+    By a sort and, if ``partition_by`` names a facet, separately for each of its values.
     """
 
     sort: str
     partition_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[R]):
     """How a noun is listed.
 
-    ``text`` gives the searched texts, the first of which is also the name to sort by. ``status``
-    and up to three ``facets`` are attributes to filter by; records are counted by their status, and
-    by the facets in ``counted``. ``numbers`` are up to two attributes, integers or times, to sort
-    or to filter by. ``sorts`` maps wire names to ``id`` (creation), ``t`` (the name) or the slot of
-    a number, ``n1`` or ``n2``. ``parent`` is the attribute that groups rows, such as a page's site;
-    lists of such a noun are those of one parent. ``orders``, up to four, are for nouns that grow
-    large, and cost a write each when their sort changes; creation is an order by itself. A noun
-    without them is passed over whole, whatever its size.
+    Args:
+        row: the class of its records.
+        noun: its name in partition keys and in the audit log.
+        text: gives the searched texts, the first of which is also the name to sort by.
+        sorts: wire names of sorts, each with what it sorts by: ``id`` (creation), ``t`` (the name),
+            or the slot of a number, ``n1`` or ``n2``.
+        status: the attribute that holds the status; records are counted by it.
+        facets: up to three attributes to filter by.
+        counted: those facets by whose values records are counted, too.
+        partitioned: those counted facets whose values have a partition of index entries each, so
+            that listing one value costs in proportion to what it holds; a row more a record.
+        tags: attributes to filter by that hold several values, texts.
+        presence: attributes to filter by that are set or not.
+        numbers: up to two attributes, integers or times, to sort by or to filter by ranges of.
+        parent: the attribute that groups records, such as a page's site; lists of such a noun are
+            those of one parent.
+        indexes: up to four, for nouns that grow large; creation is one by itself. A noun without
+            them is read whole, whatever its size.
+        lookups: what a record is found by, or what is unique among records.
+        inline_bytes: of search text in an index entry; longer texts cost a row more.
+
+    Raises:
+        ValueError: a declaration that would make wrong pages.
     """
 
     row: type[R]
@@ -89,9 +98,44 @@ class Listing(Generic[R]):
     status: str | None = None
     facets: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
+    partitioned: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    presence: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     parent: str | None = None
-    orders: tuple[SortIndex, ...] = ()
+    indexes: tuple[SortIndex, ...] = ()
+    lookups: tuple[Lookup[R], ...] = ()
+    inline_bytes: int = INLINE_TEXT_BYTES
+
+    def __post_init__(self) -> None:
+        """Check the declaration, so that a mistake is an error at import, never a wrong page."""
+        names = {self.status, *self.facets}
+        problems = {
+            "more than three facets": len(self.facets) >= len(FACET_SLOTS),
+            "more than two numbers": len(self.numbers) > len(NUMBER_SLOTS),
+            "more than four indexes": len(self.indexes) > len(INDEX_SLOTS),
+            "counted attributes that are no facets": bool(set(self.counted) - set(self.facets)),
+            "partitioned facets that are not counted": bool(
+                set(self.partitioned) - set(self.counted)
+            ),
+            "indexes by what is no sort": any(i.sort not in self.sorts for i in self.indexes),
+            "indexes by what is not counted": any(
+                i.partition_by not in {None, self.status, *self.counted} for i in self.indexes
+            ),
+            "sorts by numbers that there are not": any(
+                slot in NUMBER_SLOTS[len(self.numbers) :] for slot in self.sorts.values()
+            ),
+            "indexes, which know no parent": bool(self.parent and self.indexes),
+            "a sort by names longer than an entry holds": (
+                "t" in self.sorts.values() and self.inline_bytes < NAME_BYTES
+            ),
+            "an attribute of the record that it has not": not all(
+                name is None or hasattr(self.row, name) for name in names
+            ),
+        }
+        if wrong := [problem for problem, there in problems.items() if there]:
+            msg = f"the listing of {self.noun} has {', '.join(wrong)}"
+            raise ValueError(msg)
 
     def partition(self, workspace_id: str) -> str:
         """Return the partition key of the noun's live records."""
@@ -105,33 +149,63 @@ class Listing(Generic[R]):
     def facet_slots(self) -> dict[str, str]:
         """The slot of each attribute to filter by."""
         names = (self.status, *self.facets)
-        return {name: slot for name, slot in zip(names, _FACET_SLOTS, strict=False) if name}
+        return {name: slot for name, slot in zip(names, FACET_SLOTS, strict=False) if name}
+
+    @property
+    def number_slots(self) -> dict[str, str]:
+        """The slot of each number."""
+        return dict(zip(self.numbers, NUMBER_SLOTS, strict=False))
 
     def set_index_keys(self, record: R) -> None:
-        """Set the compact attributes, and the keys in the orders, from the record's own."""
+        """Set what the indexes hold of a record, from its own attributes."""
         text = self.folded(record)
-        record.t = cut_bytes(text, INLINE_TEXT_BYTES)
+        record.t = cut_bytes(text, self.inline_bytes)
         record.x = None if record.t == text else 1
         record.r = (group(getattr(record, self.parent)) if self.parent else "") + record.id
+        record.c = self._tokens(record)
         for name, slot in self.facet_slots.items():
             setattr(record, slot, getattr(record, name))
         numbers = [_whole(getattr(record, name)) for name in self.numbers]
-        for slot, number in zip(_NUMBER_SLOTS, numbers, strict=False):
+        for slot, number in zip(NUMBER_SLOTS, numbers, strict=False):
             setattr(record, slot, number)
         n1, n2, *_ = (*(number or 0 for number in numbers), 0, 0)
-        row = IndexEntry(record.id, (n1, n2), text, cut=False)
-        for slot, order in zip(_ORDER_SLOTS, self.orders, strict=False):
-            within = group(getattr(record, order.partition_by)) if order.partition_by else ""
-            setattr(record, slot, within + row.sort_key(self.sorts[order.sort]))
+        entry = IndexEntry(record.id, (n1, n2), text, cut=False)
+        for slot, index in zip(INDEX_SLOTS, self.indexes, strict=False):
+            within = group(getattr(record, index.partition_by)) if index.partition_by else ""
+            setattr(record, slot, within + entry.sort_key(self.sorts[index.sort]))
+
+    def _tokens(self, record: R) -> str | None:
+        tokens = [token(name, value) for name in self.tags for value in getattr(record, name) or ()]
+        tokens += [token("has", name) for name in self.presence if getattr(record, name)]
+        return "".join(tokens) or None
+
+    def side_rows(self, workspace_id: str, record: R) -> dict[tuple[str, str], SideRow]:
+        """Return the rows that go with a record, by their keys.
+
+        Its entries in the partitions of its values, its whole search text if that is long, and what
+        it is found by.
+        """
+        rows: list[SideRow] = []
+        attributes = {name: getattr(record, name) for name in ENTRY_ATTRIBUTES}
+        for facet in self.partitioned:
+            if value := getattr(record, facet):
+                place = partition_of(workspace_id, self.noun, facet, value)
+                rows.append(SideRow(EntryRow(place, record.id, **attributes)))
+        if record.x:
+            place = texts_partition(workspace_id, self.noun)
+            rows.append(SideRow(TextRow(place, record.id, whole=self.folded(record))))
+        for lookup in self.lookups:
+            rows += lookups.rows(lookup, workspace_id, self.noun, record)
+        return {(side.row.pk, side.row.sk): side for side in rows}
 
     def counters(self, facets: Facets) -> list[str]:
         """Return the names of the counters that a record with these facets is in."""
-        values = dict(zip(_FACET_SLOTS, facets, strict=True))
+        values = dict(zip(FACET_SLOTS, facets, strict=True))
         kept = {self.status, *self.counted}
         return [
             counters.TOTAL,
             *(
-                counters.name(name, value)
+                counters.name("status" if name == self.status else name, value)
                 for name, slot in self.facet_slots.items()
                 if name in kept and (value := values[slot])
             ),
@@ -148,6 +222,11 @@ class Listing(Generic[R]):
         """
         return self.row.find(self.partition(workspace_id), record_id)
 
+    def find_by(self, workspace_id: str, lookup: str, value: str) -> list[str]:
+        """Return the ids of the records that have this value of a look-up, oldest first."""
+        (declared,) = (each for each in self.lookups if each.name == lookup)
+        return lookups.find(declared, workspace_id, self.noun, value)
+
     def key(self, workspace_id: str, record_id: str) -> Key:
         """Return the record's key, for ``fetch``."""
         return Key(self.row, self.partition(workspace_id), record_id)
@@ -157,36 +236,46 @@ class Listing(Generic[R]):
         found = fetch((self.key(workspace_id, record_id) for record_id in ids), cost)
         return [record for record in found if isinstance(record, self.row)]
 
-    def compact(
+    def entries(
         self, workspace_id: str, parent: str | None = None, **filters: str
     ) -> list[IndexEntry]:
-        """Return the noun's compact rows, in the order of creation.
+        """Return the noun's index entries, in the order of creation.
 
-        Or those under one parent, or with these values; a filter passes over all.
+        Or those under one parent, or with these values, of which one partitioned is read alone.
         """
-        partition = Partition(self.partition(workspace_id), Cost())
-        return list(rows(partition, parent, self.having(filters), consistent=True))
+        place, rest = self.partition(workspace_id), dict(filters)
+        for facet in self.partitioned:
+            if facet in rest:
+                place = partition_of(workspace_id, self.noun, facet, rest.pop(facet))
+                break
+        partition = Partition(place, Cost())
+        return list(entries(partition, parent, self.having(rest), consistent=True))
 
     def having(self, filters: Mapping[str, str]) -> Condition | None:
-        """Return the condition that a compact row has these values."""
+        """Return the condition that an entry has these values."""
         slots = self.facet_slots
-        conditions = [getattr(ContentRow, slots[name]) == value for name, value in filters.items()]
+        conditions: list[Condition] = [
+            ContentRow.c.contains(token(name, value))
+            if name in self.tags
+            else getattr(ContentRow, slots[name]) == value
+            for name, value in filters.items()
+        ]
         return reduce(and_, conditions) if conditions else None
 
     def along(
         self,
         workspace_id: str,
-        order: SortIndex,
+        index: SortIndex,
         limit: int,
         *,
         after: R | None = None,
         descending: bool = False,
     ) -> list[Place]:
-        """Return the places of the first records in an order by a number, or of the next ones.
+        """Return the places of the first records along an index by a number, or of the next ones.
 
         Read consistently, for changes that place a record beside others.
         """
-        slot = _ORDER_SLOTS[self.orders.index(order)]
+        slot = INDEX_SLOTS[self.indexes.index(index)]
         key = getattr(ContentRow, slot)
         items = Partition(self.partition(workspace_id), Cost()).items(
             limit,
@@ -198,14 +287,13 @@ class Listing(Generic[R]):
         return [Place(number_in(item[slot]["S"]), item["sk"]["S"]) for item in items]
 
     def page(
-        self, workspace_id: str, query: "Query", counts: Counter[str] | None = None
-    ) -> "Page[R]":
+        self, workspace_id: str, query: Query, counts: Counter[str] | None = None
+    ) -> ResultPage[R]:
         """Return one page of records and the exact number of all that match.
 
         ``counts`` are all counters of the noun, from a caller that has read them.
         """
-        partition = Partition(self.partition(workspace_id), Cost())
-        page = _Reading(self, workspace_id, partition, query, counts).page()
+        page = queries.read(self, workspace_id, query, counts)
         spent = {"units": page.cost.units, "roundTrips": page.cost.round_trips}
         log.debug("listed", extra={"noun": self.noun, "plan": page.plan, **spent})
         return page
@@ -217,180 +305,3 @@ class Listing(Generic[R]):
 
 def _whole(value: int | datetime | None) -> int | None:
     return epoch_ms(value) if isinstance(value, datetime) else value
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """What a list operation asks for.
-
-    ``page`` counts from 1. ``filters`` maps attributes to wanted values and ``ranges`` numbers to
-    their bounds, both inclusive; None means any. ``parent`` is the wanted parent's id.
-    """
-
-    page: int
-    size: int
-    sort: str
-    descending: bool = False
-    filters: Mapping[str, str | None] = field(default_factory=dict)
-    ranges: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
-    search: str | None = None
-    parent: str | None = None
-
-    @property
-    def offset(self) -> int:
-        """How many rows come before the page."""
-        return (self.page - 1) * self.size
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[R]):
-    """One page of a list, and how many records match over all pages.
-
-    ``plan`` says how it was read, and ``cost`` what that took.
-    """
-
-    records: list[R]
-    total: int
-    plan: Literal["index scan", "full scan"]
-    cost: Cost
-
-
-@dataclass(frozen=True, slots=True)
-class _IndexScan:
-    """An index in the order asked for (None: the table), where in it, and which counter counts."""
-
-    index: str | None
-    prefix: str
-    counter: str
-
-
-@dataclass(slots=True)
-class _Reading(Generic[R]):
-    """One page being read."""
-
-    listing: Listing[R]
-    workspace_id: str
-    partition: Partition
-    query: Query
-    all_counts: Counter[str] | None
-
-    def page(self) -> Page[R]:
-        cost = self.partition.cost
-        if not self.listing.orders:
-            return Page(*self._full_scan(consistent=True), "full scan", cost)
-        counts = self.all_counts
-        if counts is None:
-            counts = counters.read(self.workspace_id, self.listing.noun, cost=cost)
-        size = counts[counters.TOTAL]
-        consistent = size <= CONSISTENT_ROWS
-        walk = self._index_scan_for_query() if size > SMALL_ROWS else None
-        if walk is None:
-            return Page(*self._full_scan(consistent=consistent), "full scan", cost)
-        total = self._total(walk, counts)
-        if self.query.offset >= total:
-            return Page([], total, "index scan", cost)
-        return Page(self._index_scan(walk, consistent=consistent), total, "index scan", cost)
-
-    def _index_scan_for_query(self) -> _IndexScan | None:
-        """Return the order that serves the query, if one does."""
-        query, listing = self.query, self.listing
-        filters = self._filters()
-        if query.search or self._ranges() or len(filters) > 1:
-            return None
-        facet, value = next(iter(filters.items()), (None, None))
-        counter = counters.name(facet, value) if facet and value else counters.TOTAL
-        if facet is None and listing.sorts[query.sort] == "id":
-            return _IndexScan(None, "", counter)
-        for slot, order in zip(_ORDER_SLOTS, listing.orders, strict=False):
-            if order == SortIndex(query.sort, facet):
-                return _IndexScan(f"by_{slot}", group(value) if facet else "", counter)
-        return None
-
-    def _total(self, walk: _IndexScan, counts: Counter[str]) -> int:
-        """Return how many rows a walk leads past; a facet's counters lie apart from the others."""
-        facet = walk.counter.partition(":")[0]
-        apart = facet not in {counters.TOTAL, self.listing.status}
-        if apart and self.all_counts is None:
-            noun, cost = self.listing.noun, self.partition.cost
-            counts = counters.read(self.workspace_id, noun, facet, cost)
-        return counts[walk.counter]
-
-    def _index_scan(self, walk: _IndexScan, *, consistent: bool) -> list[R]:
-        """Go to the page along an order; the rows before it are counted rather than fetched."""
-        way: dict[str, Any] = {"scan_index_forward": not self.query.descending}
-        if walk.index is None:
-            return self._scan_table(way, consistent=consistent)
-        way["index_name"] = walk.index
-        if walk.prefix:
-            slot = getattr(ContentRow, walk.index.removeprefix("by_"))
-            way["range_key_condition"] = slot.startswith(walk.prefix)
-        offset = self.query.offset
-        skipped = offset if offset > FETCHED_SKIP else 0
-        start = self.partition.skip(skipped, consistent_read=consistent, **way)
-        if skipped and start is None:
-            return []
-        limit = offset - skipped + self.query.size
-        items = self.partition.items(limit, exclusive_start_key=start, consistent_read=True, **way)
-        ids = [item["sk"]["S"] for item in items]
-        return self._records(ids[offset - skipped :])
-
-    def _scan_table(self, way: dict[str, Any], *, consistent: bool) -> list[R]:
-        """Read the records in the order of creation, which the table itself has.
-
-        The rows before the page are counted in the compact index, which is ten times smaller.
-        """
-        offset, size = self.query.offset, self.query.size
-        start = self.partition.skip(offset, index_name=BY_ROW, consistent_read=consistent, **way)
-        if offset and start is None:
-            return []
-        key = start and {name: start[name] for name in ("pk", "sk")}
-        items = self.partition.items(size, exclusive_start_key=key, consistent_read=True, **way)
-        return [self.listing.row.from_raw_data(item) for item in items]
-
-    def _full_scan(self, *, consistent: bool) -> tuple[list[R], int]:
-        """Look at every row that DynamoDB's filter lets through; return the page and the total."""
-        query = self.query
-        sort = self.listing.sorts[query.sort]
-        wanted = fold(query.search or "")
-        found = list(rows(self.partition, query.parent, self._where(wanted), consistent=consistent))
-        if wanted or sort == "t":
-            found = self._with_whole_texts(found)
-        if wanted:
-            found = [row for row in found if any(wanted in part for part in row.texts)]
-        found.sort(key=lambda row: row.sort_key(sort), reverse=query.descending)
-        ids = [row.id for row in found[query.offset : query.offset + query.size]]
-        return self._records(ids), len(found)
-
-    def _where(self, wanted: str) -> Condition | None:
-        """Return the filter that DynamoDB applies to a pass."""
-        having = self.listing.having(self._filters())
-        conditions = [*([] if having is None else [having]), *self._ranges()]
-        if wanted:
-            conditions.append(ContentRow.t.contains(wanted) | ContentRow.x.exists())
-        return reduce(and_, conditions) if conditions else None
-
-    def _filters(self) -> dict[str, str]:
-        return {name: value for name, value in self.query.filters.items() if value is not None}
-
-    def _ranges(self) -> list[Condition]:
-        """Return a condition per bound."""
-        slots = dict(zip(self.listing.numbers, _NUMBER_SLOTS, strict=False))
-        conditions = []
-        for name, (least, most) in self.query.ranges.items():
-            number = getattr(ContentRow, slots[name])
-            if least is not None:
-                conditions.append(number >= least)
-            if most is not None:
-                conditions.append(number <= most)
-        return conditions
-
-    def _with_whole_texts(self, found: list[IndexEntry]) -> list[IndexEntry]:
-        """Fetch the records whose texts are too long for the index, and put the whole text in."""
-        whole = {
-            record.id: self.listing.folded(record)
-            for record in self._records(row.id for row in found if row.cut)
-        }
-        return [replace(row, text=whole.get(row.id, row.text)) if row.cut else row for row in found]
-
-    def _records(self, ids: Iterable[str]) -> list[R]:
-        return self.listing.fetch(self.workspace_id, ids, self.partition.cost)

@@ -1,14 +1,14 @@
 """Pages of sites. Their HTML lives in the object store; ``html_key`` points to it."""
 
-from pynamodb.attributes import BooleanAttribute, JSONAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 
-from chalicelib.store.claims import LocalClaimRow, local_claim, local_claim_key
 from chalicelib.store.index_entries import IndexEntry
 from chalicelib.store.listing import Listing
+from chalicelib.store.lookups import Lookup, LookupRow, unique_key
 from chalicelib.store.reading import fetch
 from chalicelib.store.sites import SITES, SiteRow
-from chalicelib.store.tables import Record
+from chalicelib.store.tables import JsonAttribute, Record
 from chalicelib.store.unit import listed
 
 
@@ -22,7 +22,7 @@ class PageRow(Record):
     title = UnicodeAttribute()
     slug = UnicodeAttribute()
     description = UnicodeAttribute(null=True)
-    design_system: JSONAttribute = JSONAttribute(null=True)
+    design_system: JsonAttribute = JsonAttribute(null=True)
     is_home = BooleanAttribute(default=False)
     sort_order = NumberAttribute(null=True)
     html_key = UnicodeAttribute(null=True)
@@ -36,30 +36,25 @@ class PageRow(Record):
 
 PAGES = listed(
     Listing(
-        PageRow,
-        "PAGE",
+        row=PageRow,
+        noun="PAGE",
         text=lambda page: (page.title, page.slug),
         sorts={"createdAt": "id"},
         parent="project_id",
+        lookups=(Lookup("slug", lambda p: p.slug, unique=True, within=lambda p: p.project_id),),
     )
 )
-
-
-def slug_claim(workspace_id: str, page: PageRow) -> LocalClaimRow:
-    """Return the claim on a page's slug, unique within its site."""
-    return local_claim(workspace_id, f"page-slug#{page.project_id}", page.slug, page.id)
 
 
 def site_and_taken_slugs(
     workspace_id: str, site_id: str, slugs: list[str]
 ) -> tuple[SiteRow | None, set[str]]:
     """Return a site and which of the slugs its pages have, in one round trip."""
-    rows = fetch(
-        [SITES.key(workspace_id, site_id)]
-        + [local_claim_key(workspace_id, f"page-slug#{site_id}", slug) for slug in slugs]
-    )
+    keys = {unique_key(workspace_id, PAGES.noun, "slug", s, site_id): s for s in slugs}
+    rows = fetch([SITES.key(workspace_id, site_id), *keys])
     site = next((row for row in rows if isinstance(row, SiteRow)), None)
-    return site, {row.sk.rpartition("#")[2] for row in rows if isinstance(row, LocalClaimRow)}
+    held = {row.pk for row in rows if isinstance(row, LookupRow)}
+    return site, {slug for key, slug in keys.items() if key.pk in held}
 
 
 def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
@@ -67,7 +62,7 @@ def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageR
 
     A site that does not exist is None.
     """
-    keys = [PAGES.key(workspace_id, row.id) for row in PAGES.compact(workspace_id, site_id)]
+    keys = [PAGES.key(workspace_id, row.id) for row in PAGES.entries(workspace_id, site_id)]
     rows = fetch([SITES.key(workspace_id, site_id), *keys])
     sites = [row for row in rows if isinstance(row, SiteRow)]
     pages = [row for row in rows if isinstance(row, PageRow)]

@@ -1,6 +1,5 @@
 """Products: rows, their listing, what is unique among them, and the look-up by barcode."""
 
-import hashlib
 from collections.abc import Collection
 from typing import Any
 
@@ -13,15 +12,12 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError
-from chalicelib.core.text import fold
-from chalicelib.core.unit import Unit
 from chalicelib.rules import barcodes, ordering
 from chalicelib.rules.ordering import Place
-from chalicelib.store.claims import LocalClaimRow, local_claim
 from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.lookups import Lookup
 from chalicelib.store.tables import ContentRow, Record
-from chalicelib.store.unit import listed
+from chalicelib.store.unit import UnitOfWork, listed
 
 IN_ORDER = SortIndex("sortOrder")
 ORDER_LOCK = "product-order"
@@ -58,72 +54,34 @@ class ProductRow(Record):
 
 PRODUCTS = listed(
     Listing(
-        ProductRow,
-        "PRODUCT",
+        row=ProductRow,
+        noun="PRODUCT",
         text=lambda product: (product.name, product.sku or ""),
         status="status",
         facets=("category_id",),
         counted=("category_id",),
+        partitioned=("category_id",),
         numbers=("price", "sort_order"),
         sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
-        orders=(
+        indexes=(
             IN_ORDER,
             SortIndex("price"),
             SortIndex("name"),
             SortIndex("sortOrder", partition_by="status"),
         ),
+        lookups=(
+            Lookup("sku", lambda product: product.sku, unique=True),
+            Lookup("barcode", lambda p: p.barcode and barcodes.gtin14(p.barcode)),
+        ),
+        inline_bytes=1400,  # a name and an SKU of any script
     )
 )
 
 
-def sku_claim(workspace_id: str, sku: str, product_id: str) -> LocalClaimRow:
-    """Return the claim on an SKU, unique within the workspace, compared as all texts are.
-
-    By its hash, for folding can make a text longer than a key may be.
-    """
-    name = hashlib.sha256(fold(sku).encode()).hexdigest()
-    return local_claim(workspace_id, "sku", name, product_id)
-
-
-class BarcodeRow(ContentRow):
-    """Leads from a barcode, as GTIN-14, to a product that has it; several may."""
-
-
-def _barcode_row(workspace_id: str, gtin14: str, product_id: str) -> BarcodeRow:
-    return BarcodeRow(f"W#{workspace_id}#BARCODE", f"{gtin14}#{product_id}")
-
-
 def with_barcode(workspace_id: str, gtin14: str) -> ProductRow | None:
     """Return the oldest product with a barcode, whichever of its forms it was given in, or None."""
-    key = _barcode_row(workspace_id, gtin14, "")
-    found = BarcodeRow.partition(
-        key.pk, range_key_condition=BarcodeRow.sk.startswith(key.sk), limit=1
-    )
-    return PRODUCTS.find(workspace_id, found[0].sk.removeprefix(key.sk)) if found else None
-
-
-Names = dict[str, ContentRow]
-"""The rows that lead to a product by what it is called: its SKU's claim, its barcode's row."""
-
-
-def names(workspace_id: str, product: ProductRow) -> Names:
-    """Return the rows that a product's SKU and barcode ask for."""
-    rows: list[ContentRow] = []
-    if product.sku:
-        rows.append(sku_claim(workspace_id, product.sku, product.id))
-    if product.barcode:
-        gtin14 = barcodes.gtin14(product.barcode)
-        rows.append(_barcode_row(workspace_id, gtin14, product.id))
-    return {row.sk: row for row in rows}
-
-
-def rename(unit: Unit, before: Names, after: Names, *, sku_taken: AppError) -> None:
-    """Stage the change from one set of names to another."""
-    for key in before.keys() - after.keys():
-        unit.delete(before[key])
-    for key in after.keys() - before.keys():
-        row = after[key]
-        unit.create(row, on_conflict=sku_taken if isinstance(row, LocalClaimRow) else None)
+    found = PRODUCTS.find_by(workspace_id, "barcode", gtin14)
+    return PRODUCTS.find(workspace_id, found[0]) if found else None
 
 
 def number_at_end(workspace_id: str) -> int:
@@ -148,12 +106,12 @@ def first_besides(workspace_id: str, ids: Collection[str], category_id: str | No
     if category_id is None:
         places = PRODUCTS.along(workspace_id, IN_ORDER, len(ids) + 1)
     else:
-        rows = PRODUCTS.compact(workspace_id, category_id=category_id)
+        rows = PRODUCTS.entries(workspace_id, category_id=category_id)
         places = [Place(row.numbers[1], row.id) for row in rows]
     return min((place for place in places if place.id not in ids), default=None)
 
 
-def require_unchanged(unit: Unit, product: ProductRow) -> None:
+def require_unchanged(unit: UnitOfWork, product: ProductRow) -> None:
     """Demand that a product is at commit as it was read."""
     unit.require(product, ProductRow.version == product.version)
 
@@ -166,7 +124,7 @@ class StockRow(ContentRow):
     updated_at = UTCDateTimeAttribute()
 
 
-def add_stock(unit: Unit, product: ProductRow, delta: int, *, least: int, most: int) -> None:
+def add_stock(unit: UnitOfWork, product: ProductRow, delta: int, *, least: int, most: int) -> None:
     """Stage an addition to a product's stock, if by then it lies within bounds.
 
     If it does not, or is not tracked any more, the operation begins again, and so do other writers

@@ -5,12 +5,14 @@ Raw, because a PynamoDB model per row costs ten times the CPU, and lists look at
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, cast
 
 from chalicelib.core import retry
 from chalicelib.core.errors import UnavailableError
-from chalicelib.store.tables import ContentRow, connection, reaching
+from chalicelib.store.connection import connection, reaching
+from chalicelib.store.tables import ContentRow
 
 BATCH_GET_KEYS = 100
 """Keys in one BatchGetItem (DynamoDB quota)."""
@@ -67,6 +69,19 @@ class Partition:
                 return None
         return start
 
+    def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
+        """Return how many rows there are, without fetching them; beyond ``limit``, about that."""
+        start: Item | None = None
+        found = 0
+        while limit is None or found < limit:
+            rest = {} if limit is None else {"limit": limit - found}
+            answer = self._query(exclusive_start_key=start, select="COUNT", **rest, **options)
+            found += answer["Count"]
+            start = answer.get("LastEvaluatedKey")
+            if start is None:
+                break
+        return found
+
     def _query(self, **options: Any) -> Item:  # noqa: ANN401  as above
         table = ContentRow._get_connection()  # noqa: SLF001  raw items, see above
         with reaching():
@@ -94,7 +109,8 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[ContentRow]:
     batches = [places[i : i + BATCH_GET_KEYS] for i in range(0, len(places), BATCH_GET_KEYS)]
     if len(batches) > 1:
         with ThreadPoolExecutor(min(len(batches), PARALLEL_BATCHES)) as pool:
-            answers = list(pool.map(_batch_get, batches))
+            contexts = [copy_context() for _ in batches]  # with the request's deadline
+            answers = list(pool.map(lambda c, b: c.run(_batch_get, b), contexts, batches))
     else:
         answers = [_batch_get(batch) for batch in batches]
     found: dict[tuple[str, str], ContentRow] = {}

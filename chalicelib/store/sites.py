@@ -1,6 +1,5 @@
 """Sites (spec: projects)."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,13 +11,12 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError
-from chalicelib.core.retry import retry_on_conflict
-from chalicelib.core.unit import AuditEvent
 from chalicelib.store.claims import ClaimRow, claim
+from chalicelib.store.index_entries import NAME_BYTES
 from chalicelib.store.listing import Listing
+from chalicelib.store.lookups import Lookup
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import listed
 
 SLUG_CLAIM = "site-slug"
 ID_CLAIM = "site-id"
@@ -73,19 +71,20 @@ class SiteRow(Record):
 
 SITES = listed(
     Listing(
-        SiteRow,
-        "SITE",
+        row=SiteRow,
+        noun="SITE",
         text=lambda site: (site.title, site.slug),
         sorts={"createdAt": "id", "updatedAt": "n1", "title": "t"},
         status="status",
         numbers=("updated_at",),
+        lookups=(
+            # A slug is part of a public URL; the id leads callers without a workspace to it.
+            Lookup(SLUG_CLAIM, lambda site: site.slug, platform_wide=True),
+            Lookup(ID_CLAIM, lambda site: site.id, platform_wide=True),
+        ),
+        inline_bytes=NAME_BYTES,
     )
 )
-
-
-def slug_claim(workspace_id: str, slug: str, site_id: str) -> ClaimRow:
-    """Return the claim on a site's slug, which is a public URL and so unique platform-wide."""
-    return claim(SLUG_CLAIM, slug, site_id, workspace_id)
 
 
 def domain_request(name: str, token: str) -> DomainMap:
@@ -99,59 +98,3 @@ def domain_request(name: str, token: str) -> DomainMap:
 def domain_claim(workspace_id: str, domain: str, site_id: str) -> ClaimRow:
     """Return the claim of the site that has proven to own a domain."""
     return claim(DOMAIN_CLAIM, domain, site_id, workspace_id)
-
-
-def id_claim(workspace_id: str, site_id: str) -> ClaimRow:
-    """Return the look-up from a site's id to its workspace, for callers without one."""
-    return claim(ID_CLAIM, site_id, site_id, workspace_id)
-
-
-def suspend(site_id: str) -> SiteRow:
-    """Suspend a site, whatever its status; suspending it again changes nothing.
-
-    Raises:
-        NotFoundError: no live site has this id.
-    """
-
-    def change(site: SiteRow) -> None:
-        site.status_when_resumed, site.status = site.status, SUSPENDED
-
-    return _operate("suspend_site", site_id, change, when=lambda site: site.status != SUSPENDED)
-
-
-def resume(site_id: str) -> SiteRow:
-    """Give a suspended site its former status back; another site is left alone.
-
-    Raises:
-        NotFoundError: no live site has this id.
-    """
-
-    def change(site: SiteRow) -> None:
-        site.status, site.status_when_resumed = site.status_when_resumed or "active", None
-
-    return _operate("resume_site", site_id, change, when=lambda site: site.status == SUSPENDED)
-
-
-def _operate(
-    operation: str,
-    site_id: str,
-    change: Callable[[SiteRow], None],
-    *,
-    when: Callable[[SiteRow], bool],
-) -> SiteRow:
-    """Change a site on the platform's behalf, whatever its workspace, if it needs the change."""
-
-    def attempt() -> SiteRow:
-        held = ClaimRow.find_claim(ID_CLAIM, site_id)
-        site = held and SITES.find(held.workspace_id or "", site_id)
-        if not held or not site:
-            msg = f'No site has the id "{site_id}".'
-            raise NotFoundError(msg)
-        unit = UnitOfWork(held.workspace_id or "", operation)
-        if when(site):
-            change(site)
-            unit.save(site)
-            unit.commit(AuditEvent.by_operator(operation))
-        return site
-
-    return retry_on_conflict(attempt)

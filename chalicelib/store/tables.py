@@ -5,61 +5,37 @@ All five local indexes of ``content`` are made with the table, because DynamoDB 
 (ADR 0004).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+import json
 from types import new_class
 from typing import Any, Self, cast
 
 from pynamodb.attributes import (
+    JSONAttribute,
     NumberAttribute,
     TTLAttribute,
     UnicodeAttribute,
     UTCDateTimeAttribute,
     VersionAttribute,
 )
-from pynamodb.connection import Connection, TableConnection
-from pynamodb.exceptions import PynamoDBException
+from pynamodb.connection import TableConnection
+from pynamodb.expressions.update import Action
 from pynamodb.indexes import IncludeProjection, KeysOnlyProjection, LocalSecondaryIndex
 from pynamodb.models import Model
 
-from chalicelib.core.errors import UnavailableError
 from chalicelib.core.settings import settings
+from chalicelib.store.connection import connection, reaching
 
 Facets = tuple[str | None, str | None, str | None, str | None]
 
 
-@cache
-def connection() -> Connection:
-    """Return the one connection all tables share.
+class JsonAttribute(JSONAttribute):
+    """JSON as compact UTF-8: ASCII escapes would make Cyrillic three times as long."""
 
-    A client costs a tenth of a second to make (chalice.md).
-    """
-    return Connection(
-        connect_timeout_seconds=3,
-        read_timeout_seconds=8,
-        max_retry_attempts=4,
-        max_pool_connections=64,
-    )
-
-
-@contextmanager
-def reaching() -> Iterator[None]:
-    """Turn a database that fails after botocore's own retries into a clear 503."""
-    try:
-        yield
-    except PynamoDBException as error:
-        raise UnavailableError from error
-
-
-def error_code(error: PynamoDBException) -> str:
-    """Return DynamoDB's code of a failure, or "" when it never answered.
-
-    PynamoDB's own ``cause_response_code`` trips over botocore's time-outs, whose response is None.
-    """
-    response = getattr(error.cause, "response", None) or {}
-    code: str = response.get("Error", {}).get("Code", "")
-    return code
+    def serialize(self, value: Any) -> str | None:  # noqa: ANN401  any JSON value
+        """Return the JSON text."""
+        if value is None:
+            return None
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 class Row(Model):
@@ -113,7 +89,9 @@ class ByRow(LocalSecondaryIndex["ContentRow"]):  # type: ignore[no-untyped-call]
         """PynamoDB's settings."""
 
         index_name = "by_row"
-        projection = IncludeProjection(["s", "f1", "f2", "f3", "n1", "n2", "t", "x"])
+        projection = IncludeProjection(
+            ["s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c", "y1", "y2"]
+        )
 
     pk = UnicodeAttribute(hash_key=True)
     r = UnicodeAttribute(range_key=True)
@@ -138,7 +116,8 @@ class ContentRow(Row):
 
     ``r`` groups rows under a parent (a page's site), ``s`` is the status, ``f1``-``f3`` are facets,
     ``n1``-``n2`` numbers to sort by, ``t`` the folded search text, ``x`` marks a text too long to
-    be held inline; ``o1``-``o4`` are the keys of large collections' orders.
+    be held inline, ``c`` holds multi-valued facets and what is set; ``y1`` and ``y2`` are spare,
+    since a projection cannot change. ``o1``-``o4`` are the keys of large collections' indexes.
     """
 
     class Meta:
@@ -156,6 +135,9 @@ class ContentRow(Row):
     n2 = NumberAttribute(null=True)
     t = UnicodeAttribute(null=True)
     x = NumberAttribute(null=True)
+    c = UnicodeAttribute(null=True)
+    y1 = UnicodeAttribute(null=True)
+    y2 = UnicodeAttribute(null=True)
     o1 = UnicodeAttribute(null=True)
     o2 = UnicodeAttribute(null=True)
     o3 = UnicodeAttribute(null=True)
@@ -178,6 +160,8 @@ class Record(ContentRow):
     created_at = UTCDateTimeAttribute()
     updated_at = UTCDateTimeAttribute()
 
+    stored: dict[str, Any] | None = None
+    """The row as it was read, in DynamoDB's JSON; None for a new one."""
     facets_read: Facets = (None, None, None, None)
     """The status and facets that the stored row was counted under; all None for a new one."""
     revision: int = 0
@@ -187,8 +171,29 @@ class Record(ContentRow):
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
         """Return the record, remembering what it is counted under."""
         record = super().from_raw_data(data)
+        record.stored = data
         record.facets_read, record.revision = record.facets, int(record.version or 0)
         return record
+
+    def changes(self) -> list[Action]:
+        """Return what makes the stored row this one: an action per attribute that has changed.
+
+        So a long text does not ride along where one number changes (data.md, Writing).
+        """
+        before, after = self.stored or {}, self.serialize()
+        actions: list[Action] = []
+        for name, attribute in self.get_attributes().items():
+            wire = attribute.attr_name
+            if wire in {"pk", "sk", "version"} or before.get(wire) == after.get(wire):
+                continue
+            path: Any = getattr(type(self), name)
+            actions.append(path.set(getattr(self, name)) if wire in after else path.remove())
+        return actions
+
+    @property
+    def as_read(self) -> Self | None:
+        """The record as it was read; None for a new one."""
+        return self.from_raw_data(dict(self.stored)) if self.stored else None
 
     @property
     def facets(self) -> Facets:

@@ -1,101 +1,126 @@
-"""The unit of work on DynamoDB: everything an operation stages is one ``TransactWriteItems``.
+"""The unit of work: everything an operation stages is one transaction, which happens or does not.
 
-Each staged write carries the error its failed condition means. DynamoDB tells failures by position,
-so the items are kept in the order PynamoDB sends them: checks, deletes, puts, updates.
+``run_unit`` is the only code that stages, commits, tries again and undoes, whoever works: an
+operation, the command line, a scheduled job, a cascade.
 """
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from pynamodb.exceptions import TransactWriteError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 
 from chalicelib.core import clock
-from chalicelib.core.errors import (
-    AppError,
-    ConcurrentUpdateError,
-    IdempotencyKeyExistsError,
-    UnavailableError,
-)
+from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.retry import retry_on_conflict
-from chalicelib.core.unit import AuditEvent, IdempotencyRecord, Objects, Unit
+from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.store import audit, counters, idempotency, jobs
+from chalicelib.store.index_entries import EntryRow
 from chalicelib.store.listing import Listing
-from chalicelib.store.tables import Record, Row, connection, error_code
-
-MAX_ITEMS = 100
-"""Items in one transaction (DynamoDB quota); a unit that needs more is a design error."""
-
-LONGER_THAN_KEYS = 256
-"""More characters than an idempotency key of a caller has."""
+from chalicelib.store.tables import Record, Row
+from chalicelib.store.transactions import (
+    MAX_ITEMS,
+    OutcomeUnknownError,
+    Stage,
+    Staged,
+    Transaction,
+)
 
 LISTINGS: dict[type[Row], Listing[Any]] = {}
 """The listing of each noun's row class; nouns register theirs with ``listed``."""
 
-Stage = Callable[[TransactWrite], None]
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
+
+LATE_ENTRIES = "late-entries"
+"""The scheduled job of writing index entries that did not fit into their transaction."""
+NOTHING: Mapping[str, AppError] = {}
 
 log = logging.getLogger(__name__)
 
 
 def listed(listing: Listing[R]) -> Listing[R]:
-    """Register a noun's listing, so that units stamp and count its records."""
+    """Register a noun's listing, so that units index and count its records."""
     LISTINGS[listing.row] = listing
     return listing
 
 
 @dataclass
 class UnitOfWork:
-    """See ``core.unit.Unit``.
+    """The writes of one operation for one tenant: all of them happen, or none.
 
-    ``request_id`` owns the idempotency marks that the unit sets; ``objects`` takes results that are
-    too large for a row.
+    A tenant is a workspace, the platform or, in the ledger, an account. A condition that fails at
+    commit raises the write's own ``on_conflict`` error; without one it raises
+    ``ConcurrentUpdateError``, after which ``run_unit`` begins again with fresh reads.
     """
 
-    workspace_id: str
-    request_id: str
-    objects: Callable[[], Objects] | None = None
-    _checks: list[tuple[Stage, Exception | None]] = field(default_factory=list)
-    _deletes: list[tuple[Stage, Exception | None]] = field(default_factory=list)
-    _puts: list[tuple[Stage, Exception | None]] = field(default_factory=list)
-    _updates: list[tuple[Stage, Exception | None]] = field(default_factory=list)
+    tenant: str
+    request_id: str = field(default_factory=lambda: str(uuid4()))
+    _transaction: Transaction = field(default_factory=Transaction)
+    _entries: list[tuple[str, Staged]] = field(default_factory=list)
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    _resource: str = ""
-    _change: AuditEvent | None = None
-    _replay: IdempotencyRecord | None = None
+    _resources: dict[str, None] = field(default_factory=dict)
+    _event: AuditEvent | None = None
+    _record: IdempotencyRecord | None = None
     _after_commit: list[Callable[[], object]] = field(default_factory=list)
     _on_failure: list[Callable[[], object]] = field(default_factory=list)
     _effects: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def workspace_id(self) -> str:
+        """The tenant, where it is a workspace."""
+        return self.tenant
+
     def begin(
-        self, change: AuditEvent | None = None, replay: IdempotencyRecord | None = None
+        self, event: AuditEvent | None = None, record: IdempotencyRecord | None = None
     ) -> None:
-        """Forget what was staged; remember for what the unit works."""
-        self._change, self._replay = change, replay
-        for staged in (self._checks, self._deletes, self._puts, self._updates, self._after_commit):
-            staged.clear()
+        """Forget what was staged; what ``run_side_effect_once`` remembers stays.
+
+        ``event`` and ``record`` say for what the unit works: its batches are recorded as that.
+        """
+        self._event, self._record = event, record
+        self._transaction = Transaction()
+        self._entries.clear()
+        self._after_commit.clear()
         self._counts.clear()
-        self._resource = ""
+        self._resources.clear()
 
-    def create(self, row: Row, *, on_conflict: AppError | None = None) -> None:
-        """Stage a new row; if one with its key exists at commit, ``otherwise`` is raised."""
-        self._set_index_keys(row)
-        self._puts.append((lambda t: t.save(row, condition=Row.pk.does_not_exist()), on_conflict))
+    def create(
+        self,
+        row: Row,
+        *,
+        on_conflict: AppError | None = None,
+        taken: Mapping[str, AppError] = NOTHING,
+    ) -> None:
+        """Stage a new row; if one with its key exists at commit, ``on_conflict`` is raised.
 
-    def save(self, row: Row) -> None:
-        """Stage a row's new state."""
+        ``taken`` says what it means that a record's unique look-up is held by another: the error of
+        each, by its name. Without one the operation begins again.
+        """
+        self._index(row, taken)
+        stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
+        self._transaction.puts.append((stage, on_conflict))
+
+    def save(self, row: Row, *, taken: Mapping[str, AppError] = NOTHING) -> None:
+        """Stage the new state of a row that was read, which must still be at the version read.
+
+        Of a record, only the attributes that have changed are written. ``taken`` is as for
+        ``create``.
+        """
         self._uncount(row)
-        self._set_index_keys(row)
-        self._puts.append((lambda t: t.save(row), None))
+        self._index(row, taken)
+        if isinstance(row, Record) and row.stored:
+            self._transaction.updates.append((lambda t: t.update(row, row.changes()), None))
+        else:
+            self._transaction.puts.append((lambda t: t.save(row), None))
 
     def update(
         self,
@@ -108,33 +133,37 @@ class UnitOfWork:
         """Stage changes to single attributes of a row, which must exist or meet a condition."""
         demand = Row.pk.exists() if condition is None else condition
         self._name(row)
-        self._updates.append((lambda t: t.update(row, actions, condition=demand), on_conflict))
+        stage: Stage = lambda t: t.update(row, actions, condition=demand)  # noqa: E731
+        self._transaction.updates.append((stage, on_conflict))
 
     def delete(self, row: Row, *, if_there: bool = False) -> None:
-        """Stage a row's removal; one without a version may be demanded to be there at commit."""
+        """Stage the removal of a row that was read, which must still be at the version read.
+
+        One without a version must still exist if ``if_there`` says so.
+        """
         self._uncount(row)
         self._name(row)
+        if (listing := self._listing(row)) and isinstance(row, Record):
+            self._keep_in_step(listing, row.as_read or row, None, NOTHING)
         demand = Row.pk.exists() if if_there else None
-        self._deletes.append((lambda t: t.delete(row, condition=demand), None))
+        self._transaction.deletes.append((lambda t: t.delete(row, condition=demand), None))
 
     def soft_delete(self, record: Record, *, until: datetime) -> None:
         """Stage a soft deletion: the record moves to its noun's trash and expires there."""
         listing = LISTINGS[type(record)]
-        values = {
-            k: v for k, v in record.attribute_values.items() if k not in {"pk", "version", "r"}
-        }
-        kept = type(record)(listing.trash(self.workspace_id), **values | {"expires": until})
+        left_behind = {"pk", "version", "r"}
+        values = {k: v for k, v in record.attribute_values.items() if k not in left_behind}
+        kept = type(record)(listing.trash(self.tenant), **values | {"expires": until})
         self.delete(record)
-        self._puts.append((lambda t: t.save(kept), None))
+        self._transaction.puts.append((lambda t: t.save(kept), None))
 
     def require(
         self, row: Row, condition: Condition | None = None, *, on_conflict: AppError | None = None
     ) -> None:
         """Demand that a row still exists at commit, or still meets a condition."""
         demand = Row.pk.exists() if condition is None else condition
-        self._checks.append(
-            (lambda t: t.condition_check(type(row), row.pk, row.sk, demand), on_conflict)
-        )
+        stage: Stage = lambda t: t.condition_check(type(row), row.pk, row.sk, demand)  # noqa: E731
+        self._transaction.checks.append((stage, on_conflict))
 
     def run_side_effect_once(self, name: str, effect: Callable[[], T]) -> T:
         """Run an outside effect on the first call and return its result on every later one."""
@@ -143,27 +172,39 @@ class UnitOfWork:
         result: T = self._effects[name]
         return result
 
-    def commit_batch(self, name: str, stage: Callable[[Unit], bytes]) -> bytes:
-        """Commit a part of the operation by itself, once."""
+    def commit_batch(self, name: str, stage: "Callable[[UnitOfWork], bytes]") -> bytes:
+        """Commit a part of an operation that is too large for one transaction, by itself.
+
+        ``stage`` stages the part on a unit of its own and returns its outcome. That is kept with
+        what it did, under the operation's idempotency key if it has one: neither another run of
+        the handler nor a repeated call does a committed batch again; both get its outcome.
+
+        Raises:
+            AppError: the batch's own failure; the batches before it stay done.
+        """
         return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage))
 
-    def _commit_batch(self, name: str, stage: Callable[[Unit], bytes]) -> bytes:
-        # The key is longer than any that a caller may send, and so never the same.
-        whole = self._replay
-        kept = whole and replace(whole, key=whole.key.ljust(LONGER_THAN_KEYS) + name)
+    def _commit_batch(self, name: str, stage: "Callable[[UnitOfWork], bytes]") -> bytes:
+        record = self._record and self._record.part(name)
+        event = self._event or AuditEvent.by_job(name)
 
-        def attempt() -> bytes:
-            part = UnitOfWork(self.workspace_id, self.request_id)
-            outcome = stage(part)
-            part.commit(self._change, kept and replace(kept, body=outcome))
+        def staged(unit: UnitOfWork) -> bytes:
+            outcome = stage(unit)
+            if record is not None:
+                unit.keep(replace(record, body=outcome))
             return outcome
 
         try:
-            return retry_on_conflict(attempt)
+            return run_unit(self.tenant, event, staged, request_id=self.request_id)
         except IdempotencyKeyExistsError:
-            if kept is None:
+            if record is None:
                 raise
-            return kept.answer(self.find_idempotency_record(kept.key))
+            stored = record.answered(idempotency.find(self.tenant, record))
+            return stored.body or b""
+
+    def mention(self, resource: str) -> None:
+        """Name a resource, such as ``key:<id>``, that the audit log would not name by itself."""
+        self._resources[resource] = None
 
     def after_commit(self, action: Callable[[], object]) -> None:
         """Run an action after the commit.
@@ -173,102 +214,53 @@ class UnitOfWork:
         self._after_commit.append(action)
 
     def on_failure(self, action: Callable[[], object]) -> None:
-        """Run an action if the operation fails for good."""
+        """Run an action if the operation fails for good: undo what was done outside.
+
+        Not if it may have been committed all the same: an orphan is better than a record that
+        points at nothing.
+        """
         self._on_failure.append(action)
 
-    def fail(self) -> None:
+    def undo(self) -> None:
         """Run and forget the ``on_failure`` actions."""
         self._run(self._on_failure)
 
-    def commit(
-        self, change: AuditEvent | None = None, replay: IdempotencyRecord | None = None
-    ) -> None:
-        """Write everything in one transaction, with the audit record and the stored result.
+    def commit(self, event: AuditEvent | None = None) -> None:
+        """Write everything staged in one transaction, with the audit event.
 
         Raises:
             AppError: the error of the first write whose condition failed.
-            ConcurrentUpdateError: a version, a required row or an idempotency key was changed by
-            another writer first.
-            UnavailableError: DynamoDB failed after botocore's own retries.
+            ConcurrentUpdateError: another writer was first.
+            IdempotencyKeyExistsError: the key that was kept with the unit has a record.
+            UnavailableError: DynamoDB failed.
         """
-        if self._staged() and change is not None:
-            entry = audit.record(self.workspace_id, change, self._resource)
-            self._puts.append((lambda t: t.save(entry), None))
-        if replay is not None:
-            large = self._store_if_large(replay)
-            stage = idempotency.keep(self.workspace_id, replay, owner=self.request_id, large=large)
-            self._puts.insert(0, (stage, IdempotencyKeyExistsError()))
+        transaction = self._transaction
         for noun, deltas in self._counts.items():
-            for shard, additions in counters.shard_updates(self.workspace_id, noun, deltas):
-                self._updates.append((partial(_update, shard, additions), None))
-        staged = self._staged()
-        if staged:
-            if len(staged) > MAX_ITEMS:
-                msg = f"a unit of work of {len(staged)} items; DynamoDB takes {MAX_ITEMS}"
-                raise RuntimeError(msg)
-            self._write(staged)
+            for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
+                transaction.updates.append((partial(_update, shard, additions), None))
+        self._stage_entries()
+        if transaction.staged:
+            resources = (*(event.resources if event else ()), *self._resources)
+            marker = audit.row(self.tenant, replace(event, resources=resources)) if event else None
+            try:
+                transaction.commit(marker)
+            except OutcomeUnknownError:
+                self._on_failure.clear()
+                raise
         self._on_failure.clear()
         self._run(self._after_commit)
 
-    def find_idempotency_record(self, key: str) -> IdempotencyRecord | None:
-        """Return what is kept under an idempotency key."""
-        return idempotency.find(self.workspace_id, key, self._object)
+    def keep(self, record: IdempotencyRecord) -> None:
+        """Stage the answer to a call under its idempotency key, which must be free at commit."""
+        row = idempotency.row(self.tenant, record, owner=self.request_id)
+        condition = idempotency.is_free_for(self.request_id)
+        stage: Stage = lambda t: t.save(row, condition=condition)  # noqa: E731
+        self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
 
-    def mark_in_progress(self, replay: IdempotencyRecord) -> bool:
-        """Mark an idempotency key as in progress."""
-        return idempotency.mark_in_progress(self.workspace_id, replay, owner=self.request_id)
+    def _index(self, row: Row, taken: Mapping[str, AppError]) -> None:
+        """Set a record's times, revision and index keys, and count it. Other rows are not listed.
 
-    def clear_in_progress(self, key: str) -> None:
-        """Drop this unit's in-progress mark."""
-        idempotency.clear_in_progress(self.workspace_id, key, owner=self.request_id)
-
-    def _store_if_large(self, replay: IdempotencyRecord) -> bool:
-        """Store a large result as an object, removed again a while after it has expired."""
-        if self.objects is None or len(replay.body or b"") <= idempotency.MAX_INLINE_BYTES:
-            return False
-        key, objects = idempotency.object_key(self.workspace_id, self.request_id), self.objects()
-        self.on_failure(lambda: objects.delete(key))
-        objects.put(key, replay.body or b"", "application/json")
-        lapse = clock.now() + idempotency.KEPT + timedelta(hours=1)
-        self.create(jobs.row(idempotency.LAPSED, self.workspace_id, {"key": key}, lapse))
-        return True
-
-    def _object(self, key: str) -> bytes | None:
-        return self.objects().get(key) if self.objects else None
-
-    def _staged(self) -> list[tuple[Stage, Exception | None]]:
-        return [*self._checks, *self._deletes, *self._puts, *self._updates]
-
-    def _write(self, staged: list[tuple[Stage, Exception | None]]) -> None:
-        transaction = TransactWrite(connection=connection(), client_request_token=str(uuid4()))
-        for stage, _ in staged:
-            stage(transaction)
-        try:
-            transaction._commit()  # noqa: SLF001  what leaving its ``with`` block calls
-        except TransactWriteError as error:
-            failed = [
-                on_conflict or ConcurrentUpdateError()
-                for reason, (_, on_conflict) in zip(
-                    error.cancellation_reasons, staged, strict=False
-                )
-                if reason is not None and reason.code == "ConditionalCheckFailed"
-            ]
-            if failed:
-                # A used idempotency key explains the rest: its first call did what now clashes.
-                raise min(
-                    failed, key=lambda e: not isinstance(e, IdempotencyKeyExistsError)
-                ) from None
-            if _is_conflict(error):
-                raise ConcurrentUpdateError from None
-            # DynamoDB may have committed before the answer was lost, so that what was stored
-            # outside is in use: an orphan is better than a record that points at nothing.
-            self._on_failure.clear()
-            raise UnavailableError from error
-
-    def _set_index_keys(self, row: Row) -> None:
-        """Set a record's times, revision and compact attributes, and count it.
-
-        Other rows are not listed.
+        The rows that go with it are written with it.
         """
         if (listing := self._listing(row)) and isinstance(row, Record):
             row.updated_at = clock.now()
@@ -276,7 +268,46 @@ class UnitOfWork:
             row.revision = int(row.version or 0) + 1
             listing.set_index_keys(row)
             self._counts[listing.noun].update(listing.counters(row.facets))
+            self._keep_in_step(listing, row.as_read, row, taken)
         self._name(row)
+
+    def _keep_in_step(
+        self,
+        listing: Listing[Any],
+        before: Record | None,
+        after: Record | None,
+        taken: Mapping[str, AppError],
+    ) -> None:
+        """Stage what changes of the rows that go with a record."""
+        old = listing.side_rows(self.tenant, before) if before else {}
+        new = listing.side_rows(self.tenant, after) if after else {}
+        for key in old.keys() - new.keys():
+            row = old[key].row
+            self._transaction.deletes.append((partial(_delete, row), None))
+        for key, side in new.items():
+            if key not in old and side.unique:
+                stage = partial(_put, side.row, Row.pk.does_not_exist())
+                self._transaction.puts.append((stage, taken.get(side.unique)))
+            elif key not in old or old[key].row.serialize() != side.row.serialize():
+                put = (partial(_put, side.row, None), None)
+                if isinstance(side.row, EntryRow):
+                    self._entries.append((f"{listing.noun}#{side.row.sk}", put))
+                else:
+                    self._transaction.puts.append(put)
+
+    def _stage_entries(self) -> None:
+        """Stage the entries in partitions of values, if they fit into the transaction.
+
+        If not, as when ninety products are put in another order, they are written right after it; a
+        job that is committed with it sees to that if this process does not.
+        """
+        if len(self._transaction.staged) + len(self._entries) < MAX_ITEMS:
+            self._transaction.puts += [put for _, put in self._entries]
+            return
+        records = sorted({record for record, _ in self._entries})
+        job = jobs.row(LATE_ENTRIES, self.tenant, {"records": records})
+        self.create(job)
+        self.after_commit(lambda: jobs.attempt(job, write_entries))
 
     def _uncount(self, row: Row) -> None:
         """Take a record out of the counters it was in when it was read."""
@@ -289,13 +320,13 @@ class UnitOfWork:
         Rows of no noun, and those in its trash, have none.
         """
         listing = LISTINGS.get(type(row))
-        return listing if listing and row.pk == listing.partition(self.workspace_id) else None
+        return listing if listing and row.pk == listing.partition(self.tenant) else None
 
     def _name(self, row: Row) -> None:
-        """Remember the first record written as the resource that the audit log names."""
-        for listing in () if self._resource else LISTINGS.values():
-            if row.pk == listing.partition(self.workspace_id):
-                self._resource = f"{listing.noun.lower()}:{row.sk}"
+        """Remember a record that is written, for the audit log."""
+        for listing in LISTINGS.values():
+            if row.pk == listing.partition(self.tenant):
+                self._resources[f"{listing.noun.lower()}:{row.sk}"] = None
 
     @staticmethod
     def _run(actions: list[Callable[[], object]]) -> None:
@@ -306,15 +337,78 @@ class UnitOfWork:
                 log.exception("an action after the unit of work failed")
 
 
+def _put(row: Row, condition: Condition | None, transaction: TransactWrite) -> None:
+    transaction.save(row, condition=condition)
+
+
+def _delete(row: Row, transaction: TransactWrite) -> None:
+    transaction.delete(row)
+
+
 def _update(row: Row, actions: list[Action], transaction: TransactWrite) -> None:
     transaction.update(row, actions)
 
 
-def _is_conflict(error: TransactWriteError) -> bool:
-    """Whether other writers were in the way: DynamoDB says so per item or for the whole request."""
-    codes = {reason.code for reason in error.cancellation_reasons if reason is not None}
-    codes.add(error_code(error))
-    return bool(
-        codes
-        & {"TransactionConflict", "TransactionConflictException", "TransactionInProgressException"}
-    )
+def run_unit(  # noqa: PLR0913  what a unit can be about
+    tenant: str,
+    event: AuditEvent | None,
+    stage: Callable[[UnitOfWork], T],
+    *,
+    record: IdempotencyRecord | None = None,
+    request_id: str | None = None,
+    dry_run: bool = False,
+) -> T:
+    """Stage and commit a unit of work; after a lost race both happen again, with fresh reads.
+
+    Args:
+        tenant: whose rows are written.
+        event: what the audit log keeps. Without one, a transaction whose answer is lost is not
+            sent again, since nothing would tell whether it was carried out.
+        stage: reads, decides and stages on the unit; its result is returned. It may run several
+            times, and so does nothing outside but by ``run_side_effect_once``.
+        record: under which the unit's batches keep their outcomes; ``stage`` itself keeps the
+            operation's (``UnitOfWork.keep``).
+        request_id: owns marks of the idempotency key; one of its own if omitted.
+        dry_run: stop before the commit.
+
+    Raises:
+        AppError: any failure; nothing was changed then, unless it is ``OutcomeUnknownError``.
+        IdempotencyKeyExistsError: the key of a record that was kept has been used.
+    """
+    unit = UnitOfWork(tenant, request_id) if request_id else UnitOfWork(tenant)
+
+    def attempt() -> T:
+        unit.begin(event, record)
+        result = stage(unit)
+        if not dry_run:
+            unit.commit(event)
+        return result
+
+    try:
+        return retry_on_conflict(attempt)
+    except BaseException:
+        unit.undo()
+        raise
+
+
+@job_handler(LATE_ENTRIES)
+def write_entries(job: Job) -> None:
+    """Write the entries of records as these are now, in partitions of their values."""
+    nouns = {listing.noun: listing for listing in LISTINGS.values()}
+    for batch in in_batches(job.payload["records"], MAX_ITEMS // 3):
+
+        def stage(unit: UnitOfWork, batch: list[str] = batch) -> None:
+            for noun, _, record_id in (name.partition("#") for name in batch):
+                if record := nouns[noun].find(job.workspace_id, record_id):
+                    unit.require(record, type(record).version == record.version)
+                    for side in nouns[noun].side_rows(job.workspace_id, record).values():
+                        if isinstance(side.row, EntryRow):
+                            unit.save(side.row)
+
+        run_unit(job.workspace_id, AuditEvent.by_job(LATE_ENTRIES), stage)
+
+
+def in_batches(items: Iterable[T], size: int) -> list[list[T]]:
+    """Return the items in lists of at most ``size``, for units that take no more."""
+    whole = list(items)
+    return [whole[start : start + size] for start in range(0, len(whole), size)]

@@ -59,7 +59,7 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
 def mount(app: App) -> None:
     """Give every operation, and the few public routes, its Chalice route."""
     app.api.binary_types.append(multipart.MULTIPART)
-    for operation in REGISTRY:
+    for operation in filter(lambda each: each.path, REGISTRY):
         _route(app, operation.name, operation.method, operation.path, _serving(operation))
     for path, handler in rest.PUBLIC_ROUTES.items():
         _route(app, handler.__name__, "GET", path, handler)

@@ -1,6 +1,6 @@
 """The tool server: ``POST /api/mcp``, stateless JSON-RPC 2.0, in both eras (mcp.md).
 
-``respond`` is a ladder: each rung either answers or passes on. It knows no HTTP framework;
+``respond`` dispatches by era and method. It knows no HTTP framework;
 ``serve`` puts the checks before it that are answered in the failure envelope.
 """
 
@@ -21,8 +21,10 @@ from chalicelib.core.errors import (
     ValidationError,
     failure_fields,
 )
-from chalicelib.core.operations import Context, Operation, authorize, invoke, require_plan
+from chalicelib.core.operations import Operation
+from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.settings import settings
+from chalicelib.flows.invoke import authorize, invoke, require_plan
 from chalicelib.transports import tools
 from chalicelib.transports.auth import authenticate
 from chalicelib.transports.http import (
@@ -96,7 +98,8 @@ class Call:
     params: Mapping[str, Any]
     headers: Mapping[str, str]
     query: Mapping[str, Sequence[str]]
-    ctx: Context
+    principal: ApiKeyPrincipal
+    request_id: str
     log: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -118,13 +121,12 @@ def serve(request: HttpRequest) -> HttpResponse:
     Size, key, rate limit, origin and plan are checked before anything is parsed.
     """
     check_size(request)
-    ctx, allowance = authenticate(request.headers, request.request_id, request.client_ip)
-    about = {"workspaceId": ctx.workspace_id, "keyId": ctx.key_id}
+    principal = authenticate(request.headers, request.client_ip)
     _check_origin(request.headers.get("origin"))
-    require_plan(ctx)
-    status, body, more = respond(request.body, request.headers, request.query, ctx)
-    headers = {**allowance.headers, **({"Content-Type": JSON_TYPE} if body else {})}
-    return HttpResponse(status, body, headers, {**about, **more})
+    require_plan(principal)
+    status, body, more = respond(request, principal)
+    headers = {"Content-Type": JSON_TYPE} if body else {}
+    return HttpResponse(status, body, headers, {**principal.log_fields, **more})
 
 
 def _check_origin(origin: str | None) -> None:
@@ -145,15 +147,10 @@ def _own_origins() -> set[str]:
     return {f"{own.scheme}://{name}{colon}{port}" for name in hosts}
 
 
-def respond(
-    body: bytes,
-    headers: Mapping[str, str],
-    query: Mapping[str, Sequence[str]],
-    ctx: Context,
-) -> Answer:
-    """Climb the ladder with a body and its (lower-case) headers, for an authenticated caller."""
+def respond(request: HttpRequest, principal: ApiKeyPrincipal) -> Answer:
+    """Dispatch an authenticated caller's request."""
     try:
-        call = _read(body, headers, query, ctx)
+        call = _read(request, principal)
     except RpcError as error:
         return 400, _error(None, error), {}
     if call is None:
@@ -171,15 +168,10 @@ def respond(
     return 200, _result(call, result), call.log
 
 
-def _read(
-    body: bytes,
-    headers: Mapping[str, str],
-    query: Mapping[str, Sequence[str]],
-    ctx: Context,
-) -> Call | None:
+def _read(request: HttpRequest, principal: ApiKeyPrincipal) -> Call | None:
     """Read the JSON-RPC envelope; None for what needs no answer: notifications and responses."""
     try:
-        message = parse_json(body)
+        message = parse_json(request.body)
     except ValueError as error:
         raise RpcError(PARSE_ERROR, f"Parse error: {error}") from None
     if not isinstance(message, dict):
@@ -198,7 +190,15 @@ def _read(
         raise RpcError(INVALID_REQUEST, 'Invalid request: "id" must be a string or an integer.')
     if not isinstance(params, dict):
         raise RpcError(INVALID_REQUEST, 'Invalid request: "params" must be an object.')
-    return Call(message["id"], method, params, headers, query, ctx)
+    return Call(
+        message["id"],
+        method,
+        params,
+        request.headers,
+        request.query,
+        principal,
+        request.request_id,
+    )
 
 
 def _check_modern(call: Call) -> None:
@@ -241,7 +241,7 @@ def _initialize(call: Call) -> dict[str, Any]:
         "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
         "capabilities": _CAPABILITIES,
         "serverInfo": _SERVER_INFO,
-        "instructions": tools.instructions(call.ctx),
+        "instructions": tools.instructions(call.principal),
     }
 
 
@@ -249,13 +249,13 @@ def _discover(call: Call) -> dict[str, Any]:
     return {
         "supportedVersions": MODERN_VERSIONS,
         "capabilities": _CAPABILITIES,
-        "instructions": tools.instructions(call.ctx),
+        "instructions": tools.instructions(call.principal),
         **_CACHE,
     }
 
 
 def _list(call: Call) -> dict[str, Any]:
-    names = tools.names_for(call.ctx, tools.Selection.read(call.headers, call.query))
+    names = tools.names_for(call.principal, tools.Selection.read(call.headers, call.query))
     return {"tools": Raw("tools", tools.list_bytes(names)), **(_CACHE if call.modern else {})}
 
 
@@ -270,13 +270,13 @@ def _call(call: Call) -> dict[str, Any]:
     except AppError as error:
         return _failed(call, error)
     except Exception:  # noqa: BLE001  a crash is a failed call, not a broken connection
-        log.exception("a tool crashed", extra={"requestId": call.ctx.request_id, "tool": name})
+        log.exception("a tool crashed", extra={"requestId": call.request_id, "tool": name})
         return _failed(call, InternalError())
 
 
 def _run(call: Call, operation: Operation) -> str:
     selection = tools.Selection.read(call.headers, call.query)
-    authorize(operation, call.ctx)
+    authorize(operation, call.principal)
     if not selection.admits(operation):
         msg = f"This connection is set not to use {operation.tool} (X-MCP headers or the query)."
         raise ForbiddenError(msg)
@@ -291,12 +291,19 @@ def _run(call: Call, operation: Operation) -> str:
         key = arguments.pop(tools.IDEMPOTENCY_KEY)
         if not isinstance(key, str):
             raise ValidationError.of(tools.IDEMPOTENCY_KEY, "expected text of 1 to 255 characters")
-    return invoke(operation, call.ctx, lambda: arguments, key).body.decode()
+    reply = invoke(
+        operation,
+        call.principal,
+        lambda: arguments,
+        request_id=call.request_id,
+        idempotency_key=key,
+    )
+    return reply.body.decode()
 
 
 def _failed(call: Call, error: AppError) -> dict[str, Any]:
     call.log.update(code=error.code, httpStatus=error.status)
-    data = failure_fields(error, call.ctx.request_id)
+    data = failure_fields(error, call.request_id)
     return _text(to_json({"data": data, "httpStatus": error.status}).decode(), is_error=True)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import errors
 from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 
@@ -40,7 +41,7 @@ _FILE = {"type": "string", "contentMediaType": "application/octet-stream", "desc
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in REGISTRY:
+    for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC):
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
@@ -78,7 +79,7 @@ def _area(operation: Operation) -> str:
 
 
 def _areas() -> list[str]:
-    used = {_area(operation) for operation in REGISTRY}
+    used = {_area(operation) for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC)}
     return [
         area
         for area in dict.fromkeys(["workspace", *(scope.area for scope in Scope)])

@@ -9,8 +9,9 @@ from pydantic_core import to_json
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import clock, parsing
 from chalicelib.core.errors import AppError
-from chalicelib.core.operations import Operation, invoke
+from chalicelib.core.operations import Operation
 from chalicelib.core.schema import iso
+from chalicelib.flows.invoke import invoke
 from chalicelib.transports import multipart, openapi
 from chalicelib.transports.auth import authenticate
 from chalicelib.transports.http import (
@@ -27,19 +28,26 @@ from chalicelib.transports.http import (
 def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     """Answer a request to an operation's route.
 
-    Checks in the contract's order: body size and type, key, rate limit; ``invoke`` does the rest.
+    Checks in the contract's order: body size and type, key; ``invoke`` does the rest.
     """
     if not operation.reads_query:
         check_body(request, *([multipart.MULTIPART] if operation.file_field else []))
-    ctx, allowance = authenticate(request.headers, request.request_id, request.client_ip)
-    about = {"operation": operation.name, "workspaceId": ctx.workspace_id, "keyId": ctx.key_id}
-    headers = {"Content-Type": JSON_TYPE, **allowance.headers}
+    principal = authenticate(request.headers, request.client_ip)
+    about = {"operation": operation.name, **principal.log_fields}
     try:
-        key = request.headers.get("idempotency-key")
-        reply = invoke(operation, ctx, lambda: _input(operation, request), key)
+        reply = invoke(
+            operation,
+            principal,
+            lambda: _input(operation, request),
+            request_id=request.request_id,
+            idempotency_key=request.headers.get("idempotency-key"),
+        )
     except AppError as error:
-        refused = failure(error, request.request_id, **headers)
+        refused = failure(error, request.request_id)
         return HttpResponse(refused.status, refused.body, refused.headers, {**refused.log, **about})
+    headers = {"Content-Type": JSON_TYPE}
+    if reply.rate_limit is not None:
+        headers.update(reply.rate_limit.headers)
     if reply.replayed:
         headers["Idempotency-Replayed"] = "true"
     return HttpResponse(200, reply.body, headers, about)

@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 
-import chalicelib.flows.stored_results  # noqa: F401  declares jobs work
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.store import jobs
 

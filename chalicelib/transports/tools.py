@@ -10,8 +10,10 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from chalicelib.core.operations import REGISTRY, Context, Operation, may_use
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.scopes import Scope
+from chalicelib.flows.invoke import may_use
 
 WORKSPACE = "workspace"
 """The toolset of the tools that need no scope; always listed unless excluded by name."""
@@ -108,17 +110,17 @@ class Selection:
         )
 
 
-def names_for(ctx: Context, selection: Selection) -> tuple[str, ...]:
+def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ...]:
     """Return the tools that a caller sees, in the registry's order."""
-    shown = (o for o in REGISTRY if may_use(o, ctx) and selection.admits(o))
-    return tuple(o.tool for o in shown if o.tool)
+    tools = (o for o in REGISTRY if o.tool and may_use(o, principal) and selection.admits(o))
+    return tuple(str(o.tool) for o in tools)
 
 
-def instructions(ctx: Context) -> str:
+def instructions(principal: ApiKeyPrincipal) -> str:
     """Return what a model should know before it calls: the units, and what its key hides."""
     tools = by_name().values()
-    hidden = sorted({str(o.scope) for o in tools if o.scope and not may_use(o, ctx)})
-    return _INSTRUCTIONS + (_hidden_sentence(hidden, ctx) if hidden else "")
+    hidden = sorted({str(o.scope) for o in tools if o.scope and not may_use(o, principal)})
+    return _INSTRUCTIONS + (_hidden_sentence(hidden, principal) if hidden else "")
 
 
 _INSTRUCTIONS = (
@@ -128,8 +130,8 @@ _INSTRUCTIONS = (
 )
 
 
-def _hidden_sentence(hidden: Iterable[str], ctx: Context) -> str:
-    scopes = [scope for scope in hidden if not Scope(scope).admin_only or ctx.role == "admin"]
+def _hidden_sentence(hidden: Iterable[str], principal: ApiKeyPrincipal) -> str:
+    scopes = [scope for scope in hidden if not Scope(scope).admin_only or principal.role == "admin"]
     if not scopes:
         return ""
     return f" Hidden: the tools of {', '.join(scopes)}; a key with these scopes shows them."

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chalicelib.core.text import fold
-from chalicelib.store.listing import CONSISTENT_ROWS, Query
 from chalicelib.store.products import PRODUCTS, ProductRow
+from chalicelib.store.queries import CONSISTENT_ROWS, Query
 from chalicelib.store.reading import Cost, Partition
 from infra.bench import database
 from infra.seed import category_id

@@ -11,13 +11,13 @@ from unittest.mock import patch
 import app
 from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY, Operation, Registry
-from chalicelib.core.ratelimit import TokenBuckets
+from chalicelib.core.principals import Audience
 from chalicelib.store import api_keys
 from chalicelib.store.api_keys import ApiKeyRow
-from chalicelib.store.listing import Page
+from chalicelib.store.queries import ResultPage
 from chalicelib.store.reading import Cost
 from chalicelib.store.sites import SITES
-from chalicelib.transports import auth, tools
+from chalicelib.transports import tools
 
 ALL_TOOLS = 77
 TOOL = "svc_list_sites"
@@ -25,7 +25,7 @@ TOOL = "svc_list_sites"
 
 def registry_of_77() -> Registry:
     """Return our operations, repeated under other names until there are 77."""
-    declared, full = list(REGISTRY), Registry()
+    declared, full = REGISTRY.of(Audience.KEY), Registry()
     for number in range(ALL_TOOLS):
         operation = declared[number % len(declared)]
         full.add(operation if number < len(declared) else _renamed(operation, number))
@@ -50,8 +50,7 @@ def answer_text() -> str:
 
 
 def stubs() -> ExitStack:
-    """Replace what asks the database, the key look-up and the list's page, and the rate limit."""
-    unlimited = TokenBuckets(rate=1e9, burst=10**9)
+    """Replace what asks the database, the key look-up and the list's page."""
     key = ApiKeyRow(
         "KEY#bench",
         api_keys.SORT_KEY,
@@ -74,12 +73,11 @@ def stubs() -> ExitStack:
         )
         for number in range(10)
     ]
-    page = Page(sites, len(sites), "full scan", Cost())
+    page = ResultPage(sites, len(sites), "full scan", Cost())
     stack = ExitStack()
     stack.enter_context(patch.object(api_keys, "authenticate", lambda _: key))
     stack.enter_context(patch.object(api_keys, "touch", lambda _: None))
     stack.enter_context(patch.object(type(SITES), "page", lambda *_: page))
-    stack.enter_context(patch.object(auth, "key_limits", lambda: unlimited))
     stack.enter_context(patch.object(tools, "REGISTRY", registry_of_77()))
     logging.getLogger("chalicelib").setLevel(logging.WARNING)
     return stack

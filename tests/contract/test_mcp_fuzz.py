@@ -9,7 +9,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.core.principals import ApiKeyPrincipal, Audience
 from chalicelib.transports import mcp
 from chalicelib.transports.auth import authenticate
 from chalicelib.transports.http import parse_json
@@ -36,14 +36,12 @@ PLAIN = {"deadline": None, "database": None, "suppress_health_check": list(Healt
 @pytest.fixture
 def quick(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
     """The API through a key that is looked up once: what follows is what is looked at here."""
-    known: list[Any] = []
+    known: list[ApiKeyPrincipal] = []
 
-    def remembered(headers: Mapping[str, str], request_id: str, address: str) -> Any:
+    def remembered(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
         if not known:
-            known.extend(authenticate(headers, request_id, address))
-        ctx, allowance = known
-        unit = UnitOfWork(ctx.workspace_id, request_id)
-        return replace(ctx, request_id=request_id, unit=unit, warnings=[]), allowance
+            known.append(authenticate(headers, client_ip))
+        return known[0]
 
     monkeypatch.setattr(mcp, "authenticate", remembered)
     return api
@@ -419,7 +417,7 @@ def test_strange_queries_only_trim_the_list(query: list[tuple[str, str]], api: A
     asked = "?" + "&".join(f"{name}={value}" for name, value in query)
     answer = post(api, written(valid("tools/list", modern=False)), query=asked)
     listed = [tool["name"] for tool in json.loads(answer.body)["result"]["tools"]]
-    in_order = [o.tool for o in REGISTRY if o.tool]
+    in_order = [o.tool for o in REGISTRY.of(Audience.KEY) if o.tool]
     assert listed == sorted(listed, key=in_order.index)
 
 

@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 
 from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.principals import Audience
 from tests.factories.examples import EXAMPLES, every_operation
 
 
 def test_every_operation_has_an_example_for_the_sweeps() -> None:
-    assert {operation.name for operation in REGISTRY} == set(EXAMPLES)
+    assert {operation.name for operation in REGISTRY.of(Audience.KEY)} == set(EXAMPLES)
 
 
 def test_tools_and_routes_are_unique() -> None:
-    tools = [o.tool for o in REGISTRY if o.tool]
+    tools = [o.tool for o in REGISTRY.of(Audience.KEY) if o.tool]
     assert len(set(tools)) == len(tools)
-    assert len({(o.method, o.path) for o in REGISTRY}) == len(REGISTRY)
+    assert len({(o.method, o.path) for o in REGISTRY.of(Audience.KEY)}) == len(
+        REGISTRY.of(Audience.KEY)
+    )
 
 
 def test_a_second_declaration_of_a_tool_or_route_is_refused() -> None:
@@ -30,7 +33,7 @@ def test_a_second_declaration_of_a_tool_or_route_is_refused() -> None:
 def test_path_variables_on_one_level_share_one_name() -> None:
     """API Gateway refuses two names for the same place."""
     variables: dict[str, set[str]] = defaultdict(set)
-    for operation in REGISTRY:
+    for operation in REGISTRY.of(Audience.KEY):
         parts = operation.path.split("/")
         for i, part in enumerate(parts):
             if part.startswith("{"):

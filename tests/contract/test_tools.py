@@ -8,6 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.principals import Audience
 from chalicelib.transports.tools import tool
 from tests.conftest import Api, Owner
 from tests.contract.test_access import send
@@ -67,12 +68,14 @@ def test_a_tool_is_as_its_snapshot(operation: Operation, request: pytest.Fixture
 
 
 def test_there_is_no_snapshot_of_a_tool_that_is_gone() -> None:
-    assert {path.stem for path in SNAPSHOTS.glob("*.json")} == {o.tool for o in REGISTRY if o.tool}
+    assert {path.stem for path in SNAPSHOTS.glob("*.json")} == {
+        o.tool for o in REGISTRY.of(Audience.KEY) if o.tool
+    }
 
 
 def test_the_list_stays_within_its_bytes() -> None:
     """Every byte of the list is read by a model on every conversation (mcp.md, The list)."""
-    sizes = [size(operation) for operation in REGISTRY]
+    sizes = [size(operation) for operation in REGISTRY.of(Audience.KEY)]
     assert median(sizes) <= 700
     assert sum(sizes) / len(sizes) * ALL_TOOLS <= 60_000
 
@@ -88,7 +91,9 @@ def call(api: Api, operation: Operation, arguments: dict[str, object]) -> dict[s
     return result
 
 
-@pytest.mark.parametrize("operation", [o for o in REGISTRY if o.read_only], ids=lambda o: o.name)
+@pytest.mark.parametrize(
+    "operation", [o for o in REGISTRY.of(Audience.KEY) if o.read_only], ids=lambda o: o.name
+)
 def test_what_a_read_tool_says_is_what_rest_says(operation: Operation, owner: Owner) -> None:
     api = owner.api()
     arguments = example(operation, Things.made_with(api))

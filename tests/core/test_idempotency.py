@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from chalicelib.core.errors import ConflictError, InProgressError
-from chalicelib.core.operations import Context, Registry, invoke, operation
+from chalicelib.core.operations import Registry, operation
+from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.schema import Id, NoInput, Wire
 from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import IdempotencyRecord
+from chalicelib.flows.invoke import Context, invoke
+from chalicelib.store import idempotency
 from chalicelib.store.sites import SITES
-from chalicelib.store.unit import UnitOfWork
 from tests.conftest import Api, Owner, Time
 
 CREATE = "/api/projects/create"
@@ -31,11 +34,17 @@ def test_other_arguments_under_the_same_key_are_refused(api: Api) -> None:
     assert (answer.status, answer.data["code"]) == (409, "idempotency_mismatch")
 
 
-def test_another_operation_under_the_same_key_is_refused(api: Api) -> None:
+def test_a_key_belongs_to_one_operation(api: Api) -> None:
     site = api.post(CREATE, {"title": "A"}, key="k")["project"]["id"]
     body = {"projectId": site, "title": "A"}
-    answer = api.refused("POST", "/api/pages/create", body, **{"Idempotency-Key": "k"})
-    assert (answer.status, answer.data["code"]) == (409, "idempotency_mismatch")
+    page = api.post("/api/pages/create", body, key="k")
+    assert api.post("/api/pages/create", body, key="k") == page
+
+
+def test_two_integrators_orders_of_one_name_are_two_calls(owner: Owner) -> None:
+    one, two = owner.api(), owner.api()
+    first, second = (a.post(CREATE, {"title": "A"}, key="order-1")["project"] for a in (one, two))
+    assert first["id"] != second["id"]
 
 
 def test_a_replay_survives_the_thing_it_made(api: Api) -> None:
@@ -129,18 +138,16 @@ class Fetching:
             raise ConflictError("The other side says no.")
 
     def call(self, owner: Owner, request_id: str) -> Any:
-        ctx = Context(
+        principal = ApiKeyPrincipal(
             workspace_id=owner.workspace.id,
             account_id=owner.workspace.owner_id,
-            role="user",
             plan="business",
             scopes=frozenset(Scope),
             key_id="k",
-            request_id=request_id,
-            address="",
-            unit=UnitOfWork(owner.workspace.id, request_id),
         )
-        return invoke(self.registry["fetch"], ctx, dict, "key")
+        return invoke(
+            self.registry["fetch"], principal, dict, request_id=request_id, idempotency_key="key"
+        )
 
 
 def test_a_call_in_flight_keeps_its_key_from_a_second_one(owner: Owner) -> None:
@@ -170,13 +177,10 @@ def test_a_failed_outside_effect_frees_its_key(owner: Owner) -> None:
 def test_a_crashed_call_holds_its_key_for_two_minutes(owner: Owner, time: Time) -> None:
     fetching = Fetching()
     fetching.go_on.set()
-    unit = UnitOfWork(owner.workspace.id, "crashed")
-    from chalicelib.core.operations import _fingerprint  # what the crashed call had marked
-    from chalicelib.core.unit import IdempotencyRecord
+    from chalicelib.flows.invoke import _fingerprint  # what the crashed call had marked
 
-    assert unit.mark_in_progress(
-        IdempotencyRecord("key", _fingerprint(fetching.registry["fetch"], NoInput()), None)
-    )
+    record = IdempotencyRecord("key:k#fetch", "key", _fingerprint(NoInput()))
+    assert idempotency.mark_in_progress(owner.workspace.id, record, owner="crashed")
     with pytest.raises(InProgressError):
         fetching.call(owner, "one")
     time.pass_by(minutes=2.1)

@@ -10,6 +10,7 @@ import pytest
 
 from chalicelib.core import retry
 from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.core.settings import settings
 from chalicelib.flows import drafting
 from chalicelib.gateways import barcodes as barcode_gateway
 from chalicelib.gateways import llm
@@ -568,8 +569,9 @@ class TestCap:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         cap(1000)
-        few = replace(limits.HEAVY, max_requests=2)
-        monkeypatch.setattr(limits, "HEAVY", few)
+        monkeypatch.setattr(
+            limits, "settings", lambda: replace(settings(), rate_limit_scale=2 / 60)
+        )
         api = owner.api()
         fill(api)
         fill(api)

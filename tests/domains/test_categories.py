@@ -14,7 +14,7 @@ from chalicelib.rules import trees
 from chalicelib.store import categories, counters, jobs
 from chalicelib.store.categories import CATEGORIES
 from chalicelib.store.products import PRODUCTS
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.store.unit import UnitOfWork, in_batches
 from tests.conftest import Answer, Api, Owner, at_once, everything
 
 LIST, CREATE, UPDATE, DELETE = (
@@ -207,7 +207,7 @@ class TestDeleteCategory:
         loaf = product(api, bread)
         api.post(DELETE, {"id": bread})
         assert api.get(f"/api/products/{loaf}")["product"]["categoryId"] is None
-        assert counters.read(owner.workspace.id, "PRODUCT", "category_id") == {}
+        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
         assert create(api)["slug"] == "bread"
 
     def test_dry_tells_and_changes_nothing(self, api: Api) -> None:
@@ -238,15 +238,16 @@ class TestDeleteCategory:
     ) -> None:
         bread, cakes = create(api)["id"], create(api, "Cakes")["id"]
         fill(owner, bread, 130)
-        unit = UnitOfWork(owner.workspace.id, "test")
-        for number in range(90):
-            unit.create(row(owner, f"{number}", bread))
-        unit.commit()
+        for batch in in_batches(range(90), 40):
+            unit = UnitOfWork(owner.workspace.id, "test")
+            for number in batch:
+                unit.create(row(owner, f"{number}", bread))
+            unit.commit()
         assert api.post(DELETE, {"id": bread, "moveTo": cakes})["movedItems"] == 130
         assert products_of(api, cakes) == 130
         assert set(parents(api).values()) == {None}
         expected = {f"category_id:{cakes}": 130}
-        assert counters.read(owner.workspace.id, "PRODUCT", "category_id") == expected
+        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == expected
         assert run_cascades() == 0
 
     def test_what_a_killed_process_left_is_finished_by_the_runner(
@@ -301,22 +302,23 @@ class TestDeleteCategory:
             api.post(DELETE, {"id": bread, "moveTo": cakes})
         api.post(DELETE, {"id": cakes})
         run_cascades()
-        assert counters.read(owner.workspace.id, "PRODUCT", "category_id") == {}
+        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
         assert products_of(api, bread) == products_of(api, cakes) == 0
 
     def test_children_left_over_make_no_cycle_with_a_parent_moved_below_them(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         top, middle = chain(api, 2)
-        unit = UnitOfWork(owner.workspace.id, "test")
-        for number in range(60):
-            unit.create(row(owner, f"{number}", middle))
-        unit.commit()
+        for batch in in_batches(range(60), 40):
+            unit = UnitOfWork(owner.workspace.id, "test")
+            for number in batch:
+                unit.create(row(owner, f"{number}", middle))
+            unit.commit()
         with monkeypatch.context() as killed:
             killed.setattr(jobs, "attempt", lambda *_: None)
             api.post(DELETE, {"id": middle})
         left = [child for child, parent in parents(api).items() if parent == middle]
-        assert len(left) == 20
+        assert len(left) == 40
         update(api, top, parentId=left[0])
         run_cascades()
         tree = parents(api)
@@ -338,9 +340,9 @@ def row(owner: Owner, name: str, parent_id: str | None) -> Any:
 
 def fill(owner: Owner, category_id: str, count: int) -> None:
     """Put products into a category, without the API."""
-    for start in range(0, count, 50):
+    for start in range(0, count, 40):
         unit = UnitOfWork(owner.workspace.id, "test")
-        for number in range(start, min(count, start + 50)):
+        for number in range(start, min(count, start + 40)):
             unit.create(
                 PRODUCTS.new(
                     owner.workspace.id,
@@ -455,7 +457,7 @@ class TestAtOnce:
         assert answers[5].status == 200
         assert {a.status for a in answers} <= {200, 404}
         assert products_of(api, bread) == 0
-        assert counters.read(owner.workspace.id, "PRODUCT", "category_id") == {}
+        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
 
     def test_ten_created_at_once_are_all_there(self, api: Api) -> None:
         answers = at_once(10, lambda _: api.call("POST", CREATE, {"name": "Хлеб"}))

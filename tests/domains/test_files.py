@@ -18,11 +18,11 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.files import folders
 from chalicelib.gateways.object_store import FolderStore, object_store
 from chalicelib.rules import stored_files
-from chalicelib.store import files, listing, workspaces
+from chalicelib.store import files, queries
 from chalicelib.store.unit import UnitOfWork
 from chalicelib.transports import local_files
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, at_once
+from tests.conftest import Api, Owner, Time, as_operator, at_once
 from tests.transports.conftest import serving
 
 LIST, FOLDERS, UPLOAD, DELETE = (
@@ -135,7 +135,7 @@ class TestListFiles:
     def test_pages_count_files_only(
         self, small: int, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(listing, "SMALL_ROWS", small)
+        monkeypatch.setattr(queries, "SMALL_ROWS", small)
         upload(api, "elsewhere.txt", folderId=folder(api, "Folder of a file")["id"])
         for number in range(5):
             folder(api, f"Folder {number}")
@@ -485,9 +485,9 @@ class TestQuota:
     ) -> None:
         monkeypatch.setitem(stored_files.QUOTA_BYTES, "enterprise", 2000)
         monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 1000)
-        workspaces.set_plan(owner.workspace.id, "enterprise")
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
         first, _ = (upload(api, body=b"x" * 900) for _ in range(2))
-        workspaces.set_plan(owner.workspace.id, "business")
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
         assert api.refused("POST", UPLOAD, {"name": "a", "content": "aGk="}).status == 409
         api.post(DELETE, {"id": first["id"]})
         upload(api, body=b"x" * 100)
@@ -506,7 +506,7 @@ class TestKilled:
         before = kept()
         with monkeypatch.context() as killed:
             killed.setattr(UnitOfWork, "commit", die)
-            killed.setattr(UnitOfWork, "fail", lambda _: None)
+            killed.setattr(UnitOfWork, "undo", lambda _: None)
             with pytest.raises(SystemExit):
                 upload(api, "a.jpg", photo())
         assert len(kept() - before) == 2

@@ -13,6 +13,7 @@ from PIL import Image
 
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 from chalicelib.core.ids import new_id
+from chalicelib.core.settings import settings
 from chalicelib.flows import rehosting
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import FolderStore
@@ -373,7 +374,7 @@ class TestFailures:
         first, again = (api.call("POST", IMPORT, body, headers) for _ in range(2))
         assert first.body == again.body
         assert again.headers["Idempotency-Replayed"] == "true"
-        replays = re.compile(rf"{owner.workspace.id}/replays/.+")
+        replays = re.compile(rf"{owner.workspace.id}/answers/.+")
         assert len(list(filter(replays.match, kept()))) == 1
         other = api.refused("POST", IMPORT, body | {"html": "<p>"}, **headers)
         assert other.data["code"] == "idempotency_mismatch"
@@ -402,7 +403,7 @@ class TestFailures:
 def test_imports_count_as_heavy_calls_and_are_refused_beyond_their_limit(
     api: Api, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "HEAVY", replace(limits.HEAVY, most=0))
+    monkeypatch.setattr(limits, "settings", lambda: replace(settings(), rate_limit_scale=0))
     answer = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>"})
     assert (answer.status, answer.data["code"]) == (429, "rate_limited")
     assert int(answer.headers["Retry-After"]) <= 60

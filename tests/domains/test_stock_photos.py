@@ -239,7 +239,7 @@ class TestLimit:
         assert (answer.status, answer.data["code"]) == (429, "rate_limited")
         assert answer.headers["Retry-After"] == "60"
         assert answer.headers["RateLimit-Limit"] == "60"
-        assert "60 photo searches" in answer.data["message"]
+        assert "60 calls a minute" in answer.data["message"]
         assert search(other)["total"] == 45
         time.pass_by(minutes=1)
         assert search(one)["total"] == 45

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from chalicelib.store import accounts, workspaces
-from tests.conftest import Api, Owner, Time
+from tests.conftest import Api, Owner, Time, as_operator
 
 LIST = "/api/workspaces/list"
 
@@ -42,10 +42,16 @@ class TestListWorkspaces:
         first = new_owner()
         account = accounts.get(first.workspace.owner_id)
         time.pass_by(seconds=1)
-        second = Owner(workspaces.create(account.email, "Second"))
+        second = Owner(
+            workspaces.get(
+                as_operator("create_workspace", owner=account.email, name="Second")["workspaceId"]
+            )
+        )
         time.pass_by(seconds=1)
         elsewhere, stranger = new_owner(), new_owner()
-        workspaces.add_member(elsewhere.workspace.id, account.email, "manager")
+        as_operator(
+            "add_member", workspaceId=elsewhere.workspace.id, email=account.email, role="manager"
+        )
         for owner in (first, second):
             data = owner.api().get(LIST)
             assert data["activeWorkspaceId"] == owner.workspace.id
@@ -63,9 +69,11 @@ class TestListWorkspaces:
         owner, member = new_owner(), new_owner()
         account = accounts.get(member.workspace.owner_id)
         time.pass_by(days=1)
-        workspaces.add_member(owner.workspace.id, account.email)
+        as_operator("add_member", workspaceId=owner.workspace.id, email=account.email)
         time.pass_by(days=1)
-        workspaces.add_member(owner.workspace.id, account.email, "manager")
+        as_operator(
+            "add_member", workspaceId=owner.workspace.id, email=account.email, role="manager"
+        )
         shown = {w["id"]: w for w in member.api().get(LIST)["workspaces"]}[owner.workspace.id]
         assert (shown["role"], shown["joinedAt"]) == ("manager", "2027-01-16T12:00:00.000Z")
 
@@ -98,6 +106,6 @@ class TestListWorkspaces:
 
     def test_shows_names_as_they_are(self, owner: Owner) -> None:
         email = accounts.get(owner.workspace.owner_id).email
-        workspaces.create(email, "  Пекарня «Ёж» 🦔 ")
+        as_operator("create_workspace", owner=email, name="  Пекарня «Ёж» 🦔 ")
         shown = owner.api().get(LIST)["workspaces"][1]
         assert (shown["name"], shown["slug"]) == ("Пекарня «Ёж» 🦔", "pekarnya-ezh-hedgehog")

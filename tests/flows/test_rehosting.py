@@ -5,9 +5,10 @@ from socket import socket
 
 import pytest
 
-from chalicelib.core.operations import Context
+from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent
+from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import ImportedImage, RejectedImage, import_images, rehost
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import images
@@ -32,14 +33,14 @@ def away(net: Internet) -> Server:
 def ctx(owner: Owner) -> Context:
     """The context of a call."""
     home = owner.workspace
-    unit = UnitOfWork(home.id, "request")
-    return Context(
-        home.id, home.owner_id, "user", "business", frozenset(), "key", "request", "", unit
+    principal = ApiKeyPrincipal(
+        workspace_id=home.id, account_id=home.owner_id, plan="business", key_id="key"
     )
+    return Context(principal, UnitOfWork(home.id, "request"), "request")
 
 
 def commit(ctx: Context) -> None:
-    ctx.unit.commit(AuditEvent.by_operator("test"), None)
+    ctx.unit.commit(AuditEvent("test", "test"))
 
 
 def test_pictures_become_files_in_the_order_of_their_addresses(away: Server, ctx: Context) -> None:
@@ -65,7 +66,6 @@ def test_the_folder_is_made_once_and_found_by_its_folded_name(
     made = FOLDERS.new(ctx.workspace_id, name="Products")
     unit = UnitOfWork(ctx.workspace_id, "before")
     unit.create(made)
-    unit.create(files.folder_claim(made, ctx.workspace_id))
     unit.commit()
     away.pages = {"/a.png": says(png())}
     rehost(ctx, [f"{AWAY}/a.png"], "products")
@@ -164,6 +164,6 @@ def test_an_operation_that_fails_leaves_no_object(away: Server, ctx: Context) ->
     away.pages = {"/a.png": says(png())}
     rehost(ctx, [f"{AWAY}/a.png"], "products")
     assert kept() != before
-    ctx.unit.fail()
+    ctx.unit.undo()
     assert kept() == before
     assert files.used_bytes(ctx.workspace_id) == 0

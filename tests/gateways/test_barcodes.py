@@ -2,14 +2,13 @@
 
 import json
 import threading
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from time import monotonic
 from typing import Any
 
 import pytest
 
 from chalicelib import VERSION
-from chalicelib.core.ratelimit import TokenBuckets
 from chalicelib.gateways import barcodes as gateway
 from chalicelib.gateways.barcodes import Found, LookupFailedError, look_up
 from chalicelib.rules.barcodes import check_digit, parse
@@ -318,57 +317,7 @@ class TestFailing:
 
 
 class TestCourtesy:
-    def test_a_source_is_asked_fifteen_times_a_minute_and_then_passed_over(
-        self, open_facts: Servers, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        now = [0.0]
-        buckets = TokenBuckets(15 / 60, 15, clock=lambda: now[0])
-        monkeypatch.setattr(gateway, "_reads", lambda: buckets)
-        for _ in range(15):
-            look_up(BARCODE)
+    def test_a_source_that_may_not_be_asked_now_is_passed_over(self, open_facts: Servers) -> None:
         with pytest.raises(LookupFailedError, match="was asked as often as it allows for now"):
-            look_up(BARCODE)
-        assert [len(server.requests) for server in open_facts] == [15, 15, 15]
-        now[0] += 4
-        assert look_up(BARCODE) is None
-        assert [len(server.requests) for server in open_facts] == [16, 16, 16]
-
-    def test_the_limit_is_theirs_times_the_scale(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        chosen = replace(gateway.settings(), rate_limit_scale=2)
-        monkeypatch.setattr(gateway, "settings", lambda: chosen)
-        gateway._reads.cache_clear()
-        try:
-            assert (gateway._reads().rate * 60, gateway._reads().burst) == (30, 30)
-        finally:
-            gateway._reads.cache_clear()
-
-
-class TestSetting:
-    def use(self, monkeypatch: pytest.MonkeyPatch, sources: str) -> None:
-        chosen = replace(gateway.settings(), barcode_sources=sources)
-        monkeypatch.setattr(gateway, "settings", lambda: chosen)
-
-    def test_empty_switches_look_ups_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.use(monkeypatch, "")
-        with pytest.raises(LookupFailedError, match="switched off on this server"):
-            look_up(BARCODE)
-
-    def test_may_name_fewer_sources_in_another_order(
-        self, open_facts: Servers, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        food, _, products = open_facts
-        self.use(monkeypatch, f"openproductsfacts={products.url} openfoodfacts={food.url}")
-        food.products[NUTELLA] = products.products[NUTELLA] = nutella()
-        product = look_up(BARCODE)
-        assert product
-        assert product.source == "openproductsfacts"
-
-    @pytest.mark.parametrize(
-        "sources", ["https://x.example", "openfoodfacts", "openfoodfacts=x", "other=https://x"]
-    )
-    def test_is_refused_with_what_it_should_be(
-        self, sources: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.use(monkeypatch, sources)
-        with pytest.raises(ValueError, match=r"<name>=<base URL>|BARCODE_SOURCES may name"):
-            look_up(BARCODE)
+            look_up(BARCODE, admits=lambda source: source != "openfoodfacts")
+        assert [len(server.requests) for server in open_facts] == [0, 1, 1]

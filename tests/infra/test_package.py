@@ -265,12 +265,21 @@ ENVIRONMENT = {
 
 SEED = """
 import boto3
-from chalicelib.store import accounts, api_keys, tables, workspaces
+import json
+from chalicelib.core.operations import REGISTRY, load_all
+from chalicelib.core.principals import OperatorPrincipal
+from chalicelib.flows.invoke import invoke
+from chalicelib.store import tables
+load_all()
 tables.ensure_tables()
+def call(name, **arguments):
+    reply = invoke(REGISTRY[name], OperatorPrincipal(), lambda: arguments, request_id="seed")
+    return json.loads(reply.body)["data"]
 boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="workspace-dev-objects")
-accounts.create("owner@example.com", "correct horse")
-workspace = workspaces.create("owner@example.com", "Bakery", "business", "Europe/Moscow")
-print(api_keys.create(workspace, "test", ["*:read", "*:write"])[1])
+call("create_account", email="owner@example.com", password="correct horse")
+workspace = call("create_workspace", owner="owner@example.com", name="Bakery")["workspaceId"]
+scopes = ["*:read", "*:write"]
+print(call("create_key", workspaceId=workspace, name="test", scopes=scopes)["token"])
 """
 
 LAMBDA = """

@@ -5,8 +5,8 @@ from itertools import islice
 import pytest
 
 from chalicelib.store import categories, counters
-from chalicelib.store.listing import Query
 from chalicelib.store.products import PRODUCTS
+from chalicelib.store.queries import Query
 from infra.seed import records, seed
 
 pytestmark = pytest.mark.usefixtures("database")

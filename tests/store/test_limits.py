@@ -11,9 +11,9 @@ from pynamodb.exceptions import UpdateError
 
 from chalicelib.core.errors import RateLimitedError, UnavailableError
 from chalicelib.core.ids import new_id
-from chalicelib.core.ratelimit import RateLimitStatus
+from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
 from chalicelib.store import limits
-from chalicelib.store.limits import HEAVY, Limit, TakenRow, take
+from chalicelib.store.limits import TakenRow, take
 from tests.conftest import Time, at_once, everything
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]

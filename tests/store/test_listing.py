@@ -4,7 +4,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -17,12 +17,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from chalicelib.core import clock, retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.text import fold
-from chalicelib.store import counters, index_entries, listing, reading, tables
-from chalicelib.store.listing import Query
+from chalicelib.store import counters, index_entries, queries, reading, tables
+from chalicelib.store.connection import ATTEMPTS, connection
+from chalicelib.store.listing import SortIndex
 from chalicelib.store.products import PRODUCTS, ProductRow
+from chalicelib.store.queries import Query
 from chalicelib.store.reading import Cost, Partition
-from chalicelib.store.tables import ContentRow, connection
-from chalicelib.store.unit import LISTINGS, UnitOfWork
+from chalicelib.store.tables import ContentRow
+from chalicelib.store.unit import UnitOfWork
 from infra.seed import seed
 from tests.conftest import at_once
 
@@ -33,12 +35,17 @@ WORKSPACE = "w"
 
 
 @pytest.fixture(autouse=True)
-def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator[None]:
     """Both plans, and all ways within them, with a handful of rows."""
-    monkeypatch.setattr(listing, "SMALL_ROWS", SMALL)
-    monkeypatch.setattr(listing, "CONSISTENT_ROWS", 12)
-    monkeypatch.setattr(listing, "FETCHED_SKIP", 3)
-    monkeypatch.setattr(listing, "INLINE_TEXT_BYTES", 24)
+    monkeypatch.setattr(queries, "SMALL_ROWS", SMALL)
+    monkeypatch.setattr(queries, "CONSISTENT_ROWS", 12)
+    monkeypatch.setattr(queries, "FETCHED_SKIP", 3)
+    monkeypatch.setattr(queries, "ROWS_A_RECORD", 2)
+    monkeypatch.setattr(queries, "FETCHED_TEXTS", 2)
+    before = PRODUCTS.inline_bytes
+    object.__setattr__(PRODUCTS, "inline_bytes", 95)
+    yield
+    object.__setattr__(PRODUCTS, "inline_bytes", before)
 
 
 @contextlib.contextmanager
@@ -76,6 +83,8 @@ VALUES = {
     "sort_order": st.one_of(st.integers(-3, 3), st.integers(-(10**15), 10**15)),
 }
 PAGE_ROWS = st.sampled_from([None, None, 2, 5])
+BEGUN = datetime(2027, 1, 1, tzinfo=UTC)
+MOMENTS = st.one_of(st.none(), st.integers(0, 20).map(lambda n: BEGUN + timedelta(milliseconds=n)))
 BOUNDS = st.one_of(st.none(), st.integers(0, 4))
 
 
@@ -91,7 +100,12 @@ def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
     for name, wanted in query.filters.items():
         if wanted is not None:
             found = [p for p in found if p[name] == wanted]
+    times = query.ranges.get("created_at", (None, None))
+    found = [p for p in found if times[0] is None or p["made"] >= times[0]]
+    found = [p for p in found if times[1] is None or p["made"] <= times[1]]
     for name, (least, most) in query.ranges.items():
+        if name == "created_at":
+            continue
         found = [p for p in found if least is None or p[name] >= least]
         found = [p for p in found if most is None or p[name] <= most]
     if query.search:
@@ -117,14 +131,30 @@ ANY = st.builds(
             "category_id": st.sampled_from(["c1", "c2", "of another"]),
         },
     ),
-    ranges=st.fixed_dictionaries({}, optional={"price": st.tuples(BOUNDS, BOUNDS)}),
+    ranges=st.fixed_dictionaries(
+        {},
+        optional={"price": st.tuples(BOUNDS, BOUNDS), "created_at": st.tuples(MOMENTS, MOMENTS)},
+    ),
     search=st.sampled_from([None, "", "ЕЛ", "ss", "a", "B-", "zz", "1", "y", "a\tb"]),
 )
-ORDERED = st.builds(partial(Query, page=1), **PAGES) | st.builds(
-    partial(Query, page=1, sort="sortOrder"),
-    size=PAGES["size"],
-    descending=PAGES["descending"],
-    filters=st.fixed_dictionaries({"status": st.sampled_from(["active", "inactive", "unknown"])}),
+ORDERED = (
+    st.builds(partial(Query, page=1), **PAGES)
+    | st.builds(
+        partial(Query, page=1, sort="price"),
+        size=PAGES["size"],
+        descending=PAGES["descending"],
+        ranges=st.fixed_dictionaries(
+            {"price": st.tuples(st.integers(0, 2), st.integers(2, 10**10))}
+        ),
+    )
+    | st.builds(
+        partial(Query, page=1, sort="sortOrder"),
+        size=PAGES["size"],
+        descending=PAGES["descending"],
+        filters=st.fixed_dictionaries(
+            {"status": st.sampled_from(["active", "inactive", "unknown"])}
+        ),
+    )
 )
 
 
@@ -137,7 +167,7 @@ class ListsLikeTheModel(RuleBasedStateMachine):
         super().__init__()
         self.workspace = f"w{next(self.numbers)}"
         self.model: dict[str, dict[str, Any]] = {}
-        self.moment = clock.now()
+        self.moment = BEGUN
         self._time = clock.using(lambda: self.moment)
         self._time.__enter__()
 
@@ -151,17 +181,22 @@ class ListsLikeTheModel(RuleBasedStateMachine):
     @rule(made=st.lists(st.fixed_dictionaries(VALUES), min_size=3, max_size=8))
     def create(self, made: list[dict[str, Any]]) -> None:
         unit = UnitOfWork(self.workspace, "test")
-        for values in made:
+        for values in map(self._with_an_sku_of_its_own, made):
             self.moment += timedelta(milliseconds=1)
             product = PRODUCTS.new(self.workspace, **values)
             unit.create(product)
-            self.model[product.id] = {"id": product.id, **values}
+            self.model[product.id] = {"id": product.id, "made": self.moment, **values}
         unit.commit()
+
+    def _with_an_sku_of_its_own(self, values: dict[str, Any]) -> dict[str, Any]:
+        sku = values.get("sku")
+        return values | ({"sku": f"{sku}{next(self.numbers)}"} if sku else {})
 
     @rule(data=st.data(), values=st.fixed_dictionaries({}, optional=VALUES))
     def update(self, data: st.DataObject, values: dict[str, Any]) -> None:
         if self.model:
             record_id = data.draw(st.sampled_from(sorted(self.model)))
+            values = self._with_an_sku_of_its_own(values)
             unit = UnitOfWork(self.workspace, "test")
             product = PRODUCTS.find(self.workspace, record_id)
             for name, value in values.items():
@@ -216,7 +251,7 @@ class ListsLikeTheModel(RuleBasedStateMachine):
             f"status:{status}": statuses.count(status) for status in statuses
         }
         assert counters.read(self.workspace, "PRODUCT") == ({} if not statuses else expected)
-        assert counters.read(self.workspace, "PRODUCT", "category_id") == {
+        assert counters.read_facet(self.workspace, "PRODUCT", "category_id") == {
             f"category_id:{c}": categories.count(c) for c in categories if c
         }
 
@@ -243,9 +278,9 @@ class Shop:
 
     def add(self, count: int, **values: Any) -> "Shop":
         """Make products, in one unit each ninety."""
-        for start in range(0, count, 90):
+        for start in range(0, count, 45):
             unit = UnitOfWork(WORKSPACE, "test")
-            for number in range(start, min(start + 90, count)):
+            for number in range(start, min(start + 45, count)):
                 product = PRODUCTS.new(
                     WORKSPACE,
                     **{
@@ -262,7 +297,7 @@ class Shop:
         return self
 
 
-def page(sort: str = "sortOrder", **asked: Any) -> listing.Page[ProductRow]:
+def page(sort: str = "sortOrder", **asked: Any) -> queries.ResultPage[ProductRow]:
     return PRODUCTS.page(WORKSPACE, Query(**{"page": 1, "size": 20, "sort": sort, **asked}))
 
 
@@ -277,7 +312,11 @@ class TestPlans:
             ({"sort": "sortOrder", "filters": {"status": "active"}}, "index scan"),
             ({"sort": "sortOrder", "filters": {"status": None}}, "index scan"),
             ({"sort": "price", "filters": {"status": "active"}}, "full scan"),
-            ({"sort": "price", "ranges": {"price": (1, None)}}, "full scan"),
+            ({"sort": "price", "ranges": {"price": (1, None)}}, "index scan"),
+            ({"sort": "name", "ranges": {"price": (1, 2)}}, "range scan"),
+            ({"sort": "name", "ranges": {"price": (1, None)}}, "full scan"),
+            ({"sort": "createdAt", "ranges": {"created_at": (BEGUN, None)}}, "index scan"),
+            ({"sort": "sortOrder", "filters": {"category_id": "c"}}, "full scan"),
             ({"sort": "price", "ranges": {"price": (None, None)}}, "index scan"),
             ({"sort": "price", "search": "product"}, "full scan"),
             ({"sort": "price", "search": ""}, "index scan"),
@@ -311,7 +350,7 @@ class TestPlans:
             walked = [(None, True), ("by_o1", False), ("by_o1", True)]
             assert asked == [*passed, *walked]
             asked.clear()
-            monkeypatch.setattr(listing, "CONSISTENT_ROWS", 13)
+            monkeypatch.setattr(queries, "CONSISTENT_ROWS", 13)
             page(search="product")
             assert asked == [(None, True), ("by_row", True)]
         finally:
@@ -319,7 +358,7 @@ class TestPlans:
 
     def test_the_choice_is_logged_with_its_cost(self, caplog: pytest.LogCaptureFixture) -> None:
         Shop().add(SMALL + 1)
-        with caplog.at_level("DEBUG", logger=listing.__name__):
+        with caplog.at_level("DEBUG", logger="chalicelib.store.listing"):
             page()
         said = caplog.records[-1].__dict__
         assert (said["noun"], said["plan"], said["roundTrips"]) == ("PRODUCT", "index scan", 3)
@@ -331,21 +370,41 @@ class TestPlans:
         assert (found.records, found.total, found.cost.round_trips) == ([], SMALL + 1, 1)
 
 
-@pytest.mark.parametrize("noun", LISTINGS.values(), ids=lambda noun: noun.noun)
 class TestDeclarations:
-    def test_orders_are_of_known_sorts_and_within_counted_facets(self, noun: Any) -> None:
-        for order in noun.orders:
-            assert order.sort in noun.sorts
-            assert order.partition_by in {None, noun.status, *noun.counted}
+    @pytest.mark.parametrize(
+        ("wrong", "why"),
+        [
+            ({"facets": ("category_id", "sku", "barcode", "name")}, "more than three facets"),
+            ({"facets": ("colour",), "counted": (), "partitioned": ()}, "it has not"),
+            ({"counted": ("sku",), "partitioned": ()}, "that are no facets"),
+            ({"counted": ()}, "that are not counted"),
+            ({"numbers": ("price",)}, "numbers that there are not"),
+            ({"indexes": (SortIndex("colour"),)}, "by what is no sort"),
+            ({"indexes": (SortIndex("price", partition_by="sku"),)}, "by what is not counted"),
+            ({"indexes": (SortIndex("price"),) * 5}, "more than four indexes"),
+            ({"parent": "category_id"}, "which know no parent"),
+            ({"inline_bytes": 500}, "names longer than an entry holds"),
+        ],
+    )
+    def test_one_that_would_make_wrong_pages_is_refused(
+        self, wrong: dict[str, Any], why: str
+    ) -> None:
+        with pytest.raises(ValueError, match=why):
+            replace(PRODUCTS, **({"inline_bytes": 1400} | wrong))
 
-    def test_there_are_no_more_facets_numbers_and_orders_than_slots(self, noun: Any) -> None:
-        assert len(noun.facets) <= 3
-        assert len(noun.numbers) <= 2
-        assert len(noun.orders) <= 4
-
-    def test_numbers_that_are_sorted_by_are_declared(self, noun: Any) -> None:
-        used = {sort for sort in noun.sorts.values() if sort.startswith("n")}
-        assert used <= {f"n{i + 1}" for i in range(len(noun.numbers))}
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            {"filters": {"colour": "red"}},
+            {"ranges": {"stock": (1, 2)}},
+            {"present": {"sku": True}},
+            {"parent": "c"},
+            {"sort": "colour"},
+        ],
+    )
+    def test_what_a_listing_does_not_declare_cannot_be_asked(self, asked: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="the listing of PRODUCT knows no"):
+            page(**asked)
 
 
 @pytest.mark.parametrize("small", [0, 10**6], ids=["index scan", "full scan"])
@@ -353,8 +412,8 @@ class TestWhileOthersWrite:
     def test_what_does_not_change_is_listed_once_and_in_order(
         self, small: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(listing, "SMALL_ROWS", small)
-        monkeypatch.setattr(listing, "CONSISTENT_ROWS", 10**6)
+        monkeypatch.setattr(queries, "SMALL_ROWS", small)
+        monkeypatch.setattr(queries, "CONSISTENT_ROWS", 10**6)
         still = Shop().add(30).ids
         done: list[int] = []
 
@@ -455,15 +514,20 @@ class TestFaults:
     @pytest.mark.parametrize("asked", [{"sort": "price"}, {"search": "p"}, {"sort": "createdAt"}])
     @pytest.mark.parametrize("failing_call", [0, 1, 2])
     def test_a_read_that_fails_anywhere_is_a_503_or_does_not_matter(
-        self, operation: str, asked: dict[str, Any], failing_call: int
+        self,
+        operation: str,
+        asked: dict[str, Any],
+        failing_call: int,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         code = "ProvisionedThroughputExceededException"
         error = ClientError({"Error": {"Code": code, "Message": "slow down"}}, operation)
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
         ids = Shop().add(20).ids
         calls = itertools.count()
 
         def fail(**_: Any) -> None:
-            if next(calls) == failing_call:
+            if next(calls) >= failing_call:
                 raise error
 
         events = connection().client.meta.events
@@ -471,7 +535,7 @@ class TestFaults:
         try:
             found = [record.id for record in page(**asked).records]
         except UnavailableError:
-            assert next(calls) == failing_call + 1
+            assert next(calls) == failing_call + ATTEMPTS
         else:
             assert found == ids
             assert next(calls) <= failing_call
@@ -487,7 +551,7 @@ class TestFaults:
 
 
 def test_a_fetch_may_be_the_first_thing_a_process_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    unused = tables.connection.__wrapped__()
+    unused = connection.__wrapped__()
     for module in (tables, reading):
         monkeypatch.setattr(module, "connection", lambda: unused)
     for row in (ContentRow, ProductRow):

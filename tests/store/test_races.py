@@ -6,6 +6,7 @@ import pytest
 
 from chalicelib.core.errors import ConflictError
 from chalicelib.domains.files import folders
+from chalicelib.domains.identity import keys
 from chalicelib.store import api_keys, counters
 from tests.conftest import Answer, Api, Owner, at_once
 from tests.factories.examples import Things
@@ -64,7 +65,7 @@ def test_of_many_saves_of_one_version_one_wins(api: Api) -> None:
 def test_of_keys_made_at_once_no_more_live_than_may(
     there: int, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_keys, "MAX_LIVE_KEYS", 3)
+    monkeypatch.setattr(keys, "MAX_LIVE_KEYS", 3)
     for _ in range(there):
         owner.token()
 

@@ -88,9 +88,9 @@ def test_five_hundred_sites_cost_few_units_to_list(
     from chalicelib.store.sites import SITES
     from chalicelib.store.unit import UnitOfWork
 
-    for start in range(0, 500, 50):
+    for start in range(0, 500, 25):
         unit = UnitOfWork(owner.workspace.id, "seed")
-        for number in range(start, start + 50):
+        for number in range(start, start + 25):
             site = SITES.new(
                 owner.workspace.id,
                 title=f"Site number {number:04}",

@@ -8,6 +8,7 @@ import pytest
 
 from chalicelib.core import logs
 from chalicelib.store import tables
+from chalicelib.store.connection import connection
 from chalicelib.transports import rest
 from tests.conftest import Api, Owner, everything
 from tests.factories.examples import Things
@@ -121,5 +122,5 @@ def test_tables_are_made_once_with_every_index_and_time_to_live(database: None) 
     assert set(indexes) == {"by_row", "by_o1", "by_o2", "by_o3", "by_o4"}
     assert indexes["by_o1"]["ProjectionType"] == "KEYS_ONLY"
     for row in (tables.ContentRow, tables.ControlRow):
-        ttl = tables.connection().client.describe_time_to_live(TableName=row.Meta.table_name)
+        ttl = connection().client.describe_time_to_live(TableName=row.Meta.table_name)
         assert ttl["TimeToLiveDescription"]["AttributeName"] == "expires"

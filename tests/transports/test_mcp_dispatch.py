@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.store import workspaces
 from chalicelib.transports.mcp import CAPABILITIES_KEY, SERVER_INFO_KEY, VERSION_KEY
-from tests.conftest import Answer, Api, Owner
+from tests.conftest import Answer, Api, Owner, as_operator
 
 MODERN = "2026-07-28"
 META = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
@@ -79,7 +78,7 @@ class TestBeforeTheLadder:
 
     def test_below_business_nothing_is_parsed(self, owner: Owner) -> None:
         api = owner.api()
-        workspaces.set_plan(owner.workspace.id, "start")
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
         answer = api.call("POST", "/api/mcp", b"{")
         assert (answer.status, answer.data["code"]) == (403, "plan_required")
 

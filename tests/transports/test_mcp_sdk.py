@@ -14,8 +14,8 @@ from mcp_types import INTERNAL_ERROR, CallToolResult
 
 from chalicelib import VERSION
 from chalicelib.core.operations import REGISTRY
-from chalicelib.store import api_keys, workspaces
-from tests.conftest import Owner
+from chalicelib.core.principals import Audience
+from tests.conftest import Owner, as_operator
 from tests.transports.conftest import LocalServer
 
 MODES = {
@@ -91,7 +91,7 @@ def admitted(*scopes: str) -> list[str]:
     """Return the tools that a key of a USER account with these scopes may call."""
     return [
         o.tool
-        for o in REGISTRY
+        for o in REGISTRY.of(Audience.KEY)
         if o.tool
         if o.scope is None or (not o.scope.admin_only and (not scopes or o.scope in scopes))
     ]
@@ -155,7 +155,7 @@ class TestWithAKey:
             listed = sdk.run(token, names, **headers)
         else:
             listed = sdk.run(token, names, query="?toolsets=pages&readonly=true")
-        reads = {o.tool for o in REGISTRY if o.tool and o.read_only}
+        reads = {o.tool for o in REGISTRY.of(Audience.KEY) if o.tool and o.read_only}
         assert listed == [name for name in admitted("pages:read") if name in reads]
 
     def test_it_writes_and_reads(self, sdk: Sdk, owner: Owner) -> None:
@@ -269,12 +269,15 @@ class TestRefused:
         self.refused(sdk, token)
 
     def test_with_a_revoked_key(self, sdk: Sdk, owner: Owner) -> None:
-        key, token = api_keys.create(owner.workspace, "test", ["*:read"], None)
+        made = as_operator(
+            "create_key", workspaceId=owner.workspace.id, name="test", scopes=["*:read"]
+        )
+        token = made["token"]
         assert sdk.run(token, names)
-        api_keys.revoke(key.key_id)
+        as_operator("revoke_key", id=made["keyId"])
         self.refused(sdk, token)
 
     def test_below_business(self, sdk: Sdk, owner: Owner) -> None:
         token = owner.token()
-        workspaces.set_plan(owner.workspace.id, "start")
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
         self.refused(sdk, token)

@@ -8,11 +8,12 @@ from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
-from chalicelib.core.operations import Context, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.schema import Id, Title, Wire, optional
 from chalicelib.core.scopes import Scope
+from chalicelib.flows.invoke import Context
 from chalicelib.store import counters, files, locks
-from chalicelib.store.files import FILES, FOLDERS, FolderRow, folder_claim
+from chalicelib.store.files import FILES, FOLDERS, FolderRow
 
 MAX_FOLDERS = 1_000
 MAX_DEPTH = 10
@@ -102,7 +103,7 @@ def require_folder(ctx: Context, folder_id: str | None) -> None:
 )
 def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: ARG001  it takes none
     """Return the workspace's whole folder tree with the number of files in each folder."""
-    counts = counters.read(ctx.workspace_id, FILES.noun, "place")
+    counts = counters.read_facet(ctx.workspace_id, FILES.noun, "place")
     inside: defaultdict[str | None, list[FolderRow]] = defaultdict(list)
     for folder in files.folders(ctx.workspace_id):
         inside[folder.parent_id].append(folder)
@@ -141,9 +142,6 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
         ctx.unit.require(folders[args.parent_id])
     folder = FOLDERS.new(ctx.workspace_id, name=args.name, parent_id=args.parent_id)
     ctx.unit.save(lock)
-    ctx.unit.create(folder)
-    ctx.unit.create(
-        folder_claim(folder, ctx.workspace_id),
-        on_conflict=NameTakenError(f'A folder "{args.name}" is there. Use it, or choose a name.'),
-    )
+    taken = NameTakenError(f'A folder "{args.name}" is there. Use it, or choose a name.')
+    ctx.unit.create(folder, taken={"name": taken})
     return FolderResult(folder=FolderOut.of(folder, {}))

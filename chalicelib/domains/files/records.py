@@ -6,7 +6,7 @@ from pydantic import Field
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import Context, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.schema import (
     DeletedResult,
     Id,
@@ -19,10 +19,11 @@ from chalicelib.core.schema import (
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.files.folders import FolderOut, unknown_folder
 from chalicelib.flows import rehosting
+from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import public_url
 from chalicelib.store import counters, files, jobs
 from chalicelib.store.files import FILES, FileRow
-from chalicelib.store.listing import Query
+from chalicelib.store.queries import Query
 
 PURGE = "file-purge"
 

@@ -16,21 +16,21 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import Context, operation
-from chalicelib.core.parsing import parse
-from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Timestamp, Title, Wire, optional
 from chalicelib.core.scopes import Scope
-from chalicelib.core.unit import Unit
-from chalicelib.domains.files.folders import FolderCreate, require_folder
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.files.folders import FolderName, require_folder
 from chalicelib.domains.files.records import FileOut, FileResult
 from chalicelib.flows import rehosting
+from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import StoredObject
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import images, stored_files
-from chalicelib.store import files, jobs
+from chalicelib.store import files, jobs, workspaces
 from chalicelib.store.files import UploadRow
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.store.unit import UnitOfWork, run_unit
 
 MAX_DIRECT_BYTES = 4_000_000
 """Of a file sent with its call: Lambda takes 6 MB, base64 included (contract, Envelope)."""
@@ -97,31 +97,41 @@ def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     body = _decoded(args.content)
     require_folder(ctx, args.folder_id)
     sent = _Sent(args.name, body, args.folder_id, "content")
-    return FileResult(file=_stage(ctx.unit, ctx.plan, sent))
+    return FileResult(file=_stage(ctx.unit, ctx.principal.plan, sent))
 
 
-def add_file(unit: Unit, plan: str, folder: str, name: str, body: bytes) -> FileOut:
-    """Stage a file for the operator, in a folder at the root that is made when first needed.
+class FileAdd(Wire):
+    """A file that the operator puts into a workspace."""
 
-    Raises:
-        AppError: as an upload does.
-    """
-    folder = parse(FolderCreate, {"name": folder}).name
-    size = len(body)
-    name = parse(UploadCreate, {"name": name, "size": size}).name
-    return _stage(unit, plan, _Sent(name, body, rehosting.folder_at_root(unit, folder), "path"))
+    workspace_id: Id = Field(description="Workspace id.")
+    folder: FolderName = Field(description="Folder at the root; made when first needed.")
+    name: Title = Field(description="File name.")
+    content: str = Field(description="The bytes in base64.")
 
 
-def _decoded(content: str) -> bytes:
+def _workspace(args: FileAdd) -> str:
+    return args.workspace_id
+
+
+@operation(title="Add a file", audience=(Audience.OPERATOR,), resolve=_workspace)
+def add_file(ctx: Context, args: FileAdd) -> FileResult:
+    """Put a file of up to 20 MB into a workspace, within its quota."""
+    plan = workspaces.get(args.workspace_id).plan
+    body = _decoded(args.content, MAX_LARGE_BYTES)
+    folder_id = rehosting.folder_at_root(ctx.unit, args.folder)
+    return FileResult(file=_stage(ctx.unit, plan, _Sent(args.name, body, folder_id, "path")))
+
+
+def _decoded(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
     try:
         body = base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError):
         raise ValidationError.of("content", "expected the file's bytes in base64") from None
     if not body:
         raise ValidationError.of("content", "expected at least one byte, received an empty file")
-    if len(body) > MAX_DIRECT_BYTES:
+    if len(body) > limit:
         msg = (
-            f"The file has {len(body):,} bytes; a call takes {MAX_DIRECT_BYTES:,}. Announce it by "
+            f"The file has {len(body):,} bytes; a call takes {limit:,}. Announce it by "
             "POST /api/files/uploads/create, which takes 20 MB."
         )
         raise PayloadTooLargeError(msg)
@@ -145,7 +155,7 @@ def _stored(workspace_id: str, sent: _Sent) -> StoredObject:
         raise ValidationError.of(sent.field, error.reason) from None
 
 
-def _stage(unit: Unit, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
+def _stage(unit: UnitOfWork, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
     """Store bytes, of which some are taken already, and stage their file."""
     stored = unit.run_side_effect_once("stored", lambda: _stored(unit.workspace_id, sent))
     unit.on_failure(lambda: rehosting.remove_objects([stored]))
@@ -155,7 +165,7 @@ def _stage(unit: Unit, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
     return FileOut.of(file)
 
 
-def _take(unit: Unit, plan: str, size: int) -> None:
+def _take(unit: UnitOfWork, plan: str, size: int) -> None:
     """Take bytes of the quota, or give back what was taken too much."""
     quota = stored_files.QUOTA_BYTES[plan]
     over = QuotaExceededError(
@@ -191,7 +201,7 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
         folder_id=args.folder_id,
     )
     ctx.unit.create(row)
-    _take(ctx.unit, ctx.plan, args.size)
+    _take(ctx.unit, ctx.principal.plan, args.size)
     payload = {"uploadId": row.id, "key": row.key}
     ctx.unit.create(jobs.row(LAPSED, ctx.workspace_id, payload, clock.now() + LAPSE))
     request = object_store().upload_request(row.key, args.size, UPLOAD_SECONDS)
@@ -228,7 +238,7 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
     if row.folder_id is not None:
         require_folder(ctx, row.folder_id)
     sent = _Sent(row.name, body, row.folder_id, "id")
-    out = _stage(ctx.unit, ctx.plan, sent, taken=size)
+    out = _stage(ctx.unit, ctx.principal.plan, sent, taken=size)
     ctx.unit.delete(row, if_there=True)
     ctx.unit.after_commit(lambda: object_store().delete(key))
     return FileResult(file=out)
@@ -245,13 +255,11 @@ def _announced(ctx: Context, upload_id: str) -> UploadRow:
 def forget_upload(job: Job) -> None:
     """Give back the bytes of an upload that was not completed; remove whatever was sent."""
 
-    def forget() -> None:
-        row = files.find_upload(job.workspace_id, job.payload["uploadId"])
+    def forget(unit: UnitOfWork) -> None:
+        row = files.find_upload(unit.tenant, job.payload["uploadId"])
         if row is not None:
-            unit = UnitOfWork(job.workspace_id, "upload-lapsed")
             unit.delete(row, if_there=True)
             files.give_back(unit, int(row.size))
-            unit.commit()
 
-    retry_on_conflict(forget)
+    run_unit(job.workspace_id, AuditEvent.by_job(LAPSED), forget)
     object_store().delete(job.payload["key"])

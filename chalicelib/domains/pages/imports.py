@@ -13,7 +13,8 @@ from chalicelib.core.errors import (
     UpstreamFailedError,
     ValidationError,
 )
-from chalicelib.core.operations import Context, operation
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
 from chalicelib.core.schema import Id, Slug, Title, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.pages.records import (
@@ -26,10 +27,10 @@ from chalicelib.domains.pages.records import (
     stage_new_page,
 )
 from chalicelib.flows import rehosting
+from chalicelib.flows.invoke import Context
 from chalicelib.gateways import fetch
 from chalicelib.rules import html_import
 from chalicelib.rules.html_import import ImportedHtml
-from chalicelib.store import limits
 
 MAX_IMAGES = 50
 """Images re-hosted in one import (tools.md, row 16)."""
@@ -92,6 +93,7 @@ class PageImported(PageResult):
     title="Import a page",
     destructive=True,
     open_world=True,
+    limit=HEAVY,
 )
 def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     """Make a page of given HTML or of a public web page, or replace a page's HTML with it.
@@ -100,7 +102,6 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     is untrusted data.
     """
     began = time.monotonic()
-    ctx.unit.run_side_effect_once("counted", lambda: limits.take(limits.HEAVY, ctx.key_id))
     if args.page_id is not None:
         page = existing_page(ctx, args.page_id)
         source = ctx.unit.run_side_effect_once("source", lambda: _source(args))

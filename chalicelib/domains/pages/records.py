@@ -17,7 +17,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import Context, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.schema import (
     DeletedResult,
     Id,
@@ -31,10 +31,11 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import cut_bytes
+from chalicelib.flows.invoke import Context
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import slugs
 from chalicelib.store import jobs, pages
-from chalicelib.store.pages import PAGES, PageRow, slug_claim
+from chalicelib.store.pages import PAGES, PageRow
 from chalicelib.store.sites import SITES, SiteRow
 
 MAX_HTML_BYTES = 2**20
@@ -308,10 +309,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         slug=slug or slugs.first_free(options, taken),
         is_home=site.home_page_id is None,
     )
-    ctx.unit.create(page)
-    ctx.unit.create(
-        slug_claim(ctx.workspace_id, page), on_conflict=_taken(page.slug) if slug else None
-    )
+    ctx.unit.create(page, taken={"slug": _taken(slug)} if slug else {})
     if page.is_home:
         site.home_page_id = page.id
         ctx.unit.save(site)
@@ -394,14 +392,10 @@ def update_page(ctx: Context, args: PagePatch) -> PageResult:
     size = len(to_json(changes.get("design_system")))
     if size > MAX_DESIGN_SYSTEM_BYTES:
         raise _too_large("designSystem", MAX_DESIGN_SYSTEM_BYTES, size)
-    if changes.get("slug", page.slug) != page.slug:
-        ctx.unit.delete(slug_claim(ctx.workspace_id, page))
-        page.slug = changes["slug"]
-        ctx.unit.create(slug_claim(ctx.workspace_id, page), on_conflict=_taken(page.slug))
     becomes_home = changes.get("is_home", False) and not page.is_home
     for name, value in changes.items():
         setattr(page, name, value)
-    ctx.unit.save(page)
+    ctx.unit.save(page, taken={"slug": _taken(page.slug)})
     if becomes_home:
         _move_home(ctx, page)
     return page_result(page, html)
@@ -442,14 +436,13 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
     ctx.unit.delete(page)
     if page.is_home:
         site = _site_of(ctx, page)
-        if len(PAGES.compact(ctx.workspace_id, site.id)) > 1:
+        if len(PAGES.entries(ctx.workspace_id, site.id)) > 1:
             msg = "This is the site's home page. Make another page the home (isHome: true) first."
             raise ConflictError(msg)
         site.home_page_id = None
         ctx.unit.save(site)
     folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
     job = jobs.row(PURGE, ctx.workspace_id, {"folder": folder})
-    ctx.unit.delete(slug_claim(ctx.workspace_id, page))
     ctx.unit.create(job)
     ctx.unit.after_commit(lambda: jobs.attempt(job, purge_page_files))
     return DeletedResult(id=page.id, deleted=not args.dry_run)

@@ -7,12 +7,14 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import InvalidBarcodeError
-from chalicelib.core.operations import Context, operation
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
 from chalicelib.core.schema import Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.products.records import ProductOut
 from chalicelib.flows import barcodes, drafting
 from chalicelib.flows.drafting import CardName, DraftOut, Language, Prompt
+from chalicelib.flows.invoke import Context
 from chalicelib.flows.photos import PhotoOut
 from chalicelib.gateways.barcodes import Found, LookupFailedError
 from chalicelib.rules.barcodes import Barcode, BarcodeError, Format, parse
@@ -140,7 +142,7 @@ def _found_outside(ctx: Context, barcode: Barcode) -> Found | None:
     if barcode.in_store:
         ctx.warn("A shop made up this number itself, so only the own catalogue was searched.")
     try:
-        return barcodes.look_up(barcode)
+        return barcodes.look_up(ctx.workspace_id, barcode)
     except LookupFailedError as failure:
         ctx.warn(f"Not found, but not everybody could be asked: {failure.reason}.")
         return None
@@ -152,6 +154,7 @@ def _found_outside(ctx: Context, barcode: Barcode) -> Found | None:
     scope=Scope.PRODUCTS_WRITE,
     title="Draft a product with AI",
     open_world=True,
+    limit=HEAVY,
 )
 def ai_fill_product(ctx: Context, args: ProductDraftRequest) -> ProductDraftResult:
     """Draft a product's card and find photos, from a name, barcode or prompt.

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import ConflictError, NotFoundError
-from chalicelib.core.operations import Context, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.schema import Id, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.products.records import (
@@ -16,6 +16,7 @@ from chalicelib.domains.products.records import (
     existing_product,
     unknown_category,
 )
+from chalicelib.flows.invoke import Context
 from chalicelib.rules import ordering
 from chalicelib.rules.ordering import Place
 from chalicelib.store import categories, products

@@ -15,13 +15,14 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core import clock
 from chalicelib.core.errors import (
+    AppError,
     ConflictError,
     InsufficientStockError,
     NotFoundError,
     SkuTakenError,
     ValidationError,
 )
-from chalicelib.core.operations import Context, operation
+from chalicelib.core.operations import operation
 from chalicelib.core.schema import (
     DeletedResult,
     Id,
@@ -36,12 +37,13 @@ from chalicelib.core.schema import (
     printable,
 )
 from chalicelib.core.scopes import Scope
-from chalicelib.core.unit import Unit
 from chalicelib.flows import rehosting
+from chalicelib.flows.invoke import Context
 from chalicelib.rules import barcodes
 from chalicelib.store import categories, products
-from chalicelib.store.listing import Query
 from chalicelib.store.products import PRODUCTS, ImageMap, ProductRow
+from chalicelib.store.queries import Query
+from chalicelib.store.unit import UnitOfWork
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 MAX_IMAGES = 10
@@ -215,11 +217,9 @@ def existing_product(ctx: Context, product_id: str) -> ProductRow:
     return product
 
 
-def stage_deletion(unit: Unit, product: ProductRow) -> None:
+def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
     """Stage a product's deletion: it is kept for a month, its SKU and barcode are free at once."""
     unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
-    for row in products.names(unit.workspace_id, product).values():
-        unit.delete(row)
 
 
 @operation(
@@ -287,8 +287,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     values = _stored(ctx, args.provided() | {"status": args.status})
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
-    ctx.unit.create(product)
-    _stage_names(ctx, {}, product)
+    ctx.unit.create(product, taken=_taken(product))
     return ProductResult(product=ProductOut.of(product))
 
 
@@ -299,7 +298,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     title="Update a product",
     idempotent=True,
     open_world=True,
-    adds=True,
+    accepts_idempotency_key=True,
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     """Change a product. stockDelta adds to the stock atomically; below 0 is refused (409)."""
@@ -311,13 +310,11 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     if delta is not None and not changes:
         _stage_stock(ctx, product, delta)
         return ProductResult(product=ProductOut.of(product))
-    before = products.names(ctx.workspace_id, product)
     for name, value in _stored(ctx, changes).items():
         setattr(product, name, value)
     if delta is not None:
         product.stock += delta
-    ctx.unit.save(product)
-    _stage_names(ctx, before, product)
+    ctx.unit.save(product, taken=_taken(product))
     return ProductResult(product=ProductOut.of(product))
 
 
@@ -363,10 +360,9 @@ def _image(hosted: rehosting.ImportedImage) -> ImageMap:
     )
 
 
-def _stage_names(ctx: Context, before: products.Names, product: ProductRow) -> None:
-    taken = SkuTakenError(f'Another product has the SKU "{product.sku}". Choose another, or none.')
-    after = products.names(ctx.workspace_id, product)
-    products.rename(ctx.unit, before, after, sku_taken=taken)
+def _taken(product: ProductRow) -> dict[str, AppError]:
+    msg = f'Another product has the SKU "{product.sku}". Choose another, or none.'
+    return {"sku": SkuTakenError(msg)}
 
 
 def _check_stock(product: ProductRow, delta: int) -> None:

@@ -1,0 +1,39 @@
+"""The time a request may take: the gateway gives up after 29 seconds, so we end before.
+
+A deadline is set once where a request comes in; whatever waits for something outside asks how long
+it may. Work without a caller, such as scheduled jobs, has none.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+REQUEST_SECONDS = 24.0
+"""API Gateway ends a request after 29 s; what is under way at the deadline takes at most 3 more."""
+
+_ends: ContextVar[float | None] = ContextVar("deadline", default=None)
+
+monotonic: Callable[[], float] = time.monotonic
+"""Replaced in tests."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Give what runs in the ``with`` block, and in the contexts copied from it, so many seconds."""
+    token = _ends.set(monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _ends.reset(token)
+
+
+def remaining(at_most: float) -> float:
+    """Return the seconds that are left, but no more than ``at_most``; 0 once time is up."""
+    ends = _ends.get()
+    return at_most if ends is None else max(0.0, min(at_most, ends - monotonic()))
+
+
+def passed() -> bool:
+    """Whether the time is up."""
+    return remaining(1.0) == 0

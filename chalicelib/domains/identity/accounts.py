@@ -1,0 +1,143 @@
+"""Accounts: who signs in, owns workspaces and makes keys."""
+
+from functools import partial
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.schema import Id, Timestamp, Wire
+from chalicelib.domains.identity.keys import stage_revocations
+from chalicelib.flows.invoke import Context
+from chalicelib.rules import passwords
+from chalicelib.store import accounts, api_keys, workspaces
+from chalicelib.store.accounts import AccountRow
+
+OPERATOR = (Audience.OPERATOR,)
+MIN_PASSWORD = 8
+MAX_PASSWORD = 1000
+
+
+def _email(text: str) -> str:
+    try:
+        return accounts.normal_email(text)
+    except ValueError as error:
+        raise PydanticCustomError("email", "{reason}", {"reason": str(error)}) from None
+
+
+Email = Annotated[str, StringConstraints(max_length=320), AfterValidator(_email)]
+
+
+def _long_enough(password: str) -> str:
+    # The length alone is said: an error never repeats a password.
+    if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
+        raise PydanticCustomError(
+            "password",
+            "expected {least} to {most} characters, received {count}",
+            {"least": MIN_PASSWORD, "most": MAX_PASSWORD, "count": len(password)},
+        )
+    return password
+
+
+Password = Annotated[str, AfterValidator(_long_enough)]
+
+
+class AccountCreate(Wire):
+    """A new account."""
+
+    email: Email = Field(description="E-mail address; one account has it.")
+    password: Password = Field(description="Password, of at least 8 characters.")
+    role: Literal["user", "admin"] = Field(default="user", description="admin edits the blog.")
+    name: Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)] = Field(
+        default="", description="Name; the e-mail address up to the @ if empty."
+    )
+
+
+class AccountOut(Wire):
+    """An account."""
+
+    account_id: Id = Field(description="Account id.")
+    email: str = Field(description="E-mail address.")
+    role: str = Field(description="user or admin.")
+
+
+class AccountRef(Wire):
+    """Which account."""
+
+    email: Email = Field(description="Its e-mail address.")
+
+
+class PasswordSet(AccountRef):
+    """A new password."""
+
+    password: Password = Field(description="Password, of at least 8 characters.")
+
+
+class PasswordSetResult(Wire):
+    """Whose password was set."""
+
+    account_id: Id = Field(description="Account id.")
+    password_set_at: Timestamp = Field(description="Sessions from before it are over.")
+
+
+class AccountDisabled(Wire):
+    """An account that can no longer sign in."""
+
+    account_id: Id = Field(description="Account id.")
+    disabled_at: Timestamp = Field(description="Since when.")
+    revoked_keys: int = Field(description="API keys of the account that were revoked with it.")
+
+
+@operation(title="Create an account", audience=OPERATOR)
+def create_account(ctx: Context, args: AccountCreate) -> AccountOut:
+    """Create an account."""
+    now = clock.now()
+    account = accounts.row(
+        new_id(),
+        email=args.email,
+        name=args.name or args.email.partition("@")[0],
+        role=args.role,
+        password_hash=ctx.unit.run_side_effect_once(
+            "hash", lambda: passwords.hashed(args.password)
+        ),
+        password_set_at=now,
+        created_at=now,
+    )
+    msg = f"{account.email} has an account already. Log in, or use another address."
+    ctx.unit.create(account)
+    ctx.unit.create(accounts.email_claim(account), on_conflict=ConflictError(msg))
+    return AccountOut(account_id=account.id, email=account.email, role=account.role)
+
+
+@operation(title="Set a password", audience=OPERATOR)
+def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
+    """Set an account's password, and end its sessions."""
+    account = accounts.by_email(args.email)
+    now = clock.now()
+    password_hash = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
+    ctx.unit.update(
+        account,
+        [AccountRow.password_hash.set(password_hash), AccountRow.password_set_at.set(now)],
+    )
+    return PasswordSetResult(account_id=account.id, password_set_at=now)
+
+
+@operation(title="Disable an account", audience=OPERATOR, idempotent=True)
+def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
+    """Disable an account: it cannot sign in, its sessions are over, its API keys are revoked."""
+    account = accounts.by_email(args.email)
+    now = account.disabled_at or clock.now()
+    revoked = 0
+    for workspace, _ in workspaces.of_account(account.id):
+        keys = [k for k in api_keys.live(workspace.id) if k.account_id == account.id]
+        if keys:
+            stage = partial(stage_revocations, keys=keys)
+            ctx.unit.commit_batch(f"keys of {workspace.id}", stage)
+        revoked += len(keys)
+    ctx.unit.update(account, [AccountRow.disabled_at.set(now)])
+    return AccountDisabled(account_id=account.id, disabled_at=now, revoked_keys=revoked)

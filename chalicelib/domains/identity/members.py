@@ -1,0 +1,86 @@
+"""Members of a workspace; their keys die with the membership (contract, Keys and scopes)."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.schema import Id, Wire
+from chalicelib.domains.identity.accounts import Email
+from chalicelib.domains.identity.keys import stage_revocations
+from chalicelib.flows.invoke import Context
+from chalicelib.store import accounts, api_keys, locks, workspaces
+
+OPERATOR = (Audience.OPERATOR,)
+
+
+class MemberRef(Wire):
+    """Which member of which workspace."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    email: Email = Field(description="E-mail address of the account.")
+
+
+class MemberAdd(MemberRef):
+    """A new member, or a member's new role."""
+
+    role: Literal["member", "manager"] = Field(default="member", description="Role.")
+
+
+class MemberOut(Wire):
+    """A member."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    account_id: Id = Field(description="Account id.")
+    role: str = Field(description="member or manager.")
+
+
+class MemberRemoved(Wire):
+    """A member who is one no more."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    account_id: Id = Field(description="Account id.")
+    revoked_keys: int = Field(description="Keys of the account that were revoked with it.")
+
+
+def _workspace(args: MemberRef) -> str:
+    return args.workspace_id
+
+
+@operation(title="Add a member", audience=OPERATOR, resolve=_workspace, idempotent=True)
+def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
+    """Add an account to a workspace, or change its role there; the owner stays the owner."""
+    workspace, account = workspaces.get(args.workspace_id), accounts.by_email(args.email)
+    if account.id == workspace.owner_id:
+        msg = f"{account.email} owns this workspace; an owner cannot become a {args.role}."
+        raise ConflictError(msg)
+    before = workspaces.membership(account.id, workspace.id)
+    joined_at = before.joined_at if before else clock.now()
+    ctx.unit.save(
+        workspaces.membership_row(account.id, workspace.id, role=args.role, joined_at=joined_at)
+    )
+    ctx.unit.mention(f"account:{account.id}")
+    return MemberOut(workspace_id=workspace.id, account_id=account.id, role=args.role)
+
+
+@operation(title="Remove a member", audience=OPERATOR, resolve=_workspace, idempotent=True)
+def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
+    """Remove an account from a workspace, and revoke its keys there."""
+    workspace, account = workspaces.get(args.workspace_id), accounts.by_email(args.email)
+    if account.id == workspace.owner_id:
+        msg = f"{account.email} owns this workspace and cannot be removed from it."
+        raise ConflictError(msg)
+    lock = locks.lock_row(workspace.id, api_keys.LOCK)
+    membership = workspaces.membership(account.id, workspace.id)
+    if membership is None:
+        msg = f"{account.email} is no member of this workspace."
+        raise NotFoundError(msg)
+    keys = [key for key in api_keys.live(workspace.id) if key.account_id == account.id]
+    ctx.unit.save(lock)
+    ctx.unit.delete(membership)
+    stage_revocations(ctx.unit, keys)
+    ctx.unit.mention(f"account:{account.id}")
+    return MemberRemoved(workspace_id=workspace.id, account_id=account.id, revoked_keys=len(keys))

@@ -1,0 +1,169 @@
+"""Workspaces: what a key sees of them, and what the operator does with them."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.core import clock
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.schema import Id, NoInput, Timestamp, Title, Wire
+from chalicelib.core.scopes import Plan
+from chalicelib.domains.identity.accounts import Email
+from chalicelib.flows.invoke import Context
+from chalicelib.rules import slugs
+from chalicelib.store import accounts, api_keys, locks, workspaces
+from chalicelib.store.api_keys import ApiKeyRow
+from chalicelib.store.claims import ClaimRow
+from chalicelib.store.workspaces import SLUG_CLAIM
+
+OPERATOR = (Audience.OPERATOR,)
+
+
+def _zone(timezone: str) -> str:
+    from zoneinfo import available_timezones  # noqa: PLC0415  reads the zone database
+
+    # Two names of the database that stand for no place (bookings.md, Zones).
+    if timezone not in available_timezones() - {"localtime", "Factory"}:
+        raise PydanticCustomError("timezone", "expected an IANA name such as Europe/Moscow")
+    return timezone
+
+
+Timezone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_zone)]
+
+
+class WorkspaceOut(Wire):
+    """A workspace and the account's place in it (spec, Workspace record)."""
+
+    id: Id = Field(description="Workspace id.")
+    name: str = Field(description="Display name.")
+    slug: str = Field(description="Unique short name.")
+    logo_url: str | None = Field(description="Address of the logo, or null.")
+    owner_id: Id = Field(description="Account that owns the workspace.")
+    role: str = Field(description="The account's role in it: owner, manager or member.")
+    joined_at: Timestamp = Field(description="When the account joined.")
+    is_owner: bool = Field(description="Whether the account owns it.")
+
+
+class WorkspaceList(Wire):
+    """All workspaces of the key's account."""
+
+    workspaces: list[WorkspaceOut] = Field(
+        description="Workspaces the key's owner belongs to, oldest first."
+    )
+    active_workspace_id: Id = Field(description="The workspace that this key works in.")
+
+
+@operation(
+    tool="svc_list_workspaces", rest="GET /api/workspaces/list", scope=None, title="List workspaces"
+)
+def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG001  every handler has this shape
+    """List the workspaces that the key's owner belongs to, and which one this key works in.
+
+    Use it to learn whose data you are about to change; every other call works in activeWorkspaceId
+    alone.
+    """
+    rows = workspaces.of_account(ctx.principal.account_id)
+    return WorkspaceList(
+        workspaces=[
+            WorkspaceOut(
+                id=workspace.id,
+                name=workspace.name,
+                slug=workspace.slug,
+                logo_url=workspace.logo_url,
+                owner_id=workspace.owner_id,
+                role=membership.role,
+                joined_at=membership.joined_at,
+                is_owner=workspace.owner_id == ctx.principal.account_id,
+            )
+            for workspace, membership in rows
+        ],
+        active_workspace_id=ctx.workspace_id,
+    )
+
+
+class WorkspaceCreate(Wire):
+    """A new workspace."""
+
+    owner: Email = Field(description="E-mail address of the account that owns and pays.")
+    name: Title = Field(description="Display name.")
+    plan: Plan = Field(default="business", description="Plan.")
+    timezone: Timezone = Field(default="Europe/Moscow", description="IANA name of its time zone.")
+    country: Annotated[str, StringConstraints(pattern="^[A-Z]{2}$")] = Field(
+        default="RU", description="ISO 3166 code of the country that its phones are read in."
+    )
+
+
+class WorkspaceCreated(Wire):
+    """A new workspace."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    slug: str = Field(description="Unique short name.")
+    plan: str = Field(description="Plan.")
+    timezone: str = Field(description="IANA name of its time zone.")
+
+
+class PlanSet(Wire):
+    """A workspace's new plan."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    plan: Plan = Field(description="Plan.")
+
+
+class PlanSetResult(Wire):
+    """A workspace's plan."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    plan: str = Field(description="Plan.")
+
+
+@operation(title="Create a workspace", audience=OPERATOR)
+def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
+    """Create a workspace."""
+    owner = accounts.by_email(args.owner)
+    options = list(slugs.candidates(slugs.slugify(args.name, "workspace")))
+    now = clock.now()
+    workspace = workspaces.row(
+        new_id(),
+        name=args.name,
+        slug=slugs.first_free(options, ClaimRow.taken(SLUG_CLAIM, options)),
+        owner_id=owner.id,
+        plan=args.plan,
+        timezone=args.timezone,
+        country=args.country,
+        created_at=now,
+    )
+    ctx.unit.create(workspace)
+    ctx.unit.create(workspaces.slug_claim(workspace))
+    ctx.unit.create(workspaces.membership_row(owner.id, workspace.id, role="owner", joined_at=now))
+    ctx.unit.mention(f"workspace:{workspace.id}")
+    return WorkspaceCreated(
+        workspace_id=workspace.id,
+        slug=workspace.slug,
+        plan=workspace.plan,
+        timezone=workspace.timezone,
+    )
+
+
+def _workspace(args: PlanSet) -> str:
+    return args.workspace_id
+
+
+@operation(title="Set a plan", audience=OPERATOR, resolve=_workspace, idempotent=True)
+def set_plan(ctx: Context, args: PlanSet) -> PlanSetResult:
+    """Change a workspace's plan, in its record and in every live key: the next request sees it.
+
+    All in one transaction with the lock of its keys, so that record and keys never disagree.
+    """
+    lock = locks.lock_row(args.workspace_id, api_keys.LOCK)
+    workspace = workspaces.get(args.workspace_id)
+    workspace.plan = args.plan
+    ctx.unit.save(lock)
+    ctx.unit.save(workspace)
+    for key in api_keys.live(workspace.id):
+        if key.plan != args.plan:
+            ctx.unit.update(key, [ApiKeyRow.plan.set(args.plan)])
+    ctx.unit.mention(f"workspace:{workspace.id}")
+    return PlanSetResult(workspace_id=workspace.id, plan=workspace.plan)

@@ -1,0 +1,310 @@
+"""The only way to run an operation, whoever calls: access, limit, input, handler, one commit."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from chalicelib.core import clock, parsing
+from chalicelib.core.errors import (
+    AdminRequiredError,
+    AlreadyCreatedError,
+    ForbiddenError,
+    IdempotencyKeyExistsError,
+    InsufficientScopeError,
+    PayloadTooLargeError,
+    PlanRequiredError,
+    UnavailableError,
+    ValidationError,
+)
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.limits import RateLimitStatus
+from chalicelib.core.operations import Operation
+from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal
+from chalicelib.core.schema import Wire, wire_name
+from chalicelib.core.scopes import PLANS_WITH_API
+from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.gateways.object_store import object_store
+from chalicelib.store import idempotency, jobs, limits
+from chalicelib.store.unit import UnitOfWork, run_unit
+
+MAX_ANSWER_BYTES = 5_900_000
+"""Lambda answers at most 6 MB (AWS Lambda quotas), headers included."""
+MAX_KEY_LENGTH = 255
+ANSWER_EXPIRED = "answer-expired"
+"""The scheduled job of removing a large stored answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a handler works with: who calls, and the unit of work that the call writes to."""
+
+    principal: Principal
+    unit: UnitOfWork
+    request_id: str
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def workspace_id(self) -> str:
+        """The workspace that the call works in."""
+        return self.unit.tenant
+
+    def warn(self, message: str) -> None:
+        """Add a sentence to ``data.warnings``.
+
+        The call succeeded, but not quite as the caller may think.
+        """
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a call: the envelope as UTF-8 JSON.
+
+    ``replayed`` if an idempotency key found it stored; ``rate_limit`` where one was counted.
+    """
+
+    body: bytes
+    replayed: bool = False
+    rate_limit: RateLimitStatus | None = None
+
+
+def invoke(
+    operation: Operation,
+    principal: Principal,
+    read: Callable[[], Mapping[str, Any]],
+    *,
+    request_id: str,
+    idempotency_key: str | None = None,
+) -> Reply:
+    """Run an operation: access, limit, input, idempotency, handler, one commit, envelope.
+
+    ``read`` returns the input under wire names; it runs after the access checks, so that a body is
+    not parsed for a caller who may not send it. An idempotency key has no effect on an operation
+    that does not accept one: repeating it changes nothing anyway.
+
+    Raises:
+        AppError: any failure a client can see; nothing was changed then.
+    """
+    authorize(operation, principal)
+    limit, status = operation.limit, None
+    if limit is not None and limit.weigh is None:
+        status = limits.take(limit, principal.rate_limit_key)
+    raw = read()
+    args = parsing.parse(operation.input, raw)
+    if limit is not None and limit.weigh is not None and (units := limit.weigh(args)):
+        status = limits.take(limit, principal.rate_limit_key, units)
+    tenant = _tenant(operation, principal, args)
+    notes = parsing.unknown_fields(args, raw)
+    call = _Call(operation, principal, args, tenant, request_id, notes)
+    if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
+        return Reply(call.run(None), rate_limit=status)
+    return replace(call.run_once(_check_key(idempotency_key)), rate_limit=status)
+
+
+def authorize(operation: Operation, principal: Principal) -> None:
+    """Check audience, plan, scope and role, in this order (contract, Keys and scopes)."""
+    if principal.audience not in operation.audience:
+        raise ForbiddenError("This call is not for this kind of caller.")
+    if not isinstance(principal, ApiKeyPrincipal):
+        return
+    require_plan(principal)
+    if may_use(operation, principal):
+        return
+    scope = operation.scope
+    if scope not in principal.scopes:
+        msg = f"This key lacks the scope {scope}. Create a key that has it in the settings."
+        raise InsufficientScopeError(msg)
+    msg = f"The scope {scope} is for keys of ADMIN accounts; this key's account is not one."
+    raise AdminRequiredError(msg)
+
+
+def may_use(operation: Operation, principal: ApiKeyPrincipal) -> bool:
+    """Whether a key's scopes and role admit an operation."""
+    scope = operation.scope
+    if Audience.KEY not in operation.audience:
+        return False
+    return scope is None or (
+        scope in principal.scopes and (principal.role == "admin" or not scope.admin_only)
+    )
+
+
+def require_plan(principal: ApiKeyPrincipal) -> None:
+    """Refuse keys of workspaces below the Business plan."""
+    if principal.plan not in PLANS_WITH_API:
+        plan = principal.plan
+        msg = f"The API needs the Business plan or above; this workspace is on {plan}. Upgrade."
+        raise PlanRequiredError(msg)
+
+
+def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
+    """Return whose rows a call works with; never what a key or a session names by itself."""
+    free = principal.audience in {Audience.PUBLIC, Audience.OPERATOR}
+    if operation.resolve is not None and free:
+        return operation.resolve(args)
+    return principal.workspace_id
+
+
+def _check_key(key: str) -> str:
+    if not 1 <= len(key) <= MAX_KEY_LENGTH:
+        message = f"expected 1 to {MAX_KEY_LENGTH} characters, received {len(key)}"
+        raise ValidationError.of("idempotencyKey", message)
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call of an operation with its parsed input."""
+
+    operation: Operation
+    principal: Principal
+    args: Wire
+    tenant: str
+    request_id: str
+    notes: list[str]
+
+    @property
+    def dry_run(self) -> bool:
+        return bool(getattr(self.args, "dry_run", False))
+
+    def run(self, record: IdempotencyRecord | None) -> bytes:
+        """Run the handler and commit what it staged; after a lost race both happen again."""
+
+        def stage(unit: UnitOfWork) -> bytes:
+            # Warnings of an attempt that was abandoned go with it.
+            ctx = Context(self.principal, unit, self.request_id, list(self.notes))
+            result = self.operation.handler(ctx, self.args)
+            body = _envelope(result, ctx.warnings)
+            if record is not None:
+                unit.keep(self._answered(unit, record, result, body))
+            return body
+
+        return run_unit(
+            self.tenant,
+            self._event(),
+            stage,
+            record=record,
+            request_id=self.request_id,
+            dry_run=self.dry_run or self.operation.read_only,
+        )
+
+    def run_once(self, key: str) -> Reply:
+        """Run under an idempotency key.
+
+        The answer is committed with the writes, under the condition that the key is unused: of any
+        number of racing calls one commits, and the rest find its answer. So the common, first call
+        costs no extra read. A failed call looks for a stored answer before it reports its failure,
+        since a replay may well fail on what the first call did. Operations with outside effects
+        mark the key before they start, for those must not happen twice.
+        """
+        scope = f"{self.principal.rate_limit_key}#{self.operation.name}"
+        record = IdempotencyRecord(scope, key, _fingerprint(self.args))
+        tenant = self.tenant
+        marks = self.operation.open_world
+        if marks and not idempotency.mark_in_progress(tenant, record, owner=self.request_id):
+            return self._replay(record, idempotency.find(tenant, record))
+        try:
+            return Reply(self.run(record))
+        except IdempotencyKeyExistsError:
+            return self._replay(record, idempotency.find(tenant, record))
+        except Exception:
+            if marks:
+                idempotency.clear_in_progress(tenant, record, owner=self.request_id)
+            stored = idempotency.find(tenant, record)
+            if stored is None:
+                raise
+            return self._replay(record, stored)
+
+    def _replay(self, record: IdempotencyRecord, stored: IdempotencyRecord | None) -> Reply:
+        found = record.answered(stored)
+        body = found.body
+        if found.object_key is not None and (body := object_store().get(found.object_key)) is None:
+            raise UnavailableError
+        if self.operation.secret is not None:
+            details = from_json(body or b"{}")["data"]
+            del details["status"]
+            msg = (
+                "This idempotency key has created it already, and its secret was shown then. If it"
+                " is lost, revoke what was created and create another with a new key."
+            )
+            raise AlreadyCreatedError(msg, details=details)
+        return Reply(body or b"", replayed=True)
+
+    def _answered(
+        self, unit: UnitOfWork, record: IdempotencyRecord, result: Wire, body: bytes
+    ) -> IdempotencyRecord:
+        """Return the record with the answer; without a secret, and a large one as an object."""
+        if self.operation.secret is not None:
+            public = result.model_copy(update={self.operation.secret: None})
+            return replace(record, body=_envelope(public, []))
+        if len(body) <= idempotency.MAX_INLINE_BYTES:
+            return replace(record, body=body)
+        key, store = f"{unit.tenant}/answers/{self.request_id}.json", object_store()
+        unit.on_failure(lambda: store.delete(key))
+        store.put(key, body, "application/json")
+        expiry = clock.now() + idempotency.KEPT + timedelta(hours=1)
+        unit.create(jobs.row(ANSWER_EXPIRED, unit.tenant, {"key": key}, expiry))
+        return replace(record, object_key=key)
+
+    def _event(self) -> AuditEvent:
+        names = tuple(wire_name(type(self.args), name) for name in self.args.provided("id"))
+        caller = self.principal
+        return AuditEvent(
+            operation=self.operation.name,
+            actor=caller.audit_actor,
+            fields=names,
+            key_id=caller.key_id if isinstance(caller, ApiKeyPrincipal) else "",
+            client_ip=caller.client_ip,
+            request_id=self.request_id,
+        )
+
+
+@job_handler(ANSWER_EXPIRED)
+def remove_answer(job: Job) -> None:
+    """Remove the object of a stored answer that cannot be replayed any more."""
+    object_store().delete(job.payload["key"])
+
+
+def _fingerprint(args: Wire) -> str:
+    provided = args.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return hashlib.sha256(_canonical(provided)).hexdigest()
+
+
+def _canonical(value: Any) -> bytes:  # noqa: ANN401  any JSON value
+    """Return JSON bytes that do not depend on the order of keys."""
+    if isinstance(value, dict):
+        parts = [to_json(key) + b":" + _canonical(value[key]) for key in sorted(value)]
+        return b"{" + b",".join(parts) + b"}"
+    if isinstance(value, list):
+        return b"[" + b",".join(map(_canonical, value)) + b"]"
+    return to_json(value)
+
+
+def _envelope(result: Wire, warnings: list[str]) -> bytes:
+    """Return the answer's bytes; the result is written once, straight to JSON."""
+    parts = [b'"status":true', result.model_dump_json(by_alias=True).encode()[1:-1]]
+    if warnings:
+        parts.append(b'"warnings":' + to_json(warnings))
+    body = b'{"data":{%b}}' % b",".join(filter(None, parts))
+    if (size := _size_at_most(body)) > MAX_ANSWER_BYTES:
+        msg = (
+            f"The answer would be {size:,} bytes; the limit is {MAX_ANSWER_BYTES:,}. "
+            "Ask for a smaller page or part."
+        )
+        raise PayloadTooLargeError(msg)
+    return body
+
+
+_GROWTH = 4
+"""How often a byte is repeated at most when text is quoted twice: a quote becomes four bytes."""
+
+
+def _size_at_most(body: bytes) -> int:
+    """Return how large an answer leaves Lambda at most: as text in a tool's result, in a reply."""
+    if len(body) * _GROWTH <= MAX_ANSWER_BYTES:
+        return len(body)
+    return len(to_json(to_json(body.decode()).decode()))

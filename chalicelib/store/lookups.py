@@ -1,0 +1,82 @@
+"""What a record is found by besides its id, and what is unique among records.
+
+A look-up is a row that is written in the transaction of the record that it leads to. Names that
+people give are hashed: folding may make them longer than a key may be.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pynamodb.attributes import UnicodeAttribute
+
+from chalicelib.core.text import fold
+from chalicelib.store.claims import ClaimRow, claim
+from chalicelib.store.reading import Key
+from chalicelib.store.tables import ContentRow, Record, Row
+
+R = TypeVar("R", bound=Record)
+
+SORT_KEY = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Generic[R]):
+    """A value that leads to records.
+
+    ``value`` gives it, or None; it compares folded. ``unique`` says that one record has it at most,
+    among those with the same ``within``. A ``platform_wide`` one is unique over all workspaces, and
+    leads from a name that arrives without one (``store.claims``); it compares as it is.
+    """
+
+    name: str
+    value: Callable[[R], str | None]
+    unique: bool = False
+    within: Callable[[R], str] | None = None
+    platform_wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SideRow:
+    """A row that goes with a record; ``unique`` is the look-up that it claims, if any."""
+
+    row: Row
+    unique: str | None = None
+
+
+class LookupRow(ContentRow):
+    """Leads from a value to a record."""
+
+    target = UnicodeAttribute()
+
+
+def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[SideRow]:
+    """Return the row that a look-up asks of a record, if any."""
+    value = lookup.value(record)
+    if not value:
+        return []
+    if lookup.platform_wide:
+        return [SideRow(claim(lookup.name, value, record.id, workspace_id), lookup.name)]
+    within = lookup.within(record) if lookup.within else ""
+    key = unique_key(workspace_id, noun, lookup.name, value, within)
+    sk = SORT_KEY if lookup.unique else record.id
+    row = LookupRow(key.pk, sk, target=record.id)
+    return [SideRow(row, lookup.name if lookup.unique else None)]
+
+
+def unique_key(workspace_id: str, noun: str, name: str, value: str, within: str = "") -> Key:
+    """Return the key of a unique value's row, to ``fetch`` whether it is held."""
+    hashed = hashlib.sha256(f"{within}\0{fold(value)}".encode()).hexdigest()
+    return Key(LookupRow, f"W#{workspace_id}#{noun}#BY#{name}#{hashed}", SORT_KEY)
+
+
+def find(
+    lookup: Lookup[R], workspace_id: str, noun: str, value: str, within: str = ""
+) -> list[str]:
+    """Return the ids of the records that have a value, oldest first."""
+    if lookup.platform_wide:
+        held = ClaimRow.find_claim(lookup.name, value)
+        return [held.target] if held else []
+    key = unique_key(workspace_id, noun, lookup.name, value, within)
+    return [row.target for row in LookupRow.partition(key.pk)]

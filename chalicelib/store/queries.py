@@ -1,0 +1,448 @@
+"""One page of a noun, read in the cheapest way that is exact (ADR 0008).
+
+First the partition: the noun's, or that of a value asked for, where the noun keeps one. Then
+
+- *index scan*: an index in the order asked for, straight to the page; a range asked for along it
+  bounds it. The total comes from the counters, or from counting the range. It costs the same
+  whatever the partition's size, and about a unit per 40 entries of depth.
+- *range scan*: the records in a narrow range along an index, sorted and filtered here.
+- *full scan*: the partition's entries from end to end, filtered by DynamoDB and sorted here. For
+  small partitions, and for what no index serves: searches, and combinations of filters.
+
+Index scans, and full scans of up to ``CONSISTENT_ROWS``, are read consistently: what was created is
+in the very next list. Full scans of larger partitions, and the entries that an index scan skips
+there, are read eventually consistently, at half the units: they may miss the last second's changes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from pynamodb.expressions.condition import Condition
+
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.ids import first_id_at
+from chalicelib.core.text import fold
+from chalicelib.store import counters
+from chalicelib.store.index_entries import (
+    BY_ROW,
+    IndexEntry,
+    TextRow,
+    entries,
+    group,
+    number_key,
+    partition_of,
+    texts_partition,
+    token,
+)
+from chalicelib.store.reading import Cost, Key, Partition, fetch
+from chalicelib.store.tables import ContentRow, Record
+
+if TYPE_CHECKING:
+    from chalicelib.store.listing import Listing, SortIndex
+
+SMALL_ROWS = 500
+"""Partitions up to this size are scanned whole, for about 25 units."""
+CONSISTENT_ROWS = 10_000
+FETCHED_SKIP = 500
+"""A scan that skips no more entries fetches their keys, too, and saves a round trip of counting."""
+ROWS_A_RECORD = 50
+"""A record read by its key costs about as much as so many entries of a full scan."""
+FETCHED_TEXTS = 100
+"""Up to so many long texts are fetched by their keys; more are searched where they all lie."""
+
+R = TypeVar("R", bound=Record)
+Plan = Literal["index scan", "range scan", "full scan"]
+Bounds = tuple[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a list operation asks for.
+
+    ``page`` counts from 1. ``filters`` maps attributes to wanted values (of several values, one);
+    ``present`` attributes to whether they are set; ``ranges`` numbers, times, or ``created_at`` to
+    their bounds, both inclusive. None means any. ``parent`` is the wanted parent's id. ``charge``
+    is called with a weight before a search reads a large collection, and may refuse it.
+    """
+
+    page: int
+    size: int
+    sort: str
+    descending: bool = False
+    filters: Mapping[str, str | None] = field(default_factory=dict)
+    present: Mapping[str, bool | None] = field(default_factory=dict)
+    ranges: Mapping[str, Bounds] = field(default_factory=dict)
+    search: str | None = None
+    parent: str | None = None
+    charge: Callable[[int], object] | None = None
+
+    @property
+    def offset(self) -> int:
+        """How many rows come before the page."""
+        return (self.page - 1) * self.size
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPage(Generic[R]):
+    """One page of a list, and how many records match over all pages.
+
+    ``plan`` says how it was read, and ``cost`` what that took.
+    """
+
+    records: list[R]
+    total: int
+    plan: Plan
+    cost: Cost
+
+
+def read(
+    listing: "Listing[R]", workspace_id: str, query: Query, counts: Counter[str] | None
+) -> ResultPage[R]:
+    """Return one page; ``counts`` are all counters of the noun, if the caller has read them.
+
+    Raises:
+        ValueError: a filter, range or sort that the noun does not declare.
+    """
+    return _Reading(listing, workspace_id, query, Cost(), counts).page()
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Bounds along an index, on the keys themselves; None is the table, in order of creation."""
+
+    index: str | None
+    prefix: str
+    least: str | None = None
+    most: str | None = None
+
+    @property
+    def condition(self) -> Condition | None:
+        """What a Query along the index demands of its keys."""
+        slot: Any = ContentRow.sk if self.index is None else getattr(ContentRow, self.index[3:])
+        condition: Condition | None = None
+        if self.least is not None or self.most is not None:
+            # "~" comes after every character of a number's digits and of an id.
+            top = self.prefix + (self.most or "") + "~"
+            condition = slot.between(self.prefix + (self.least or ""), top)
+        elif self.prefix:
+            condition = slot.startswith(self.prefix)
+        return condition
+
+    def options(self, *, descending: bool) -> dict[str, Any]:
+        """Return the options of a Query along the index."""
+        options: dict[str, Any] = {"scan_index_forward": not descending}
+        if self.index is not None:
+            options["index_name"] = self.index
+        if (condition := self.condition) is not None:
+            options["range_key_condition"] = condition
+        return options
+
+
+@dataclass(slots=True)
+class _Reading(Generic[R]):
+    """One page being read."""
+
+    listing: "Listing[R]"
+    workspace_id: str
+    query: Query
+    cost: Cost
+    all_counts: Counter[str] | None
+    counts: Counter[str] = field(init=False)
+    partition: Partition = field(init=False)
+    filters: dict[str, str] = field(init=False)
+    ranges: dict[str, Bounds] = field(init=False)
+    present: dict[str, bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        listing, query = self.listing, self.query
+        self.filters = {n: v for n, v in query.filters.items() if v is not None}
+        self.ranges = {n: b for n, b in query.ranges.items() if b != (None, None)}
+        self.present = {n: p for n, p in query.present.items() if p is not None}
+        unknown = [
+            *(self.filters.keys() - {*listing.facet_slots, *listing.tags}),
+            *(self.present.keys() - set(listing.presence)),
+            *(self.ranges.keys() - {*listing.numbers, "created_at"}),
+            *({query.sort} - listing.sorts.keys()),
+            *(self.ranges.keys() & {"created_at"} if listing.parent else ()),
+            *([] if query.parent is None or listing.parent else ["parent"]),
+        ]
+        if unknown:
+            msg = f"the listing of {listing.noun} knows no {', '.join(unknown)}"
+            raise ValueError(msg)
+        self.partition = Partition(listing.partition(self.workspace_id), self.cost)
+
+    def page(self) -> ResultPage[R]:
+        if any(None not in bounds and bounds[0] > bounds[1] for bounds in self.ranges.values()):
+            return ResultPage([], 0, "range scan", self.cost)
+        if not self.listing.indexes and not self.listing.partitioned:
+            return self._full_scan(consistent=True)
+        rows = self._choose_partition()
+        consistent = rows <= CONSISTENT_ROWS
+        if rows > SMALL_ROWS:
+            if self._scannable() and (found := self._range_in_order()) is not None:
+                return self._index_scan(found, rows, consistent=consistent)
+            if (narrow := self._narrow_range(rows, consistent=consistent)) is not None:
+                return self._range_scan(narrow)
+            if self.query.search and self.query.charge and not consistent:
+                self.query.charge(rows // CONSISTENT_ROWS)
+        return self._full_scan(consistent=consistent)
+
+    def _choose_partition(self) -> int:
+        """Go to the partition of a value that is asked for, if there is one; return its rows."""
+        for facet in self.listing.partitioned:
+            if (value := self.filters.get(facet)) is not None:
+                del self.filters[facet]
+                noun = self.listing.noun
+                place = partition_of(self.workspace_id, noun, facet, value)
+                self.partition = Partition(place, self.cost)
+                if self.all_counts is not None:
+                    return self.all_counts[counters.name(facet, value)]
+                return counters.read_value(self.workspace_id, noun, facet, value, self.cost)
+        noun = self.listing.noun
+        self.counts = self.all_counts or counters.read(self.workspace_id, noun, self.cost)
+        return self.counts[counters.TOTAL]
+
+    @property
+    def _whole(self) -> bool:
+        """Whether the partition is the noun's own, which holds records rather than entries."""
+        return self.partition.pk == self.listing.partition(self.workspace_id)
+
+    def _scannable(self) -> bool:
+        """Whether all that is asked for, beside one filter and one range, is an order."""
+        return (
+            not (self.query.search or self.present)
+            and max(len(self.filters), len(self.ranges)) <= 1
+        )
+
+    def _range_in_order(self) -> _Range | None:
+        """Return the index, and the range of it, that is the list asked for."""
+        facet, value = next(iter(self.filters.items()), (None, ""))
+        number, bounds = next(iter(self.ranges.items()), (None, (None, None)))
+        sort = self.listing.sorts[self.query.sort]
+        if facet is None and sort == "id" and number in {None, "created_at"}:
+            return _Range(None, "", *_id_bounds(bounds))
+        for slot, index in self._indexes():
+            if (index.sort, index.partition_by) != (self.query.sort, facet):
+                continue
+            if number is None or self.listing.number_slots.get(number) == sort:
+                return _Range(f"by_{slot}", group(value) if facet else "", *_key_bounds(bounds))
+        return None
+
+    def _narrow_range(self, rows: int, *, consistent: bool) -> _Range | None:
+        """Return a range along an index whose records cost less than a full scan."""
+        affordable = rows // ROWS_A_RECORD * (2 if consistent else 1)
+        for number, bounds in self.ranges.items():
+            if number == "created_at":
+                found = _Range(None, "", *_id_bounds(bounds))
+            else:
+                wanted = self.listing.number_slots[number]
+                sorts = {name for name, slot in self.listing.sorts.items() if slot == wanted}
+                slots = [
+                    slot
+                    for slot, index in self._indexes()
+                    if index.partition_by is None and index.sort in sorts
+                ]
+                if not slots:
+                    continue
+                found = _Range(f"by_{slots[0]}", "", *_key_bounds(bounds))
+            options = found.options(descending=False)
+            if self.partition.count(affordable, consistent_read=False, **options) < affordable:
+                return found
+        return None
+
+    def _indexes(self) -> "Iterable[tuple[str, SortIndex]]":
+        return zip(("o1", "o2", "o3", "o4"), self.listing.indexes, strict=False)
+
+    def _index_scan(self, found: _Range, rows: int, *, consistent: bool) -> ResultPage[R]:
+        """Go to the page along an index; the entries before it are counted, not fetched."""
+        options = found.options(descending=self.query.descending)
+        total = self._total(rows, options, consistent=consistent)
+        offset, size = self.query.offset, self.query.size
+        if offset >= total:
+            return ResultPage([], total, "index scan", self.cost)
+        if found.index is None and self._whole:
+            return ResultPage(self._from_table(options, consistent), total, "index scan", self.cost)
+        skipped = offset if offset > FETCHED_SKIP else 0
+        start = self.partition.skip(skipped, consistent_read=consistent, **options)
+        if skipped and start is None:
+            return ResultPage([], total, "index scan", self.cost)
+        limit = offset - skipped + size
+        items = self.partition.items(
+            limit, exclusive_start_key=start, consistent_read=True, **options
+        )
+        ids = [item["sk"]["S"] for item in items]
+        return ResultPage(self._records(ids[offset - skipped :]), total, "index scan", self.cost)
+
+    def _total(self, rows: int, options: dict[str, Any], *, consistent: bool) -> int:
+        """Return how many records an index scan leads past."""
+        if self.ranges:
+            return self.partition.count(None, consistent_read=consistent, **options)
+        if not self.filters:
+            return rows
+        ((facet, value),) = self.filters.items()
+        if facet == self.listing.status and self._whole:
+            return self.counts[counters.name("status", value)]
+        if self._whole and self.all_counts is not None:
+            return self.all_counts[counters.name(facet, value)]
+        if self._whole:
+            noun = self.listing.noun
+            return counters.read_value(self.workspace_id, noun, facet, value, self.cost)
+        return self.partition.count(None, consistent_read=consistent, **options)
+
+    def _from_table(self, options: dict[str, Any], consistent: bool) -> list[R]:  # noqa: FBT001  internal
+        """Read the records in the order of creation, which the table itself has.
+
+        The rows before the page are counted in the compact index, which is ten times smaller,
+        unless a range of the table's own keys is asked for.
+        """
+        offset, size = self.query.offset, self.query.size
+        way = dict(options)
+        if "range_key_condition" in way:
+            start = self.partition.skip(offset, consistent_read=consistent, **way)
+        else:
+            start = self.partition.skip(
+                offset, index_name=BY_ROW, consistent_read=consistent, **way
+            )
+        if offset and start is None:
+            return []
+        key = start and {name: start[name] for name in ("pk", "sk")}
+        items = self.partition.items(size, exclusive_start_key=key, consistent_read=True, **way)
+        return [self.listing.row.from_raw_data(item) for item in items]
+
+    def _range_scan(self, found: _Range) -> ResultPage[R]:
+        """Read all records in a range; filter, search and sort them here."""
+        options = found.options(descending=False)
+        items = self.partition.items(consistent_read=True, **options)
+        records = [
+            record
+            for record in self._records(item["sk"]["S"] for item in items)
+            if self._fits(record)
+        ]
+        sort = self.listing.sorts[self.query.sort]
+        records.sort(key=lambda r: self._entry(r).sort_key(sort), reverse=self.query.descending)
+        page = records[self.query.offset : self.query.offset + self.query.size]
+        return ResultPage(page, len(records), "range scan", self.cost)
+
+    def _entry(self, record: R) -> IndexEntry:
+        n1, n2 = (int(number or 0) for number in (record.n1, record.n2))
+        return IndexEntry(record.id, (n1, n2), self.listing.folded(record), cut=False)
+
+    def _fits(self, record: R) -> bool:
+        """Whether a record is in the list asked for."""
+        slots, wanted = self.listing.facet_slots, fold(self.query.search or "")
+        tokens = record.c or ""
+        return (
+            all(
+                token(name, value) in tokens
+                if name in self.listing.tags
+                else getattr(record, slots[name]) == value
+                for name, value in self.filters.items()
+            )
+            and all((token("has", name) in tokens) == there for name, there in self.present.items())
+            and all(self._within(record, name, bounds) for name, bounds in self.ranges.items())
+            and self._entry(record).matches(wanted)
+        )
+
+    def _within(self, record: R, name: str, bounds: Bounds) -> bool:
+        if name == "created_at":
+            first, last = _id_bounds(bounds)
+            return (first or "") <= record.id and (last is None or record.id <= last + "~")
+        number = getattr(record, self.listing.number_slots[name])
+        least, most = map(_number, bounds)
+        return number is not None and (
+            (least is None or number >= least) and (most is None or number <= most)
+        )
+
+    def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
+        """Look at every entry that DynamoDB's filter lets through."""
+        query, wanted = self.query, fold(self.query.search or "")
+        found = list(
+            entries(self.partition, query.parent, self._where(wanted), consistent=consistent)
+        )
+        if wanted:
+            found = self._matching(found, wanted, consistent=consistent)
+        sort = self.listing.sorts[query.sort]
+        found.sort(key=lambda entry: entry.sort_key(sort), reverse=query.descending)
+        ids = [entry.id for entry in found[query.offset : query.offset + query.size]]
+        return ResultPage(self._records(ids), len(found), "full scan", self.cost)
+
+    def _matching(
+        self, found: list[IndexEntry], wanted: str, *, consistent: bool
+    ) -> list[IndexEntry]:
+        """Return the entries that match; of texts cut off, the rest is looked at where it lies."""
+        unsure = [entry.id for entry in found if entry.cut and not entry.matches(wanted)]
+        long = self._long_texts_with(wanted, unsure, consistent=consistent) if unsure else set()
+        return [entry for entry in found if entry.matches(wanted) or entry.id in long]
+
+    def _long_texts_with(self, wanted: str, ids: list[str], *, consistent: bool) -> set[str]:
+        place = texts_partition(self.workspace_id, self.listing.noun)
+        if len(ids) <= FETCHED_TEXTS:
+            rows = fetch((Key(TextRow, place, each) for each in ids), self.cost)
+            return {row.sk for row in rows if isinstance(row, TextRow) and _has(row.whole, wanted)}
+        texts = Partition(place, self.cost).items(
+            filter_condition=TextRow.whole.contains(wanted), consistent_read=consistent
+        )
+        return {item["sk"]["S"] for item in texts if _has(item["whole"]["S"], wanted)}
+
+    def _where(self, wanted: str) -> Condition | None:
+        """Return the filter that DynamoDB applies to a full scan."""
+        having = self.listing.having(self.filters)
+        conditions: list[Condition] = [] if having is None else [having]
+        for name, there in self.present.items():
+            has = ContentRow.c.contains(token("has", name))
+            conditions.append(has if there else ~has)
+        for name, bounds in self.ranges.items():
+            conditions += self._bounds(name, bounds)
+        if wanted:
+            conditions.append(ContentRow.t.contains(wanted) | ContentRow.x.exists())
+        return reduce(and_, conditions) if conditions else None
+
+    def _bounds(self, name: str, bounds: Bounds) -> list[Condition]:
+        slot: Any
+        least: int | str | None
+        top: int | str | None
+        if name == "created_at":
+            # Without a parent, the key of an entry is the record's id.
+            slot, (least, most) = ContentRow.r, _id_bounds(bounds)
+            top = None if most is None else most + "~"
+        else:
+            slot = getattr(ContentRow, self.listing.number_slots[name])
+            least, top = map(_number, bounds)
+        return [
+            *([slot >= least] if least is not None else []),
+            *([slot <= top] if top is not None else []),
+        ]
+
+    def _records(self, ids: Iterable[str]) -> list[R]:
+        return self.listing.fetch(self.workspace_id, ids, self.cost)
+
+
+def _has(text: str, wanted: str) -> bool:
+    return any(wanted in part for part in text.split("\n"))
+
+
+def _number(bound: Any) -> int | None:  # noqa: ANN401  a number, a time or None
+    return epoch_ms(bound) if isinstance(bound, datetime) else bound
+
+
+def _key_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
+    """Return bounds on a number as bounds on the keys of its index."""
+    least, most = map(_number, bounds)
+    return (
+        None if least is None else number_key(least),
+        None if most is None else number_key(most),
+    )
+
+
+def _id_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
+    """Return bounds on the time of creation as bounds on ids, whose first ten characters it is."""
+    least, most = bounds
+    return (
+        None if least is None else first_id_at(least)[:10],
+        None if most is None else first_id_at(most)[:10],
+    )
