@@ -78,6 +78,7 @@ class Operation:
     idempotent: bool
     open_world: bool
     file_field: str | None = None
+    form: bool = False
     adds: bool = False
 
     @property
@@ -160,6 +161,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
     idempotent: bool | None = None,
     open_world: bool = False,
     file_field: str | None = None,
+    form: bool = False,
     adds: bool = False,
     registry: Registry = REGISTRY,
 ) -> Callable[[Callable[[Context, W], R]], Callable[[Context, W], R]]:
@@ -168,8 +170,9 @@ def operation(  # noqa: PLR0913  the declaration is the point
     Input and output models come from its hints, the public description from its docstring.
     ``scope=None`` means any valid key, ``tool=None`` that it is for programs only. ``idempotent``
     defaults to true for reads and false for writes. ``file_field`` names the input, bytes in
-    base64, that may also come as the file of a ``multipart/form-data`` body. ``adds`` tells that
-    an operation called idempotent can add to a value, and so takes an idempotency key all the same.
+    base64, that may also come as the file of a ``multipart/form-data`` body; with ``form`` the
+    whole input may also come as an HTML form without files. ``adds`` tells that an operation called
+    idempotent can add to a value, and so takes an idempotency key all the same.
     """
     method, _, path = rest.partition(" ")
 
@@ -191,6 +194,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
                 idempotent=method == "GET" if idempotent is None else idempotent,
                 open_world=open_world,
                 file_field=file_field,
+                form=form,
                 adds=adds,
             )
         )

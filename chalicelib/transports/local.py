@@ -331,7 +331,7 @@ class RequestHandler(ChaliceRequestHandler):
 
     def respond(self, response: HttpResponse) -> None:
         """Send a response."""
-        self._send(response.status, response.headers, response.body)
+        self._send(response.status, response.headers, response.whole_body())
 
     def _send(self, status: int, headers: Mapping[str, str | Sequence[str]], body: bytes) -> None:
         """Send a response in one write; the connection closes if the body was not read."""
