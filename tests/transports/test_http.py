@@ -1,7 +1,7 @@
 """What every answer of ours follows, whoever runs it: caching, cookies, HTML, streams, forms."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from chalicelib.core.operations import Context, Operation, Registry, operation
 from chalicelib.core.schema import Wire
-from chalicelib.transports import rest
+from chalicelib.transports import chalice_app, rest
 from chalicelib.transports.form_data import MAX_FIELDS, MULTIPART, URLENCODED
 from chalicelib.transports.http import (
     HTML_TYPE,
@@ -20,7 +20,9 @@ from chalicelib.transports.http import (
     redirect,
     set_cookie,
 )
+from infra.devserver import LocalRoute
 from tests.conftest import Owner
+from tests.transports.conftest import WireReply, serving
 
 
 def get(response: HttpResponse, method: str = "GET", **headers: str) -> HttpResponse:
@@ -116,6 +118,51 @@ class TestRedirects:
     def test_bring_no_header_of_their_own(self) -> None:
         location = redirect("https://x/é\r\nSet-Cookie: a=b").headers["Location"]
         assert location == "https://x/%C3%A9%0D%0ASet-Cookie:%20a=b"
+
+
+def page(request: HttpRequest) -> HttpResponse:
+    """Tell who asks, in HTML, with two cookies."""
+    body = f"<p>Здравствуйте, {request.cookies.get('name', 'гость')}</p>".encode()
+    cookies = [set_cookie("a", "1", 60), set_cookie("b", "2", 0)]
+    return HttpResponse(200, body, {"Content-Type": HTML_TYPE, "ETag": etag(body)}, cookies=cookies)
+
+
+def stream(_: HttpRequest) -> HttpResponse:
+    """Count to three."""
+    return HttpResponse(200, (b"%d " % n for n in (1, 2, 3)), {"Content-Type": "text/plain"})
+
+
+class TestBothWaysIn:
+    """A page answers alike from the app, as on API Gateway, and from a local route."""
+
+    @pytest.fixture(params=["app", "local route"])
+    def ask(self, request: pytest.FixtureRequest) -> Iterator[Callable[..., WireReply]]:
+        app = chalice_app.App(app_name="pages", configure_logs=False)
+        handlers = {"/page": page, "/stream": stream}
+        routes = [LocalRoute(path, handler) for path, handler in handlers.items()]
+        if request.param == "app":
+            for path, handler in handlers.items():
+                chalice_app._route(app, handler.__name__, "GET", path, handler)
+        with serving(app, *(routes if request.param == "local route" else ())) as server:
+            yield lambda path, more=b"": server.ask(
+                b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n" + more + b"\r\n"
+            )
+
+    def test_html_comes_with_every_cookie(self, ask: Callable[..., WireReply]) -> None:
+        reply = ask(b"/page", b"Cookie: name=you\r\nCookie: name=me\r\n")
+        assert reply.body.decode() == "<p>Здравствуйте, you</p>"
+        assert reply.header("Content-Type") == HTML_TYPE
+        assert reply.header("Cache-Control") is None
+        cookies = [value for name, value in reply.fields if name == "Set-Cookie"]
+        assert [cookie.partition(";")[0] for cookie in cookies] == ["a=1", "b=2"]
+
+    def test_html_is_sent_once(self, ask: Callable[..., WireReply]) -> None:
+        tag = ask(b"/page").header("ETag") or ""
+        again = ask(b"/page", b"If-None-Match: W/" + tag.encode() + b"\r\n")
+        assert (again.status, again.body, again.header("ETag")) == (304, b"", tag)
+
+    def test_a_stream_arrives_whole(self, ask: Callable[..., WireReply]) -> None:
+        assert ask(b"/stream").body == b"1 2 3 "
 
 
 class TestStreams:
