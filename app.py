@@ -29,6 +29,6 @@ def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's e
 
 
 if SERVING_LOCALLY:
-    from chalicelib.transports import local, local_files
+    from infra import devserver
 
-    local.install(handle_early=local_files.handle_early)
+    devserver.install()

@@ -44,6 +44,7 @@ class Operation:
     resolve: Callable[[Any], str] | None = None
     file_field: str | None = None
     secret: str | None = None
+    form: bool = False
 
     @property
     def read_only(self) -> bool:
@@ -137,6 +138,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
     accepts_idempotency_key: bool | None = None,
     file_field: str | None = None,
     secret: str | None = None,
+    form: bool = False,
     registry: Registry = REGISTRY,
 ) -> Callable[[Callable[[C, W], R]], Callable[[C, W], R]]:
     """Declare a handler ``(ctx, args) -> result`` as an operation.
@@ -161,6 +163,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
             do. Others say so if a part of them is not, such as an addition.
         file_field: the input, bytes in base64, that may also come as the file of a
             ``multipart/form-data`` body.
+        form: whether the whole input may also come as an HTML form without files.
         secret: the output field that is shown once and never stored: a repeated call under the same
             idempotency key is refused instead of replayed.
         registry: where it goes.
@@ -192,6 +195,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
                 resolve=resolve,
                 file_field=file_field,
                 secret=secret,
+                form=form,
             )
         )
         return handler

@@ -12,7 +12,7 @@ from chalice.app import Chalice, Response
 
 from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.transports import mcp, multipart, rest
+from chalicelib.transports import form_data, mcp, rest
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
@@ -58,7 +58,7 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
 
 def mount(app: App) -> None:
     """Give every operation, and the few public routes, its Chalice route."""
-    app.api.binary_types.append(multipart.MULTIPART)
+    app.api.binary_types.append(form_data.MULTIPART)
     for operation in filter(lambda each: each.path, REGISTRY):
         _route(app, operation.name, operation.method, operation.path, _serving(operation))
     for path, handler in rest.PUBLIC_ROUTES.items():
@@ -105,9 +105,11 @@ def _request(app: App, method: str, path: str, path_values: dict[str, str]) -> H
 
 
 def _chalice(response: HttpResponse) -> Response:
-    return Response(
-        response.body.decode(), headers=dict(response.headers), status_code=response.status
-    )
+    headers: dict[str, str | list[str]] = dict(response.headers)
+    if response.cookies:
+        headers["Set-Cookie"] = list(response.cookies)
+    body = response.whole_body().decode()
+    return Response(body, headers=headers, status_code=response.status)
 
 
 def _bytes(body: str | bytes | None) -> bytes:

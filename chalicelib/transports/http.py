@@ -1,12 +1,16 @@
 """HTTP without a framework: a request, a response, and the rules every one of ours follows."""
 
+import hashlib
 import logging
 import re
+import string
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from math import isfinite
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from pydantic_core import from_json
@@ -23,6 +27,7 @@ from chalicelib.core.errors import (
 MAX_BODY_BYTES = 5_000_000
 """Lambda takes 6 MB, base64 included (contract, Envelope)."""
 JSON_TYPE = "application/json"
+HTML_TYPE = "text/html; charset=utf-8"
 
 log = logging.getLogger(__name__)
 
@@ -43,16 +48,77 @@ class HttpRequest:
     client_ip: str = ""
     request_id: str = field(default_factory=lambda: str(uuid4()))
 
+    @property
+    def cookies(self) -> dict[str, str]:
+        """The cookies; the first of a name wins, which is the most specific one (RFC 6265, 5.4)."""
+        cookies: dict[str, str] = {}
+        for pair in self.headers.get("cookie", "").split(";"):
+            name, mark, value = pair.partition("=")
+            if mark:
+                cookies.setdefault(name.strip(), value.strip())
+        return cookies
+
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A response with its whole body."""
+    """A response. Without headers on caching no cache may keep it (``handle``)."""
 
     status: int
-    body: bytes
+    body: bytes | Iterator[bytes]
+    """A stream goes out piece by piece where the server can do that; API Gateway sends it whole."""
     headers: Mapping[str, str] = field(default_factory=dict)
     log: Mapping[str, Any] = field(default_factory=dict)
     """What the request's log line says beyond method, route and status."""
+    cookies: Sequence[str] = ()
+    """Values of ``Set-Cookie`` headers, as ``set_cookie`` makes them."""
+
+    def whole_body(self) -> bytes:
+        """Return the body, reading a stream to its end."""
+        if isinstance(self.body, bytes):
+            return self.body
+        try:
+            return b"".join(self.body)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End a stream, read or not, as a client that leaves does."""
+        close = getattr(self.body, "close", None)
+        if close is not None:
+            close()
+
+
+def redirect(location: str, cookies: Sequence[str] = ()) -> HttpResponse:
+    """Return a redirect that is followed with a GET, whatever the request's method was."""
+    headers = {"Location": quote(location, safe=_IN_LOCATION)}
+    return HttpResponse(303, b"", headers, cookies=cookies)
+
+
+_IN_LOCATION = string.punctuation
+"""What stays as it is; line breaks, which would begin another header, do not."""
+
+
+def set_cookie(name: str, value: str, max_age: int) -> str:
+    """Return the ``Set-Cookie`` value of a cookie that scripts cannot read; age 0 deletes it.
+
+    It comes back over TLS (or from a browser on this machine), on every path, and with no request
+    that another site makes, but for links that are followed. So it may be called ``__Host-…``,
+    which no other host can set (RFC 6265bis, 4.1.3).
+
+    Raises:
+        ValueError: a name or value with characters that a cookie cannot have (RFC 6265, 4.1.1).
+    """
+    if not _COOKIE.fullmatch(f"{name}={value}"):
+        raise ValueError("a cookie has letters, digits and a few signs; encode the rest")
+    return f"{name}={value}; Max-Age={max_age}; Path=/; Secure; HttpOnly; SameSite=Lax"
+
+
+_COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+=[!#-+\--:<-\[\]-~]*", re.ASCII)
+
+
+def etag(body: bytes) -> str:
+    """Return the entity tag of a body."""
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def failure(error: AppError, request_id: str, **headers: str) -> HttpResponse:
@@ -69,11 +135,13 @@ def failure(error: AppError, request_id: str, **headers: str) -> HttpResponse:
 def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse]) -> HttpResponse:
     """Run a handler.
 
-    Whatever happens, the answer is an envelope with a request id, and one line is logged.
+    Whatever happens, the answer has a request id, a failure is in the envelope, and one line is
+    logged. What the client already has, by the ``ETag`` of a 200, is answered with a 304. Nothing
+    is cached but what sets ``Cache-Control`` or ``ETag`` itself.
     """
     started = time.perf_counter()
     try:
-        response = handler(request)
+        response = _unless_known(request, handler(request))
     except AppError as error:
         response = failure(error, request.request_id)
     except Exception:
@@ -92,8 +160,29 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
             **response.log,
         },
     )
-    headers = {**response.headers, "X-Request-Id": request.request_id, "Cache-Control": "no-store"}
-    return HttpResponse(response.status, response.body, headers)
+    headers = {**response.headers, "X-Request-Id": request.request_id}
+    if headers.keys().isdisjoint({"Cache-Control", "ETag"}):
+        headers["Cache-Control"] = "no-store"
+    return replace(response, headers=headers)
+
+
+def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Return a 304 if ``If-None-Match`` has the response's tag, weak or not (RFC 9110, 13.1.2)."""
+    wanted = request.headers.get("if-none-match", "")
+    tag = response.headers.get("ETag", "").removeprefix("W/")
+    if (
+        not tag
+        or response.status != HTTPStatus.OK
+        or request.method not in {"GET", "HEAD"}
+        or (wanted.strip() != "*" and tag not in _ENTITY_TAG.findall(wanted))
+    ):
+        return response
+    response.close()
+    headers = {name: value for name, value in response.headers.items() if name != "Content-Type"}
+    return replace(response, status=304, body=b"", headers=headers)
+
+
+_ENTITY_TAG = re.compile(r'"[^"]*"')
 
 
 def check_body(request: HttpRequest, *others: str) -> None:

@@ -8,6 +8,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
+from chalicelib.transports import form_data
 
 _SECURITY = "apiKey"
 
@@ -106,14 +107,13 @@ def _operation(operation: Operation) -> dict[str, Any]:
     }
     if not operation.reads_query:
         body = _without(operation.input_schema, operation.path_parameters)
-        entry["requestBody"] = {
-            "required": bool(body.get("required")),
-            "content": {"application/json": {"schema": body}},
-        }
+        content = {"application/json": {"schema": body}}
         if operation.file_field:
             form = {**body["properties"], operation.file_field: _FILE}
-            content = entry["requestBody"]["content"]
-            content["multipart/form-data"] = {"schema": {**body, "properties": form}}
+            content[form_data.MULTIPART] = {"schema": {**body, "properties": form}}
+        elif operation.form:
+            content.update({key: {"schema": body} for key in sorted(form_data.TYPES)})
+        entry["requestBody"] = {"required": bool(body.get("required")), "content": content}
     return entry
 
 

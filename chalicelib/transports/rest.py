@@ -1,6 +1,5 @@
 """The registry as REST routes: each operation answers on its own route, in the common envelope."""
 
-import hashlib
 from functools import cache
 from typing import Any
 
@@ -12,13 +11,14 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.operations import Operation
 from chalicelib.core.schema import iso
 from chalicelib.flows.invoke import invoke
-from chalicelib.transports import multipart, openapi
+from chalicelib.transports import form_data, openapi
 from chalicelib.transports.auth import authenticate
 from chalicelib.transports.http import (
     JSON_TYPE,
     HttpRequest,
     HttpResponse,
     check_body,
+    etag,
     failure,
     json_object,
     media_type,
@@ -31,7 +31,7 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     Checks in the contract's order: body size and type, key; ``invoke`` does the rest.
     """
     if not operation.reads_query:
-        check_body(request, *([multipart.MULTIPART] if operation.file_field else []))
+        check_body(request, *_form_types(operation))
     principal = authenticate(request.headers, request.client_ip)
     about = {"operation": operation.name, **principal.log_fields}
     try:
@@ -57,9 +57,18 @@ def _input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
     """Read the query or the body; path parameters win over both."""
     if operation.reads_query:
         return {**parsing.from_query(operation.input, request.query), **request.path}
-    if operation.file_field and media_type(request) == multipart.MULTIPART:
-        return {**multipart.read(request, operation.file_field), **request.path}
-    return {**json_object(request.body), **request.path}
+    if media_type(request) not in _form_types(operation):
+        return {**json_object(request.body), **request.path}
+    if operation.file_field:
+        return {**form_data.read_file(request, operation.file_field), **request.path}
+    return {**parsing.from_query(operation.input, form_data.read_fields(request)), **request.path}
+
+
+def _form_types(operation: Operation) -> frozenset[str]:
+    """Return the types of bodies that an operation takes beside JSON."""
+    if operation.file_field:
+        return frozenset({form_data.MULTIPART})
+    return form_data.TYPES if operation.form else frozenset()
 
 
 def health(_request: HttpRequest) -> HttpResponse:
@@ -70,17 +79,15 @@ def health(_request: HttpRequest) -> HttpResponse:
 
 
 @cache
-def _openapi() -> tuple[bytes, str]:
+def _openapi() -> HttpResponse:
     body = to_json(openapi.document())
-    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": "no-cache"}
+    return HttpResponse(200, body, headers)
 
 
-def openapi_json(request: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI document, made once per process."""
-    body, etag = _openapi()
-    if request.headers.get("if-none-match") == etag:
-        return HttpResponse(304, b"", {"ETag": etag})
-    return HttpResponse(200, body, {"Content-Type": JSON_TYPE, "ETag": etag})
+def openapi_json(_request: HttpRequest) -> HttpResponse:
+    """Return the OpenAPI document, made once per process; a copy is asked after before each use."""
+    return _openapi()
 
 
 PUBLIC_ROUTES = {"/api/health": health, "/api/openapi.json": openapi_json}

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from threading import Thread
 from typing import Any, Self
 
@@ -17,7 +18,9 @@ from chalice.config import Config
 
 import app as application
 from chalicelib.core import logs
-from chalicelib.transports import local, local_files
+from infra import devserver
+from infra.devserver import LocalRoute, files
+from infra.devserver.server import THREADS, Server
 
 ANSWER_SECONDS = 5.0
 
@@ -89,11 +92,22 @@ class Connection:
             fields.append((name, value[:-2]))
         reply = WireReply(int(status[1]), fields, b"")
         length = reply.header("Content-Length")
-        assert length is not None
-        if to != "HEAD":
-            reply.body = self.stream.read(int(length))
-            assert len(reply.body) == int(length)
+        if reply.header("Transfer-Encoding") == "chunked":
+            reply.body = b"".join(iter(self.chunk, b""))
+        elif reply.status == HTTPStatus.NOT_MODIFIED:
+            assert length is None
+        else:
+            assert length is not None
+            if to != "HEAD":
+                reply.body = self.stream.read(int(length))
+                assert len(reply.body) == int(length)
         return reply
+
+    def chunk(self) -> bytes:
+        """Read a chunk of a body; the last one is empty."""
+        content = self.stream.read(int(self.line(), 16))
+        assert self.line() == b"\r\n"
+        return content
 
     def at_end(self) -> bool:
         """Whether the server has closed the connection, and sent nothing more."""
@@ -102,9 +116,21 @@ class Connection:
 
 @dataclass
 class LocalServer:
-    """Where the server is."""
+    """A server that runs, and where."""
 
-    port: int
+    server: Server
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        port: int = self.server.bind_addr[1]
+        return port
+
+    @property
+    def busy(self) -> int:
+        """How many connections have a thread."""
+        busy: int = THREADS - self.server.requests.idle
+        return busy
 
     def connect(self) -> Connection:
         """Open a connection."""
@@ -123,21 +149,22 @@ class LocalServer:
 
 
 @contextmanager
-def serving(app: Chalice, **options: Any) -> Iterator[LocalServer]:
+def serving(app: Chalice, *routes: LocalRoute) -> Iterator[LocalServer]:
     """Serve an app as ``chalice local`` does, without the due work in the background."""
     stock, kind = chalice.local.LocalDevServer, type(app)
     bases = chalice.local.CustomLocalChalice.__bases__  # of every app that is being served
-    local.install(**options)
+    devserver.install(routes)
     made = chalice.local.create_local_server(app, Config(), "127.0.0.1", 0)
-    assert isinstance(made, local.Server)
-    thread = Thread(target=made.server.serve_forever, args=(0.02,), name="local-server")
+    assert isinstance(made, devserver.DevServer)
+    made.server.expiration_interval = 0.02  # how soon it sees that it shall stop
+    made.server.prepare()
+    thread = Thread(target=made.server.serve, name="local-server")
     thread.start()
     try:
-        yield LocalServer(made.server.server_address[1])
+        yield LocalServer(made.server)
     finally:
-        made.server.shutdown()
+        made.shutdown()
         thread.join()
-        made.server.server_close()
         app.__class__ = kind
         chalice.local.CustomLocalChalice.__bases__ = bases
         chalice.local.LocalDevServer = stock
@@ -146,7 +173,7 @@ def serving(app: Chalice, **options: Any) -> Iterator[LocalServer]:
 @pytest.fixture(scope="module")
 def local_server(_server: Callable[[], None]) -> Iterator[LocalServer]:
     """The whole service, served locally."""
-    with serving(application.app, handle_early=local_files.handle_early) as server:
+    with serving(application.app, *files.ROUTES) as server:
         yield server
 
 

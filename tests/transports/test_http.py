@@ -1,0 +1,272 @@
+"""What every answer of ours follows, whoever runs it: caching, cookies, HTML, streams, forms."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from chalicelib.core.operations import Context, Operation, Registry, operation
+from chalicelib.core.schema import Wire
+from chalicelib.transports import chalice_app, rest
+from chalicelib.transports.form_data import MAX_FIELDS, MULTIPART, URLENCODED
+from chalicelib.transports.http import (
+    HTML_TYPE,
+    HttpRequest,
+    HttpResponse,
+    etag,
+    handle,
+    redirect,
+    set_cookie,
+)
+from infra.devserver import LocalRoute
+from tests.conftest import Owner
+from tests.transports.conftest import WireReply, serving
+
+
+def get(response: HttpResponse, method: str = "GET", **headers: str) -> HttpResponse:
+    """Answer a request with these headers with a response."""
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return handle(HttpRequest(method, "/page", sent), lambda _: response)
+
+
+class TestCaching:
+    def test_nothing_is_cached_that_does_not_say_so(self) -> None:
+        assert get(HttpResponse(200, b"a")).headers["Cache-Control"] == "no-store"
+
+    @pytest.mark.parametrize("header", ["Cache-Control", "ETag"])
+    def test_an_answer_with_caching_headers_keeps_them(self, header: str) -> None:
+        headers = get(HttpResponse(200, b"a", {header: '"kept"'})).headers
+        assert headers[header] == '"kept"'
+        assert headers.keys() == {header, "X-Request-Id"}
+
+    @pytest.mark.parametrize("tag", ['"a"', 'W/"a"'])
+    @pytest.mark.parametrize("known", ['"a"', 'W/"a"', '"b", W/"a"', '"b","a"', "*", ' W/"a" '])
+    @pytest.mark.parametrize("method", ["GET", "HEAD"])
+    def test_what_the_client_has_is_not_sent_again(self, tag: str, known: str, method: str) -> None:
+        kept = {"ETag": tag, "Cache-Control": "max-age=60", "Vary": "Accept"}
+        page = HttpResponse(200, b"page", {**kept, "Content-Type": HTML_TYPE})
+        reply = get(page, method, if_none_match=known)
+        assert (reply.status, reply.body) == (304, b"")
+        assert dict(reply.headers) == {**kept, "X-Request-Id": reply.headers["X-Request-Id"]}
+
+    @pytest.mark.parametrize("known", ["", "a", '"b"', '"b", W/"ab"', '"a', "W/a"])
+    def test_what_the_client_does_not_have_is_sent(self, known: str) -> None:
+        assert get(HttpResponse(200, b"page", {"ETag": '"a"'}), if_none_match=known).status == 200
+
+    @pytest.mark.parametrize(("method", "status"), [("POST", 200), ("GET", 404), ("GET", 303)])
+    def test_only_pages_that_were_read_can_be_known(self, method: str, status: int) -> None:
+        page = HttpResponse(status, b"page", {"ETag": '"a"'})
+        assert get(page, method, if_none_match="*").status == status
+
+    def test_a_page_without_a_tag_is_never_known(self) -> None:
+        assert get(HttpResponse(200, b"page"), if_none_match="*").status == 200
+
+    def test_the_same_bytes_have_the_same_tag(self) -> None:
+        assert etag(b"a") == etag(b"a") != etag(b"b")
+        assert (
+            get(HttpResponse(200, b"a", {"ETag": etag(b"a")}), if_none_match=etag(b"a")).status
+            == 304
+        )
+
+
+class TestCookies:
+    @pytest.mark.parametrize(
+        ("header", "cookies"),
+        [
+            ("", {}),
+            ("a=1; b=2", {"a": "1", "b": "2"}),
+            ("a=1;b=x=y ;c", {"a": "1", "b": "x=y"}),
+            ("a=first; a=second", {"a": "first"}),
+            ('a="quoted"; __Host-b=', {"a": '"quoted"', "__Host-b": ""}),
+            ("a=1; {odd}[name]=2; b=3", {"a": "1", "{odd}[name]": "2", "b": "3"}),
+        ],
+    )
+    def test_are_read_one_by_one(self, header: str, cookies: dict[str, str]) -> None:
+        assert HttpRequest("GET", "/", {"cookie": header}).cookies == cookies
+        assert HttpRequest("GET", "/", {}).cookies == {}
+
+    def test_cannot_be_read_by_scripts_or_sent_by_other_sites(self) -> None:
+        assert set_cookie("__Host-session", "aZ09-_.~", 60) == (
+            "__Host-session=aZ09-_.~; Max-Age=60; Path=/; Secure; HttpOnly; SameSite=Lax"
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("a", "b; Domain=evil"),
+            ("a", "b\r\nX: y"),
+            ("a", "é"),
+            ("a", 'q"'),
+            ("a b", "c"),
+            ("", "a"),
+        ],
+    )
+    def test_are_refused_where_they_would_say_more(self, name: str, value: str) -> None:
+        with pytest.raises(ValueError, match="encode the rest"):
+            set_cookie(name, value, 1)
+
+
+class TestRedirects:
+    def test_are_followed_with_a_get(self) -> None:
+        reply = get(redirect("/console?a=%20b#c"), "POST")
+        assert (reply.status, reply.body) == (303, b"")
+        assert reply.headers["Location"] == "/console?a=%20b#c"
+        assert reply.headers["Cache-Control"] == "no-store"
+
+    def test_bring_no_header_of_their_own(self) -> None:
+        location = redirect("https://x/é\r\nSet-Cookie: a=b").headers["Location"]
+        assert location == "https://x/%C3%A9%0D%0ASet-Cookie:%20a=b"
+
+
+def page(request: HttpRequest) -> HttpResponse:
+    """Tell who asks, in HTML, with two cookies."""
+    body = f"<p>Здравствуйте, {request.cookies.get('name', 'гость')}</p>".encode()
+    cookies = [set_cookie("a", "1", 60), set_cookie("b", "2", 0)]
+    return HttpResponse(200, body, {"Content-Type": HTML_TYPE, "ETag": etag(body)}, cookies=cookies)
+
+
+def stream(_: HttpRequest) -> HttpResponse:
+    """Count to three."""
+    return HttpResponse(200, (b"%d " % n for n in (1, 2, 3)), {"Content-Type": "text/plain"})
+
+
+class TestBothWaysIn:
+    """A page answers alike from the app, as on API Gateway, and from a local route."""
+
+    @pytest.fixture(params=["app", "local route"])
+    def ask(self, request: pytest.FixtureRequest) -> Iterator[Callable[..., WireReply]]:
+        app = chalice_app.App(app_name="pages", configure_logs=False)
+        handlers = {"/page": page, "/stream": stream}
+        routes = [LocalRoute(path, handler) for path, handler in handlers.items()]
+        if request.param == "app":
+            for path, handler in handlers.items():
+                chalice_app._route(app, handler.__name__, "GET", path, handler)
+        with serving(app, *(routes if request.param == "local route" else ())) as server:
+            yield lambda path, more=b"": server.ask(
+                b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n" + more + b"\r\n"
+            )
+
+    def test_html_comes_with_every_cookie(self, ask: Callable[..., WireReply]) -> None:
+        reply = ask(b"/page", b"Cookie: name=you\r\nCookie: name=me\r\n")
+        assert reply.body.decode() == "<p>Здравствуйте, you</p>"
+        assert reply.header("Content-Type") == HTML_TYPE
+        assert reply.header("Cache-Control") is None
+        cookies = [value for name, value in reply.fields if name == "Set-Cookie"]
+        assert [cookie.partition(";")[0] for cookie in cookies] == ["a=1", "b=2"]
+
+    def test_html_is_sent_once(self, ask: Callable[..., WireReply]) -> None:
+        tag = ask(b"/page").header("ETag") or ""
+        again = ask(b"/page", b"If-None-Match: W/" + tag.encode() + b"\r\n")
+        assert (again.status, again.body, again.header("ETag")) == (304, b"", tag)
+
+    def test_a_stream_arrives_whole(self, ask: Callable[..., WireReply]) -> None:
+        assert ask(b"/stream").body == b"1 2 3 "
+
+
+class TestStreams:
+    def test_one_that_is_not_sent_is_closed(self) -> None:
+        closed = []
+
+        def pieces() -> Iterator[bytes]:
+            try:
+                yield b"a"
+            finally:
+                closed.append(True)
+
+        body = pieces()
+        next(body)
+        assert get(HttpResponse(200, body, {"ETag": '"a"'}), if_none_match="*").status == 304
+        assert closed == [True]
+
+
+class Order(Wire):
+    """What is ordered."""
+
+    id: str = Field(description="Which.")
+    amount: int = Field(description="How many.")
+    tags: list[str] = Field(default=[], description="Labels.")
+    gift: bool = Field(default=False, description="Whether it is a gift.")
+
+
+class TestForms:
+    """An operation that says so takes its input as a form, too."""
+
+    @pytest.fixture
+    def order(self) -> Operation:
+        registry = Registry()
+
+        @operation(
+            tool=None,
+            rest="POST /api/orders/{id}",
+            scope=None,
+            title="Order",
+            idempotent=True,
+            form=True,
+            registry=registry,
+        )
+        def order(ctx: Context, args: Order) -> Order:
+            return args
+
+        return registry["order"]
+
+    @staticmethod
+    def send(order: Operation, owner: Owner, kind: str, body: bytes) -> tuple[int, Any]:
+        headers = {"authorization": f"Bearer {owner.token()}", "content-type": kind}
+        request = HttpRequest("POST", order.path, headers, path={"id": "7"}, body=body)
+        reply = handle(request, lambda r: rest.serve(order, r))
+        return reply.status, json.loads(reply.whole_body())["data"]
+
+    @pytest.mark.parametrize(
+        ("kind", "body"),
+        [
+            ("application/json", b'{"amount": 2, "tags": ["a b", "\xd1\x91&"], "gift": true}'),
+            (URLENCODED, b"amount=2&tags=a+b&tags=%D1%91%26&gift=true&unknown=&id=9"),
+            (
+                f"{MULTIPART}; boundary=X",
+                b"".join(
+                    b'--X\r\nContent-Disposition: form-data; name="%b"\r\n\r\n%b\r\n' % field
+                    for field in (
+                        (b"amount", b"2"),
+                        (b"tags", b"a b"),
+                        (b"tags", "ё&".encode()),
+                        (b"gift", b"true"),
+                    )
+                )
+                + b"--X--\r\n",
+            ),
+        ],
+    )
+    def test_it_reads_the_same_from_each_type(
+        self, kind: str, body: bytes, order: Operation, owner: Owner
+    ) -> None:
+        status, data = self.send(order, owner, kind, body)
+        assert status == 200, data
+        expected = {"id": "7", "amount": 2, "tags": ["a b", "ё&"], "gift": True}
+        assert data == {"status": True, **expected}
+
+    @pytest.mark.parametrize(
+        ("kind", "body"),
+        [
+            (URLENCODED, b""),
+            (URLENCODED, b"amount=two"),
+            (URLENCODED, b"amount=1&tags=" + b"%D1%91" * 5_001),
+            (URLENCODED, b"amount=1" + b"&tags=a" * MAX_FIELDS),
+            (URLENCODED, b"&" * 4_000_000),
+            (URLENCODED, bytes(range(256))),
+            (MULTIPART, b"amount=1"),
+            (
+                f"{MULTIPART}; boundary=X",
+                b'--X\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n\r\n--X--',
+            ),
+        ],
+    )
+    def test_one_that_does_not_fit_is_400(
+        self, kind: str, body: bytes, order: Operation, owner: Owner
+    ) -> None:
+        status, data = self.send(order, owner, kind, body)
+        assert (status, data["code"]) == (400, "validation_error")
+
+    def test_other_types_stay_refused(self, order: Operation, owner: Owner) -> None:
+        assert self.send(order, owner, "text/plain", b"amount=1")[0] == 415

@@ -1,0 +1,130 @@
+"""``chalice local`` sends a stream as it comes, which API Gateway cannot."""
+
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from threading import Event
+
+import pytest
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.transports import chalice_app
+from chalicelib.transports.http import HttpRequest, HttpResponse
+from infra.devserver import LocalRoute
+from tests.transports.conftest import ANSWER_SECONDS, Connection, LocalServer, Records, serving
+
+STREAM = b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
+Pieces = Callable[[], Iterator[bytes]]
+Stream = Callable[[Pieces], AbstractContextManager[LocalServer]]
+
+
+@pytest.fixture
+def streaming() -> Stream:
+    """Serve a stream."""
+    app = chalice_app.App(app_name="streams", configure_logs=False)
+
+    def stream(pieces: Pieces) -> AbstractContextManager[LocalServer]:
+        def handler(_: HttpRequest) -> HttpResponse:
+            return HttpResponse(200, pieces(), {"Content-Type": "text/event-stream"})
+
+        return serving(app, LocalRoute("/stream", handler))
+
+    return stream
+
+
+def head(connection: Connection) -> bytes:
+    """Read the status line and the headers."""
+    return b"".join(iter(connection.line, b"\r\n"))
+
+
+def test_each_piece_arrives_before_the_next_is_made(streaming: Stream) -> None:
+    seen = [Event(), Event()]
+
+    def pieces() -> Iterator[bytes]:
+        for number, event in enumerate(seen):
+            yield b"data: %d\n\n" % number
+            yield b""
+            assert event.wait(ANSWER_SECONDS)
+
+    with streaming(pieces) as server, server.connect() as connection:
+        connection.send(STREAM)
+        first = head(connection)
+        assert first.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"Transfer-Encoding: chunked\r\n" in first
+        for number, event in enumerate(seen):
+            assert connection.chunk() == b"data: %d\n\n" % number
+            event.set()
+        assert connection.chunk() == b""
+        connection.send(STREAM.replace(b"/stream", b"/none"))
+        assert connection.reply().status == 404
+
+
+def test_http_1_0_gets_it_unframed(streaming: Stream) -> None:
+    with streaming(lambda: iter([b"one ", b"two"])) as server, server.connect() as connection:
+        connection.send(STREAM.replace(b"1.1", b"1.0"))
+        assert b"Transfer-Encoding" not in head(connection)
+        assert connection.stream.read() == b"one two"
+
+
+def endless(ended: Event) -> Iterator[bytes]:
+    """Speak until nobody listens."""
+    try:
+        while not ended.wait(0.001):
+            yield b": ping\n\n"
+    finally:
+        ended.set()
+
+
+@pytest.mark.parametrize("abruptly", [False, True])
+def test_it_ends_when_the_client_leaves(abruptly: bool, streaming: Stream, logged: Records) -> None:
+    ended = Event()
+    with streaming(partial(endless, ended)) as server:
+        with server.connect() as connection:
+            connection.send(STREAM)
+            head(connection)
+            if abruptly:
+                linger = struct.pack("ii", 1, 0)
+                connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        assert ended.wait(ANSWER_SECONDS)
+    assert logged.errors == []
+
+
+def test_it_ends_when_the_server_stops(streaming: Stream) -> None:
+    ended = Event()
+    with streaming(partial(endless, ended)) as server, server.connect() as connection:
+        connection.send(STREAM)
+        head(connection)
+        server.server.stop()
+        assert ended.wait(ANSWER_SECONDS)
+
+
+def test_head_gives_the_headers_and_makes_nothing(streaming: Stream) -> None:
+    made = []
+
+    def pieces() -> Iterator[bytes]:
+        made.append("a piece")
+        yield b"a"
+
+    with streaming(pieces) as server, server.connect() as connection:
+        connection.send(STREAM.replace(b"GET", b"HEAD"))
+        assert b"text/event-stream" in head(connection)
+        assert connection.at_end()
+    assert made == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError("hush"), NotFoundError("hush")])
+def test_one_that_breaks_is_cut_off_rather_than_ended(
+    error: Exception, streaming: Stream, logged: Records
+) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"a"
+        raise error
+
+    with streaming(pieces) as server, server.connect() as connection:
+        connection.send(STREAM)
+        head(connection)
+        assert connection.chunk() == b"a"
+        assert connection.at_end()
+    assert len(logged.errors) == 1
