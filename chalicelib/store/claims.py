@@ -5,10 +5,12 @@ look-up from a name that arrives without a workspace. Claims inside a workspace 
 within its site) live with its content.
 """
 
+import hashlib
 from collections.abc import Iterable
 
 from pynamodb.attributes import UnicodeAttribute
 
+from chalicelib.core.text import fold
 from chalicelib.store.reading import Key
 from chalicelib.store.tables import ContentRow, IdentityRow, reaching
 
@@ -49,6 +51,14 @@ class LocalClaimRow(ContentRow):
     """A claim inside a workspace."""
 
     target = UnicodeAttribute()
+
+
+def name_hash(text: str) -> str:
+    """Return what a text that people give is claimed by; texts that compare alike share it.
+
+    A hash, for folding can make a text longer than a key may be: U+FDFA becomes 18 letters.
+    """
+    return hashlib.sha256(fold(text).encode()).hexdigest()
 
 
 def local_claim_key(workspace_id: str, kind: str, name: str) -> Key:

@@ -7,7 +7,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from chalicelib.core.errors import AppError
 from chalicelib.core.text import fold
 from chalicelib.core.unit import Unit
-from chalicelib.store.claims import LocalClaimRow, local_claim, local_claim_key
+from chalicelib.store.claims import LocalClaimRow, local_claim, local_claim_key, name_hash
 from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.reading import fetch
 from chalicelib.store.tables import ContentRow, Record
@@ -66,12 +66,13 @@ FOLDERS = listed(
 
 def folder_claim(folder: FolderRow, workspace_id: str) -> LocalClaimRow:
     """Return the claim on a folder's name beside its siblings."""
-    return local_claim(workspace_id, _siblings(folder.parent_id), fold(folder.name), folder.id)
+    siblings = _siblings(folder.parent_id)
+    return local_claim(workspace_id, siblings, name_hash(folder.name), folder.id)
 
 
 def root_folder(workspace_id: str, name: str) -> str | None:
     """Return the id of the folder of this name at the root, or None."""
-    found = fetch([local_claim_key(workspace_id, _siblings(None), fold(name))])
+    found = fetch([local_claim_key(workspace_id, _siblings(None), name_hash(name))])
     return next((row.target for row in found if isinstance(row, LocalClaimRow)), None)
 
 

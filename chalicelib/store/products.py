@@ -1,6 +1,5 @@
 """Products: rows, their listing, what is unique among them, and the look-up by barcode."""
 
-import hashlib
 from collections.abc import Collection
 from typing import Any
 
@@ -14,11 +13,10 @@ from pynamodb.attributes import (
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError
-from chalicelib.core.text import fold
 from chalicelib.core.unit import Unit
 from chalicelib.rules import barcodes, ordering
 from chalicelib.rules.ordering import Place
-from chalicelib.store.claims import LocalClaimRow, local_claim
+from chalicelib.store.claims import LocalClaimRow, local_claim, name_hash
 from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.tables import ContentRow, Record
 from chalicelib.store.unit import listed
@@ -77,12 +75,8 @@ PRODUCTS = listed(
 
 
 def sku_claim(workspace_id: str, sku: str, product_id: str) -> LocalClaimRow:
-    """Return the claim on an SKU, unique within the workspace, compared as all texts are.
-
-    By its hash, for folding can make a text longer than a key may be.
-    """
-    name = hashlib.sha256(fold(sku).encode()).hexdigest()
-    return local_claim(workspace_id, "sku", name, product_id)
+    """Return the claim on an SKU, unique within the workspace, compared as all texts are."""
+    return local_claim(workspace_id, "sku", name_hash(sku), product_id)
 
 
 class BarcodeRow(ContentRow):
