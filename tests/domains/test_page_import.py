@@ -102,6 +102,27 @@ class TestPage:
         again = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>", "slug": "mine"})
         assert (again.status, again.data["code"]) == (409, "slug_taken")
 
+    @pytest.mark.parametrize(
+        ("written", "title"),
+        [
+            ("a\x07b&#7;\x7fc", "abc"),
+            ("a \x0b\x1f \u2028 b", "a b"),
+            ("Invoice\u202efdp.exe", "Invoicefdp.exe"),
+            ("\u2066a\u2069\u200e\u200f\u061c b", "a b"),
+            ("❤️ 👩‍🚀", "❤️ 👩‍🚀"),
+            ("\u200b\u202e\ufeff", "Imported page"),
+            ("\u200d" * 300 + "hidden", "Imported page"),
+            ("\u3164", "Imported page"),
+        ],
+    )
+    def test_has_a_title_that_could_have_been_given(
+        self, written: str, title: str, api: Api, site: str
+    ) -> None:
+        made = take(api, site, html=f"<title>{written}</title>")["page"]
+        assert made["title"] == title
+        again = api.post("/api/pages/create", {"projectId": site, "title": made["title"]})
+        assert again["page"]["title"] == title
+
     def test_a_long_title_is_cut(self, api: Api, site: str) -> None:
         made = take(api, site, html=f"<title>{'Ё' * 300}</title>")["page"]
         assert made["title"] == "Ё" * 200
