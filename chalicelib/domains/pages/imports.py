@@ -17,13 +17,11 @@ from chalicelib.core.operations import Context, operation
 from chalicelib.core.schema import MAX_TITLE, Id, Slug, Title, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import one_line
+from chalicelib.domains.pages.html import MAX_HTML_BYTES, check_html, stage_html
 from chalicelib.domains.pages.records import (
-    MAX_HTML_BYTES,
     PageResult,
-    check_html,
     existing_page,
     page_result,
-    stage_html,
     stage_new_page,
 )
 from chalicelib.flows import rehosting
