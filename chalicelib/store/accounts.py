@@ -9,7 +9,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.text import fold
-from chalicelib.store.claims import ClaimRow, claim
+from chalicelib.store.claims import ClaimRow, claim, name_hash
 from chalicelib.store.tables import IdentityRow
 from chalicelib.store.unit import UnitOfWork
 
@@ -83,7 +83,7 @@ def create(email: str, password: str, role: str = "user", name: str = "") -> Acc
     unit = UnitOfWork("", account.id)
     unit.create(account)
     taken = ConflictError(f"{email} has an account already. Log in, or use another address.")
-    unit.create(claim(EMAIL_CLAIM, email, account.id), on_conflict=taken)
+    unit.create(claim(EMAIL_CLAIM, name_hash(email), account.id), on_conflict=taken)
     unit.commit()
     return account
 
@@ -103,7 +103,7 @@ def by_email(email: str) -> AccountRow:
     Raises:
         NotFoundError: nobody has it.
     """
-    held = ClaimRow.find_claim(EMAIL_CLAIM, _normal_email(email))
+    held = ClaimRow.find_claim(EMAIL_CLAIM, name_hash(_normal_email(email)))
     if held is None:
         msg = f"No account has the address {email}. Create it with create-account."
         raise NotFoundError(msg)
