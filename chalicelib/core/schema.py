@@ -1,6 +1,5 @@
 """Wire models and field types: camelCase outside, snake_case inside, every property described."""
 
-import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Self
@@ -18,6 +17,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
+
+from chalicelib.core.text import BIDI_CONTROL, CONTROL, is_visible
 
 
 class Wire(BaseModel):
@@ -96,18 +97,20 @@ Id = Annotated[
 
 
 def printable(text: str) -> str:
-    """Refuse what a list could not show: control characters, or nothing that can be seen."""
-    kinds = {unicodedata.category(character) for character in text}
-    if "Cc" in kinds:
+    """Refuse what a list could not show, or would show as something else."""
+    if CONTROL.search(text):
         raise PydanticCustomError("control_characters", "expected no control characters")
-    if kinds and kinds <= {"Cf", "Zs", "Zl", "Zp"}:
+    if BIDI_CONTROL.search(text):
+        raise PydanticCustomError("bidi_controls", "expected no characters that turn text around")
+    if text and not is_visible(text):
         raise PydanticCustomError("invisible", "expected at least one visible character")
     return text
 
 
+MAX_TITLE = 200
 Title = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TITLE),
     AfterValidator(printable),
 ]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]

@@ -1,6 +1,18 @@
-"""How texts compare: one folding for search, sorting and uniqueness, in any script."""
+"""How texts compare, in any script, and which of them can be shown."""
 
+import re
 import unicodedata
+
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+"""Control characters (Unicode's category Cc, which is closed)."""
+BIDI_CONTROL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What turns the text around it, so that a name reads as another (UAX 9, Bidi_Control).
+
+Joiners and variation selectors, which scripts and emoji need, are not among them.
+"""
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Mn", "Me", "Zl", "Zp", "Zs"})
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs, by their category, that show nothing: fillers of Hangul, empty Braille."""
 
 _SAME = str.maketrans({"ё": "е"} | dict.fromkeys(map(chr, range(32)), " "))  # noqa: RUF001  Cyrillic, meant
 
@@ -19,3 +31,22 @@ def fold(text: str) -> str:
 def cut_bytes(text: str, limit: int) -> str:
     """Return the longest beginning of the text that takes at most ``limit`` bytes of UTF-8."""
     return text.encode()[:limit].decode(errors="ignore")
+
+
+def is_visible(text: str) -> bool:
+    """Whether there is anything to see in a text."""
+    return any(
+        unicodedata.category(character) not in _UNSEEN and character not in _BLANK
+        for character in text
+    )
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return the beginning of a text of others as a title may be, "" if there is nothing to see.
+
+    White space becomes single spaces; other control characters and bidi controls go.
+    """
+    spaced = " ".join(text.split())
+    shown = BIDI_CONTROL.sub("", CONTROL.sub("", spaced))
+    line = " ".join(shown.split())[:limit].rstrip()
+    return line if is_visible(line) else ""

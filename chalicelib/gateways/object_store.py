@@ -242,6 +242,9 @@ def _s3_client() -> Any:  # noqa: ANN401  as above
         read_timeout=8,
         retries=retries,
         signature_version="s3v4",  # the older one, still usual here and there, signs no length
+        # The regional host: the global one redirects, and newer regions refuse what is signed
+        # for it (S3 user guide, Virtual hosting of buckets).
+        s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"},
     )
     return boto3.client("s3", config=config)
 

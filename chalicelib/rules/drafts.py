@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from chalicelib.core.text import fold
+from chalicelib.core.text import fold, is_visible
 from chalicelib.rules.chat import Message
 
 Kind = Literal["product", "service"]
@@ -169,7 +169,7 @@ def _text(found: Mapping[str, Any], name: str, limit: int, *, lines: bool) -> st
         msg = f"expected {name} to be text"
         raise DraftError(msg)
     cleaned = clean(value[: 2 * limit], lines=lines)[:limit].strip()
-    if not _visible(cleaned):
+    if not is_visible(cleaned):
         msg = f"expected {name} to say something"
         raise DraftError(msg)
     return cleaned
@@ -183,7 +183,7 @@ def _tags(value: object) -> Collection[str]:
     for each in value or ():
         if isinstance(each, str) and len(each) <= 2 * MAX_TAG:
             tag = clean(each, lines=False).removeprefix("#").strip()
-            if len(tag) <= MAX_TAG and _visible(tag) and len(tags) < MAX_TAGS:
+            if len(tag) <= MAX_TAG and is_visible(tag) and len(tags) < MAX_TAGS:
                 tags.setdefault(fold(tag), tag)
     return tags.values()
 
@@ -211,8 +211,4 @@ def clean(text: str, *, lines: bool) -> str:
 
 def says_something(text: str) -> bool:
     """Tell whether anything of a text can be read once it is cleaned."""
-    return _visible(clean(text, lines=False))
-
-
-def _visible(text: str) -> bool:
-    return any(character.isprintable() and not character.isspace() for character in text)
+    return is_visible(clean(text, lines=False))

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chalicelib.rules.file_types import sniff
-from chalicelib.rules.markup_urls import UrlRewriter, in_css, in_srcset, is_web, resolve
+from chalicelib.rules.markup_urls import (
+    UrlRewriter,
+    in_css,
+    in_srcset,
+    is_web,
+    resolve,
+    without_dots,
+)
+from chalicelib.rules.public_urls import MAX_LENGTH
 
 if TYPE_CHECKING:
     from turbohtml import Token
@@ -90,6 +98,7 @@ def read(
 
     Relative URLs are joined with the page's ``<base href>``, itself relative to ``base_url``,
     or with ``base_url``; the ``href`` of ``<base>`` is dropped after that. With neither they stay.
+    A ``<base>`` longer than any URL that is fetched (``MAX_LENGTH``) counts as none.
 
     Raises:
         PageTooLargeError: if it grows by more than ``MAX_GROWTH``.
@@ -98,7 +107,7 @@ def read(
     # Browsers know no other line ends, and positions in the page count on it.
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     text = _SURROGATE.sub("\ufffd", text)
-    base = _base(text, base_url or "")
+    base = without_dots(_base(text, base_url or ""))
     images: dict[str, None] = {}
 
     @cache
@@ -156,8 +165,8 @@ def _base(html: str, base_url: str) -> str:
             if token.type is TokenType.START_TAG and token.tag == "base":
                 href = token.attr("href")
                 if href is not None:
-                    base = resolve(href, base_url)
-                    return base if is_web(base) else base_url
+                    base = resolve(href, base_url) if len(href) <= MAX_LENGTH else ""
+                    return base if is_web(base) and len(base) <= MAX_LENGTH else base_url
     return base_url
 
 

@@ -42,7 +42,7 @@ def resolve(url: str, base: str, encoding: str = "utf-8") -> str:
     """
     plain = url.strip(_EDGES).translate({9: None, 10: None, 13: None})
     scheme = _SCHEME.match(plain)
-    if not plain or plain[0] == "#" or (scheme and not is_web(plain)):
+    if not plain or plain[0] == "#" or not (is_web(plain) if scheme else base):
         return url
     path, mark, rest = plain.partition("?")
     try:
@@ -56,6 +56,14 @@ def resolve(url: str, base: str, encoding: str = "utf-8") -> str:
     netloc = user + at + host.lower()
     fragment = quote(parts.fragment, _KEPT + "?#")
     return urlunsplit((parts.scheme, netloc, quote(parts.path, _KEPT) or "/", query, fragment))
+
+
+def without_dots(base: str) -> str:
+    """Return a URL to join with, without the empty and dot segments of its path.
+
+    ``urljoin`` would drop them anew for each link, from thousands of them at times.
+    """
+    return base and urljoin(base, "./" + urlsplit(base).path.rpartition("/")[2])
 
 
 def is_web(url: str) -> bool:

@@ -6,7 +6,7 @@ from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.text import fold
-from chalicelib.store.claims import ClaimRow, claim
+from chalicelib.store.claims import ClaimRow, claim, name_hash
 from chalicelib.store.tables import IdentityRow
 
 EMAIL_CLAIM = "email"
@@ -41,7 +41,7 @@ def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the 
 
 def email_claim(account: AccountRow) -> ClaimRow:
     """Return the claim of an account on its e-mail address, by which it is found."""
-    return claim(EMAIL_CLAIM, account.email, account.id)
+    return claim(EMAIL_CLAIM, name_hash(account.email), account.id)
 
 
 def normal_email(email: str) -> str:
@@ -79,7 +79,7 @@ def by_email(email: str) -> AccountRow:
     Raises:
         NotFoundError: nobody has it.
     """
-    held = ClaimRow.find_claim(EMAIL_CLAIM, email)
+    held = ClaimRow.find_claim(EMAIL_CLAIM, name_hash(email))
     if held is None:
         msg = f"No account has the address {email}. Create it with create-account."
         raise NotFoundError(msg)

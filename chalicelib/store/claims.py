@@ -5,10 +5,12 @@ look-up from a name that arrives without a workspace. What is unique inside a wo
 ``Lookup`` of its listing.
 """
 
+import hashlib
 from collections.abc import Iterable
 
 from pynamodb.attributes import UnicodeAttribute
 
+from chalicelib.core.text import fold
 from chalicelib.store.connection import reaching
 from chalicelib.store.tables import IdentityRow
 
@@ -43,3 +45,11 @@ class ClaimRow(IdentityRow):
 def claim(kind: str, name: str, target: str, workspace_id: str | None = None) -> ClaimRow:
     """Return the row that claims a name platform-wide."""
     return ClaimRow(f"CLAIM#{kind}#{name}", SORT_KEY, target=target, workspace_id=workspace_id)
+
+
+def name_hash(text: str, within: str = "") -> str:
+    """Return what a text that people give is claimed by; texts that compare alike share it.
+
+    A hash, for folding can make a text longer than a key may be: U+FDFA becomes 18 letters.
+    """
+    return hashlib.sha256(f"{within}\0{fold(text)}".encode()).hexdigest()

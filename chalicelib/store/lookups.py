@@ -4,15 +4,13 @@ A look-up is a row that is written in the transaction of the record that it lead
 people give are hashed: folding may make them longer than a key may be.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pynamodb.attributes import UnicodeAttribute
 
-from chalicelib.core.text import fold
-from chalicelib.store.claims import ClaimRow, claim
+from chalicelib.store.claims import ClaimRow, claim, name_hash
 from chalicelib.store.reading import Key
 from chalicelib.store.tables import ContentRow, Record, Row
 
@@ -67,7 +65,7 @@ def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[Sid
 
 def unique_key(workspace_id: str, noun: str, name: str, value: str, within: str = "") -> Key:
     """Return the key of a unique value's row, to ``fetch`` whether it is held."""
-    hashed = hashlib.sha256(f"{within}\0{fold(value)}".encode()).hexdigest()
+    hashed = name_hash(value, within)
     return Key(LookupRow, f"W#{workspace_id}#{noun}#BY#{name}#{hashed}", SORT_KEY)
 
 

@@ -75,6 +75,13 @@ def read(workspace_id: str, rows: list[IndexEntry]) -> list[PageRow]:
     return [page for page in found if isinstance(page, PageRow)]
 
 
+def find_html_key(workspace_id: str, page_id: str) -> str | None:
+    """Return the key of the HTML that a page has, or had when it was deleted with its site."""
+    # In this order: a page that is deleted between the two look-ups is found by the second.
+    page = PAGES.find(workspace_id, page_id) or PageRow.find(PAGES.trash(workspace_id), page_id)
+    return page.html_key if page else None
+
+
 def same_home(site: SiteRow) -> Condition:
     """Return the condition that a site's home page is still the one that was read."""
     if site.home_page_id is None:

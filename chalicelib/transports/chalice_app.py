@@ -12,7 +12,7 @@ from chalice.app import Chalice, Response
 
 from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.transports import form_data, mcp, rest
+from chalicelib.transports import cors, form_data, mcp, rest
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
@@ -20,6 +20,7 @@ REFUSING = "refuse_"
 """Views that answer 405: API Gateway would answer methods without a route by itself (mcp.md)."""
 
 Handler = Callable[[HttpRequest], HttpResponse]
+Runner = Callable[[HttpRequest, Handler], HttpResponse]
 
 
 class App(Chalice):
@@ -49,7 +50,12 @@ def unknown_path() -> NotFoundError:
 
 def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowedError:
     """Return the error for a known path's wrong method."""
-    taken = (name for name, entry in methods.items() if not entry.view_name.startswith(REFUSING))
+    taken = (
+        name
+        for name, entry in methods.items()
+        # Browsers alone send OPTIONS, on their own behalf.
+        if name != "OPTIONS" and not entry.view_name.startswith(REFUSING)
+    )
     allowed = ", ".join(sorted(taken))
     return MethodNotAllowedError(
         f"This path does not take {method[:32]}; it takes {allowed}.", headers={"Allow": allowed}
@@ -63,9 +69,11 @@ def mount(app: App) -> None:
         _route(app, operation.name, operation.method, operation.path, _serving(operation))
     for path, handler in rest.PUBLIC_ROUTES.items():
         _route(app, handler.__name__, "GET", path, handler)
-    _route(app, "mcp", "POST", MCP_PATH, mcp.serve)
+    _route(app, "mcp", "POST", MCP_PATH, mcp.serve, cors.handle)
+    _route(app, "mcp_preflight", "OPTIONS", MCP_PATH, cors.preflight, cors.handle)
     for method in ("GET", "DELETE"):
-        _route(app, f"{REFUSING}mcp_{method.lower()}", method, MCP_PATH, _refusing(app))
+        name = f"{REFUSING}mcp_{method.lower()}"
+        _route(app, name, method, MCP_PATH, _refusing(app), cors.handle)
 
 
 def _refusing(app: App) -> Handler:
@@ -79,9 +87,11 @@ def _serving(operation: Operation) -> Handler:
     return lambda request: rest.serve(operation, request)
 
 
-def _route(app: App, name: str, method: str, path: str, handler: Handler) -> None:
+def _route(  # noqa: PLR0913, PLR0917  what a route is
+    app: App, name: str, method: str, path: str, handler: Handler, run: Runner = handle
+) -> None:
     def view(**path_values: str) -> Response:
-        return _chalice(handle(_request(app, method, path, path_values), handler))
+        return _chalice(run(_request(app, method, path, path_values), handler))
 
     view.__name__ = name
     app.route(path, methods=[method], name=name, content_types=[])(view)

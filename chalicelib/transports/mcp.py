@@ -9,7 +9,6 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic_core import to_json
 
@@ -23,10 +22,10 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import ApiKeyPrincipal
-from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import authorize, invoke, require_plan
 from chalicelib.transports import tools
 from chalicelib.transports.auth import authenticate
+from chalicelib.transports.cors import check_origin
 from chalicelib.transports.http import (
     JSON_TYPE,
     HttpRequest,
@@ -122,29 +121,11 @@ def serve(request: HttpRequest) -> HttpResponse:
     """
     check_size(request)
     principal = authenticate(request.headers, request.client_ip)
-    _check_origin(request.headers.get("origin"))
+    check_origin(request)
     require_plan(principal)
     status, body, more = respond(request, principal)
     headers = {"Content-Type": JSON_TYPE} if body else {}
     return HttpResponse(status, body, headers, {**principal.log_fields, **more})
-
-
-def _check_origin(origin: str | None) -> None:
-    """Refuse browsers on other sites (DNS rebinding); command-line clients send no origin."""
-    if origin is not None and origin not in {*_own_origins(), *settings().allowed_origins}:
-        msg = "Requests from this origin are not allowed. Call from a server or a terminal."
-        raise ForbiddenError(msg)
-
-
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""Names of this machine; a server on one of them answers to all."""
-
-
-def _own_origins() -> set[str]:
-    own = urlsplit(settings().public_url)
-    host, colon, port = own.netloc.rpartition(":") if own.port else (own.netloc, "", "")
-    hosts = _LOOPBACK if host in _LOOPBACK else (host,)
-    return {f"{own.scheme}://{name}{colon}{port}" for name in hosts}
 
 
 def respond(request: HttpRequest, principal: ApiKeyPrincipal) -> Answer:

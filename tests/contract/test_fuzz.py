@@ -143,10 +143,38 @@ def test_encoded_bodies_are_refused_with_what_to_do(coding: str, api: Api) -> No
     assert "Content-Encoding" in answer.data["message"]
 
 
-@pytest.mark.parametrize("title", ["\x00", "a\x07b", "\u202e", "\u200b\ufeff", "a\nb"])
+BIDI_CONTROLS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["\x00", "a\x07b", "\x85b\x9f", "\u202e", "\u200b\ufeff", "a\nb", "\u3164", "\ufe0f\u200d"]
+    + [f"invoice{mark}fdp.exe" for mark in BIDI_CONTROLS],
+)
 def test_titles_that_a_list_could_not_show_are_refused(title: str, api: Api) -> None:
     answer = api.refused("POST", "/api/projects/create", {"title": title})
     assert answer.data["errors"][0]["field"] == "title"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/api/products/create", {"name": "a\u202eb", "price": 1}, "name"),
+        ("/api/products/create", {"name": "a", "price": 1, "sku": "1\u20662"}, "sku"),
+        ("/api/categories/create", {"name": "a\u200fb"}, "name"),
+        ("/api/file-folders", {"name": "a\u202eb"}, "name"),
+        ("/api/files/upload", {"name": "gpj\u202e.exe", "content": "aGk="}, "name"),
+        ("/api/files/uploads/create", {"name": "gpj\u202e.exe", "size": 1}, "name"),
+    ],
+)
+def test_no_name_may_read_as_another(path: str, body: dict[str, Any], field: str, api: Api) -> None:
+    answer = api.refused("POST", path, body)
+    assert (answer.status, answer.data["errors"][0]["field"]) == (400, field)
+
+
+@pytest.mark.parametrize("title", ["👩‍🚀❤️ 🏴󠁧󠁢󠁥󠁮󠁧󠁿 1️⃣", "پی‌دی‌اف", "שלום עולם", "مخبز", "न्‍"])
+def test_titles_keep_what_emoji_and_scripts_need(title: str, api: Api) -> None:
+    assert api.post("/api/projects/create", {"title": title})["project"]["title"] == title
 
 
 @pytest.mark.parametrize("name", BODIES)

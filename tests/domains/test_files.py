@@ -185,6 +185,17 @@ class TestFolders:
     def test_a_name_that_misleads_is_400(self, name: str, api: Api) -> None:
         assert api.refused("POST", FOLDERS, {"name": name}).status == 400
 
+    @pytest.mark.parametrize("letter", ["ŉ", "ΐ", "ﬃ", "\ufdfa"])
+    def test_a_name_may_have_a_hundred_letters_that_grow_when_folded(
+        self, letter: str, api: Api
+    ) -> None:
+        made = folder(api, letter * 100)
+        assert made["name"] == letter * 100
+        inside = folder(api, letter * 100, parentId=made["id"])
+        assert inside["parentId"] == made["id"]
+        for name, status in ((letter * 100, 409), (letter * 99, 200)):
+            assert api.call("POST", FOLDERS, {"name": name}).status == status
+
     def test_lie_ten_deep_at_most(self, api: Api) -> None:
         parent: dict[str, Any] = {}
         for number in range(folders.MAX_DEPTH):

@@ -103,6 +103,27 @@ class TestPage:
         again = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>", "slug": "mine"})
         assert (again.status, again.data["code"]) == (409, "slug_taken")
 
+    @pytest.mark.parametrize(
+        ("written", "title"),
+        [
+            ("a\x07b&#7;\x7fc", "abc"),
+            ("a \x0b\x1f \u2028 b", "a b"),
+            ("Invoice\u202efdp.exe", "Invoicefdp.exe"),
+            ("\u2066a\u2069\u200e\u200f\u061c b", "a b"),
+            ("❤️ 👩‍🚀", "❤️ 👩‍🚀"),
+            ("\u200b\u202e\ufeff", "Imported page"),
+            ("\u200d" * 300 + "hidden", "Imported page"),
+            ("\u3164", "Imported page"),
+        ],
+    )
+    def test_has_a_title_that_could_have_been_given(
+        self, written: str, title: str, api: Api, site: str
+    ) -> None:
+        made = take(api, site, html=f"<title>{written}</title>")["page"]
+        assert made["title"] == title
+        again = api.post("/api/pages/create", {"projectId": site, "title": made["title"]})
+        assert again["page"]["title"] == title
+
     def test_a_long_title_is_cut(self, api: Api, site: str) -> None:
         made = take(api, site, html=f"<title>{'Ё' * 300}</title>")["page"]
         assert made["title"] == "Ё" * 200
@@ -365,6 +386,41 @@ class TestFailures:
         assert take(api, site, url=AWAY)["imported"]["images"] == 1
         assert away.paths == ["/", "/a.png"]
         assert len(kept() - before) == 3
+
+    @pytest.mark.parametrize("quotas", [(9999, 0), (0, 9999), (9999, 0, 9999), (9999, 9999)])
+    @pytest.mark.parametrize("again", [False, True], ids=["new page", "page there"])
+    def test_after_lost_races_what_is_stored_is_what_is_answered(
+        self,
+        again: bool,
+        quotas: tuple[int, ...],
+        away: Server,
+        api: Api,
+        site: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        place = {"projectId": site}
+        if again:
+            place = {"pageId": take(api, site, html="<p>before")["page"]["id"]}
+        away.pages = {"/": page("<title>T</title>" + images("a.png")), "/a.png": says(png())}
+        commit, left = UnitOfWork.commit, list(quotas)
+        before = kept()
+
+        def lose_while_the_quota_changes(self: UnitOfWork, *rest: Any) -> None:
+            if len(left) > 1:
+                left.pop(0)
+                monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", left[0])
+                raise ConcurrentUpdateError
+            commit(self, *rest)
+
+        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", left[0])
+        monkeypatch.setattr(UnitOfWork, "commit", lose_while_the_quota_changes)
+        answer = api.post(IMPORT, {**place, "url": AWAY})
+        assert answer["imported"]["images"] == (quotas[-1] > 0)
+        assert (f"{AWAY}/a.png" in answer["page"]["html"]) == (quotas[-1] == 0)
+        read = api.get(f"/api/pages/{answer['page']['id']}")
+        assert read["page"] == answer["page"]
+        assert read["htmlBytes"] == len(answer["page"]["html"].encode())
+        assert len(kept()) == len(before) + (not again) + 2 * answer["imported"]["images"]
 
     def test_a_large_answer_is_replayed_from_an_object_that_goes_after_a_day(
         self, time: Time, api: Api, owner: Owner, site: str

@@ -97,6 +97,14 @@ def objects(owner: Owner) -> list[bytes]:
     )
 
 
+class Killed(BaseException):
+    """The end of a process, at any moment."""
+
+    @classmethod
+    def now(cls, *_: object) -> None:
+        raise cls
+
+
 class TestListPages:
     def test_is_empty_for_a_new_site(self, api: Api, site: str) -> None:
         data = api.get(f"{LIST}?projectId={site}")
@@ -583,6 +591,80 @@ class TestSavePageHtml:
         monkeypatch.setattr(object_store.FolderStore, "delete", fail)
         assert save(api, page, "after")["html"] == "after"
         assert read(api, page)["page"]["html"] == "after"
+
+    def test_a_save_that_succeeds_removes_nothing_that_is_in_use_an_hour_later(
+        self, time: Time, owner: Owner, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        for html in ("one", "two"):
+            save(api, page, html)
+        time.pass_by(hours=2)
+        assert run_jobs()["page-html-unused"] == 2
+        assert objects(owner) == [b"two"]
+        assert run_jobs()["page-html-unused"] == 0
+
+    def test_a_process_killed_after_the_commit_leaves_the_old_object_to_the_runner(
+        self, time: Time, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "before")
+        with monkeypatch.context() as dying:
+            dying.setattr(object_store.FolderStore, "delete", Killed.now)
+            with pytest.raises(Killed):
+                save(api, page, "after")
+        assert objects(owner) == [b"after", b"before"]
+        time.pass_by(minutes=59)
+        run_jobs()
+        time.pass_by(minutes=2)
+        run_jobs()
+        assert objects(owner) == [b"after"]
+        assert read(api, page)["page"]["html"] == "after"
+
+    @pytest.mark.parametrize("moment", ["put", "commit"])
+    def test_a_process_killed_before_the_commit_leaves_the_new_object_to_the_runner(
+        self,
+        moment: str,
+        time: Time,
+        owner: Owner,
+        api: Api,
+        site: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "before")
+        put = object_store.FolderStore.put
+
+        def put_and_die(store: object_store.FolderStore, *rest: Any) -> None:
+            put(store, *rest)
+            Killed.now()
+
+        with monkeypatch.context() as dying:
+            dying.setattr(UnitOfWork, "fail", lambda _: None)
+            if moment == "put":
+                dying.setattr(object_store.FolderStore, "put", put_and_die)
+            else:
+                dying.setattr(UnitOfWork, "commit", Killed.now)
+            with pytest.raises(Killed):
+                save(api, page, "after")
+        assert objects(owner) == [b"after", b"before"]
+        time.pass_by(minutes=61)
+        run_jobs()
+        assert objects(owner) == [b"before"]
+        assert read(api, page)["page"]["html"] == "before"
+
+    @pytest.mark.parametrize("deleted", ["page", "site"])
+    def test_the_runner_removes_the_html_of_no_page_that_is_kept_after_its_deletion(
+        self, deleted: str, time: Time, owner: Owner, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "html")
+        if deleted == "page":
+            delete(api, page)
+        else:
+            api.post("/api/projects/delete", {"id": site})
+        time.pass_by(hours=2)
+        run_jobs()
+        assert objects(owner) == ([] if deleted == "page" else [b"html"])
 
     def test_leaves_one_audit_record_without_the_html(
         self, owner: Owner, api: Api, site: str

@@ -1,6 +1,7 @@
 """The object store: S3 and a folder behave alike."""
 
 import base64
+import io
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -11,8 +12,10 @@ from urllib.parse import parse_qs, quote, urlsplit
 import boto3
 import pytest
 import requests
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError, ConnectTimeoutError
 from moto import mock_aws
+from urllib3 import HTTPResponse
 
 from chalicelib.core.errors import UnavailableError
 from chalicelib.gateways import object_store as gateway
@@ -32,6 +35,8 @@ class Bucket:
 
 
 _numbers = itertools.count()
+REGIONS = ["eu-central-1", "us-east-1", "eu-south-2", "il-central-1"]
+"""One of each kind: an old one, the first, and two that are not served by the global host."""
 
 
 @pytest.fixture
@@ -183,7 +188,7 @@ class TestUploadRequests:
         assert secret.stat().st_mode & 0o077 == 0
         assert len(secret.read_bytes()) == 32
 
-    @pytest.mark.parametrize("region", ["eu-central-1", "us-east-1"])
+    @pytest.mark.parametrize("region", REGIONS)
     def test_of_s3_sign_the_length_the_key_and_the_end(
         self, region: str, s3: S3Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -191,9 +196,11 @@ class TestUploadRequests:
         gateway._s3_client.cache_clear()
         url = urlsplit(s3.upload_request(self.KEY, 12_345, 60).url)
         signed = parse_qs(url.query)
-        assert "content-length" in signed["X-Amz-SignedHeaders"][0].split(";")
+        assert signed["X-Amz-Algorithm"] == ["AWS4-HMAC-SHA256"]
+        assert signed["X-Amz-Credential"][0].endswith(f"/{region}/s3/aws4_request")
+        assert {"content-length", "host"} <= set(signed["X-Amz-SignedHeaders"][0].split(";"))
         assert signed["X-Amz-Expires"] == ["60"]
-        assert url.path.endswith(self.KEY)
+        assert url.path == f"/{self.KEY}"
         assert not any("checksum" in name.lower() for name in signed)
 
 
@@ -265,6 +272,25 @@ def unreachable() -> Exception:
 
 
 class TestS3Store:
+    @pytest.mark.parametrize("region", REGIONS)
+    def test_is_reached_at_the_regions_own_host(
+        self, region: str, bucket: Bucket, s3: S3Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+        gateway._s3_client.cache_clear()
+        urls = [s3.upload_request("w/1", 1, 60).url]
+
+        def answered(request: Any, **_: Any) -> AWSResponse:
+            urls.append(request.url)
+            return AWSResponse(
+                request.url, 200, {}, HTTPResponse(io.BytesIO(), preload_content=False)
+            )
+
+        gateway._s3_client().meta.events.register_first("before-send.s3.PutObject", answered)
+        s3.put("w/1", b"x", TYPE)
+        host = f"{bucket.name}.s3.{region}.amazonaws.com"
+        assert [urlsplit(url).netloc for url in urls] == [host, host]
+
     def test_keeps_the_content_type(self, bucket: Bucket, s3: S3Store) -> None:
         s3.put("w/1", b"x", TYPE)
         assert bucket.client.head_object(Bucket=bucket.name, Key="w/1")["ContentType"] == TYPE

@@ -127,6 +127,11 @@ class TestCreateAccount:
     def test_makes_a_user_unless_asked_otherwise(self, operator: Operator) -> None:
         assert operator.makes_an_account("ann@example.com")["role"] == "user"
 
+    def test_takes_an_address_whose_letters_grow_when_folded(self, operator: Operator) -> None:
+        email = "\ufdfa" * 64 + "@example.com"
+        printed = operator.makes_an_account(email)
+        assert accounts.by_email(email).id == printed["accountId"]
+
     def test_refuses_an_address_that_has_an_account(self, operator: Operator) -> None:
         operator.makes_an_account("ann@example.com")
         before = everything()

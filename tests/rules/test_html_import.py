@@ -174,11 +174,35 @@ class TestAddresses:
             '<a href="https://a.example/b/c">'
         )
 
+    @pytest.mark.parametrize(
+        ("base", "link", "absolute"),
+        [
+            ("/a/b/../c/./d", "x", "/a/c/x"),
+            ("/a/b/../c/./d", "?q", "/a/c/d?q"),
+            ("/a/..", "x", "/x"),
+            ("/a;b/c:d", "?q", "/a;b/c:d?q"),
+            ("/../a/b/", "../x", "/a/x"),
+            ("?q", "x", "/shop/x"),
+            ("/a/" + "b/" * 1500, "../" * 1500 + "x", "/a/x"),
+        ],
+    )
+    def test_are_joined_with_a_base_of_any_form(self, base: str, link: str, absolute: str) -> None:
+        made = page(f"<base href='{base}'><a href='{link}'>")
+        assert made.html == f'<a href="https://example.com{absolute}">'
+
     def test_of_pictures_that_are_malformed_are_none(self) -> None:
         assert page("<img src='http://[a.png'><img src='http:///a.png'>").images == ()
 
-    @pytest.mark.parametrize("base", ["javascript:1", "data:,x", "http://[", "mailto:a@b.c"])
-    def test_ignore_a_base_that_is_no_place_on_the_web(self, base: str) -> None:
+    @pytest.mark.parametrize(
+        "base",
+        ["javascript:1", "data:,x", "http://[", "mailto:a@b.c"]
+        + [
+            f"{start}/{'я' * length}/"
+            for start in ("", "https://a.example")
+            for length in (700, 5000)
+        ],
+    )
+    def test_ignore_a_base_that_is_no_place_on_the_web_or_too_long_for_one(self, base: str) -> None:
         assert page(f"<base href='{base}'><a href=a>").html == (
             '<a href="https://example.com/shop/a">'
         )
@@ -350,8 +374,14 @@ class TestAnyText:
             assert read(source).html == source
 
 
-def filled(piece: str) -> str:
-    return piece * ((1 << 19) // len(piece))
+def filled(piece: str, size: int = 1 << 19) -> str:
+    return piece * (size // len(piece))
+
+
+def linked(path: str, size: int, link: str = "<a href={:x}>") -> str:
+    """A page of 20,000 links, no two alike, below a base of so many characters."""
+    base = f"<base href='https://e.example/{filled(path, size)}'>"
+    return base + "".join(map(link.format, range(20_000)))
 
 
 HOSTILE = {
@@ -376,6 +406,13 @@ HOSTILE = {
     "spaces of imports": "<style>" + filled("@import" + " " * 1000),
     "spaces of addresses": "<style>" + filled("url(" + " " * 1000),
     "bases": filled("<base href=x>"),
+    "a base of slashes": linked("/", 4000),
+    "a base of dots": linked("./", 4000),
+    "a base of steps": linked("a/../", 4000),
+    "a base of one step": linked("x", 4000, "<a href=../{:x}>"),
+    "a long base of slashes": linked("/", 1 << 17),
+    "a long base of dots": linked("./", 1 << 17),
+    "a long query of a base": linked("?", 1 << 17),
     "pages in pages": '<iframe srcdoc="' + filled("<iframe srcdoc='") + '">',
     "noscripts": filled("<noscript></noscript>"),
     "zeros": filled("\0"),
@@ -393,7 +430,7 @@ class TestHostilePages:
     @pytest.mark.parametrize(
         "source",
         [
-            f"<base href='https://example.com/{'x' * 100_000}/'>" + "<a href=y>" * 1000,
+            f"<base href='https://example.com/{'x' * 4000}/'>" + "<a href=y>" * 1100,
             "<img srcset='" + "a ," * 300_000 + "'>",
             "<style>" + "url(a)" * 1_000_000,
         ],

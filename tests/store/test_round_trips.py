@@ -36,7 +36,7 @@ def things(api: Api) -> Things:
         (3, "POST", "/api/projects/create", {"title": "New"}),
         (3, "POST", "/api/pages/create", {"projectId": "{site}", "title": "New"}),
         (3, "POST", "/api/projects/update", {"id": "{site}", "title": "Renamed"}),
-        (3, "POST", "/api/pages/save-html", {"id": "{page}", "html": "<p>"}),
+        (4, "POST", "/api/pages/save-html", {"id": "{page}", "html": "<p>"}),
         (3, "POST", "/api/products/create", {"name": "x", "price": 1, "categoryId": "{category}"}),
         (3, "POST", "/api/products/update", {"id": "{product}", "stockDelta": -1}),
         (3, "POST", "/api/products/delete", {"id": "{product}"}),

@@ -66,6 +66,23 @@ class TestPathsAndMethods:
         reply = local_server.ask(f"{method} /api/health HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert (reply.status, reply.header("Allow")) == (405, "GET")
 
+    def test_a_preflight_of_the_tool_server_is_answered_without_a_key(
+        self, local_server: LocalServer
+    ) -> None:
+        asked = (
+            b"OPTIONS /api/mcp HTTP/1.1\r\nHost: x\r\nAccess-Control-Request-Method: POST\r\n"
+            b"Access-Control-Request-Headers: authorization\r\nOrigin: %b\r\n\r\n"
+        )
+        with local_server.connect() as connection:
+            connection.send(asked % b"http://localhost:8000")
+            assert connection.line() == b"HTTP/1.1 204 No Content\r\n"
+            lines = list(iter(connection.line, b"\r\n"))
+            assert b"Access-Control-Allow-Origin: http://localhost:8000\r\n" in lines
+            connection.send(asked % b"https://evil.example")
+            refused = connection.reply()
+        assert (refused.status, refused.data["code"]) == (403, "forbidden")
+        assert refused.header("Access-Control-Allow-Origin") is None
+
     def test_path_and_method_are_checked_before_the_body(self, local_server: LocalServer) -> None:
         huge = b" HTTP/1.1\r\nHost: x\r\nContent-Length: 6000000\r\n\r\n"
         chunked = b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"

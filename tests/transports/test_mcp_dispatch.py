@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -109,6 +111,87 @@ class TestBeforeTheLadder:
     def test_accept_and_content_type_are_not_demanded(self, client: Client) -> None:
         headers = {"Accept": "text/plain", "Content-Type": "text/plain"}
         assert client.request("tools/list", headers=headers).status == 200
+
+
+class TestOrigins:
+    APP = "https://app.example"
+
+    @pytest.fixture(autouse=True)
+    def _is_configured(self, read_anew: Callable[[], None]) -> None:
+        os.environ["ALLOWED_ORIGINS"] = f"https://other.example {self.APP}"
+        read_anew()
+
+    def ask(self, origin: str, method: str = "POST", sent: str = "authorization") -> Answer:
+        """Ask as a browser does before a call: without the key."""
+        headers = {
+            "Origin": origin,
+            "Access-Control-Request-Method": method,
+            "Access-Control-Request-Headers": sent,
+        }
+        return Api(None).call("OPTIONS", "/api/mcp", headers=headers)
+
+    @staticmethod
+    def listed(answer: Answer, header: str) -> set[str]:
+        return {name.strip().lower() for name in answer.headers[header].split(",")}
+
+    @pytest.mark.parametrize("origin", [APP, "https://other.example", "http://localhost:8000"])
+    def test_that_are_admitted_get_their_preflight_answered(self, origin: str) -> None:
+        answer = self.ask(origin)
+        assert (answer.status, answer.body) == (204, b"")
+        assert answer.headers["Access-Control-Allow-Origin"] == origin
+        assert "Access-Control-Allow-Credentials" not in answer.headers
+        assert self.listed(answer, "Access-Control-Allow-Methods") >= {"post", "get", "delete"}
+        assert self.listed(answer, "Access-Control-Allow-Headers") >= {
+            *("authorization", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"),
+            *("x-mcp-toolsets", "x-mcp-tools", "x-mcp-exclude-tools", "x-mcp-readonly"),
+            *("mcp-session-id", "last-event-id"),
+        }
+        assert int(answer.headers["Access-Control-Max-Age"]) > 0
+        assert answer.headers["Vary"] == "Origin"
+
+    @pytest.mark.parametrize(
+        "origin", ["https://evil.example", "null", f"{APP}.evil.example", f"{APP}:444", "*", ""]
+    )
+    def test_that_are_not_admitted_are_refused_in_the_envelope(self, origin: str, api: Api) -> None:
+        for answer in (self.ask(origin), api.call("POST", "/api/mcp", {}, {"Origin": origin})):
+            assert (answer.status, answer.data["code"]) == (403, "forbidden")
+            assert answer.headers["Vary"] == "Origin"
+            assert not [name for name in answer.headers if name.startswith("Access-Control")]
+
+    def test_may_read_the_answers_whatever_they_are(self, api: Api, owner: Owner) -> None:
+        sent = {"Origin": self.APP}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        start = owner.api()
+        answers = {
+            200: api.call("POST", "/api/mcp", message, sent),
+            202: api.call("POST", "/api/mcp", {"jsonrpc": "2.0", "method": "x"}, sent),
+            400: api.call("POST", "/api/mcp", b"{", sent),
+            401: Api("wrong").call("POST", "/api/mcp", message, sent),
+            405: api.call("GET", "/api/mcp", headers=sent),
+            413: api.call("POST", "/api/mcp", b" " * 5_000_001, sent),
+        }
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
+        answers[403] = start.call("POST", "/api/mcp", message, sent)
+        for status, answer in answers.items():
+            assert answer.status == status
+            assert answer.headers["Access-Control-Allow-Origin"] == self.APP
+            assert answer.headers["Vary"] == "Origin"
+            shown = self.listed(answer, "Access-Control-Expose-Headers")
+            assert {"x-request-id", "retry-after", "www-authenticate"} <= shown
+
+    def test_are_not_needed_by_programs(self, api: Api) -> None:
+        for answer in (
+            Api(None).call("OPTIONS", "/api/mcp"),
+            api.call("POST", "/api/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
+        ):
+            assert answer.status < 300
+            assert "Access-Control-Allow-Origin" not in answer.headers
+            assert answer.headers["Vary"] == "Origin"
+
+    def test_of_the_tool_server_mean_nothing_elsewhere(self, api: Api) -> None:
+        answer = api.call("GET", "/api/projects/list", headers={"Origin": self.APP})
+        assert answer.status == 200
+        assert "Access-Control-Allow-Origin" not in answer.headers
 
 
 class TestEnvelope:

@@ -15,15 +15,14 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
-from chalicelib.core.schema import Id, Slug, Title, Wire, optional
+from chalicelib.core.schema import MAX_TITLE, Id, Slug, Title, Wire, optional
 from chalicelib.core.scopes import Scope
+from chalicelib.core.text import one_line
+from chalicelib.domains.pages.html import MAX_HTML_BYTES, check_html, stage_html
 from chalicelib.domains.pages.records import (
-    MAX_HTML_BYTES,
     PageResult,
-    check_html,
     existing_page,
     page_result,
-    stage_html,
     stage_new_page,
 )
 from chalicelib.flows import rehosting
@@ -109,7 +108,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
         ctx.unit.save(page)
     else:
         source = ctx.unit.run_side_effect_once("source", lambda: _source(args))
-        title = args.title or (source.title or UNTITLED)[:200]
+        title = args.title or one_line(source.title or "", MAX_TITLE) or UNTITLED
         page = stage_new_page(ctx, args.project_id or "", title, args.slug)
     left = rehosting.SECONDS - (time.monotonic() - began)
     html, imported = _with_own_images(ctx, source, left, rehost=args.rehost_images)

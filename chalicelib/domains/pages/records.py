@@ -9,14 +9,11 @@ from pydantic_core import to_json
 from chalicelib.core.errors import (
     ConfirmationRequiredError,
     ConflictError,
-    FieldError,
     NotFoundError,
-    PayloadTooLargeError,
     SlugTakenError,
     VersionConflictError,
 )
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import (
     DeletedResult,
@@ -31,6 +28,14 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import cut_bytes
+from chalicelib.domains.pages.html import (
+    MAX_HTML_BYTES,
+    PURGE,
+    check_html,
+    purge_page_files,
+    stage_html,
+    too_large,
+)
 from chalicelib.flows.invoke import Context
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import slugs
@@ -38,16 +43,12 @@ from chalicelib.store import jobs, pages
 from chalicelib.store.pages import PAGES, PageRow
 from chalicelib.store.sites import SITES, SiteRow
 
-MAX_HTML_BYTES = 2**20
-"""A page's HTML, in UTF-8 (tools.md, row 13)."""
 MAX_DESIGN_SYSTEM_BYTES = 64 * 1024
 """Design systems live in the page's record, and DynamoDB's items end at 400 KB."""
 MAX_LISTED_DESIGN_BYTES = 1024
 """A longer one is not repeated in the page list, which has no paging."""
 LONG_ANSWER_BYTES = 60 * 1024
 """An answer an AI client may not want whole: it is warned, and told how to read it in parts."""
-PURGE = "page-purge"
-HTML_TYPE = "text/html; charset=utf-8"
 
 
 class PageSummary(Wire):
@@ -196,11 +197,6 @@ def _site_of(ctx: Context, page: PageRow) -> SiteRow:
     return site
 
 
-def _too_large(field: str, limit: int, size: int) -> PayloadTooLargeError:
-    message = f"expected at most {limit:,} bytes of UTF-8, received {size:,}; make it smaller"
-    return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
-
-
 def _taken(slug: str) -> SlugTakenError:
     return SlugTakenError(f'The slug "{slug}" is taken in this site. Choose another.')
 
@@ -346,35 +342,6 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageResult:
     return page_result(page, args.html)
 
 
-def check_html(html: str) -> None:
-    """Refuse HTML of more than a MiB.
-
-    Raises:
-        PayloadTooLargeError: saying how much it is.
-    """
-    if (size := len(html.encode())) > MAX_HTML_BYTES:
-        raise _too_large("html", MAX_HTML_BYTES, size)
-
-
-def stage_html(ctx: Context, page: PageRow, html: str) -> None:
-    """Store a page's HTML, and point its record, which is staged by the caller, to it.
-
-    The old HTML is removed after the commit, the new one if the operation fails.
-
-    Raises:
-        PayloadTooLargeError: more than a MiB.
-    """
-    check_html(html)
-    body, store = html.encode(), object_store()
-    folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
-    key = ctx.unit.run_side_effect_once("key", lambda: f"{folder}{new_id()}.html")
-    ctx.unit.on_failure(lambda: store.delete(key))
-    ctx.unit.run_side_effect_once("stored", lambda: store.put(key, body, HTML_TYPE))
-    if (old := page.html_key) is not None:
-        ctx.unit.after_commit(lambda: store.delete(old))
-    page.html_key, page.html_bytes = key, len(body)
-
-
 @operation(
     tool="svc_update_page",
     rest="POST /api/pages/update",
@@ -391,7 +358,7 @@ def update_page(ctx: Context, args: PagePatch) -> PageResult:
     changes = args.provided("id")
     size = len(to_json(changes.get("design_system")))
     if size > MAX_DESIGN_SYSTEM_BYTES:
-        raise _too_large("designSystem", MAX_DESIGN_SYSTEM_BYTES, size)
+        raise too_large("designSystem", MAX_DESIGN_SYSTEM_BYTES, size)
     becomes_home = changes.get("is_home", False) and not page.is_home
     for name, value in changes.items():
         setattr(page, name, value)
@@ -446,9 +413,3 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
     ctx.unit.create(job)
     ctx.unit.after_commit(lambda: jobs.attempt(job, purge_page_files))
     return DeletedResult(id=page.id, deleted=not args.dry_run)
-
-
-@job_handler(PURGE)
-def purge_page_files(job: Job) -> None:
-    """Remove the stored HTML of a deleted page."""
-    object_store().delete_under(job.payload["folder"])
