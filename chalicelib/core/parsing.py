@@ -61,7 +61,10 @@ _EXPECTED = {
 
 def _explain(error: ErrorDetails) -> FieldError:
     field = ".".join(str(part) for part in error["loc"]) or "input"
-    expected = _EXPECTED.get(error["type"])
+    kind = error["type"]
+    if kind in {"too_short", "too_long"} and isinstance(error["input"], str):
+        kind = f"string_{kind}"  # pydantic words a bound behind a validator as that of a list
+    expected = _EXPECTED.get(kind)
     message = expected.format(**error.get("ctx", {})) if expected else error["msg"]
     if field == "input" or error["type"] == "missing" or "received" in message:
         return FieldError(field, message)

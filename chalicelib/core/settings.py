@@ -21,7 +21,7 @@ class Settings:
     ``barcode_sources`` (asked in this order) and ``photo_source`` name services as
     ``<name>=<base URL>``, separated by spaces; empty means off. ``llm_provider`` is ``demo``
     (embedded), ``openai`` (any server of that shape, at ``llm_base_url``; the default once its key
-    or URL is given) or ``off``; ``llm_model`` is what it calls the model that drafts cards;
+    or URL is given) or ``off`` (the default of the stage ``prod``); ``llm_model`` is what it calls the model that drafts cards;
     ``ai_drafts_per_day`` is how many of them a workspace may ask for in a UTC day.
     """
 
@@ -44,12 +44,25 @@ class Settings:
         return f"{self.table_prefix}-{self.stage}-{table}"
 
 
+def _default_provider(stage: str) -> str:
+    """Return the model provider where none is named.
+
+    In production an embedded demonstration would pass for an answer: there it is named or off.
+    """
+    return "off" if stage == "prod" else "demo"
+
+
 @cache
 def settings() -> Settings:
     """Return the settings of this process; the environment is read on the first call only."""
     env = os.environ.get
+    stage = env("STAGE", "")
+    if not stage and env("AWS_LAMBDA_FUNCTION_NAME"):
+        msg = "STAGE is missing: expected the stage that this function serves, such as prod"
+        raise RuntimeError(msg)
+    stage = stage or "dev"
     return Settings(
-        stage=env("STAGE", "dev"),
+        stage=stage,
         table_prefix=env("TABLE_PREFIX", "workspace"),
         object_store=env("OBJECT_STORE", "file://.local/objects"),
         public_url=env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/"),
@@ -58,7 +71,7 @@ def settings() -> Settings:
         barcode_sources=env("BARCODE_SOURCES", _BARCODE_SOURCES),
         photo_source=env("PHOTO_SOURCE", "openverse=https://api.openverse.org"),
         llm_provider=env("LLM_PROVIDER")
-        or ("openai" if env("LLM_API_KEY") or env("LLM_BASE_URL") else "demo"),
+        or ("openai" if env("LLM_API_KEY") or env("LLM_BASE_URL") else _default_provider(stage)),
         llm_base_url=env("LLM_BASE_URL") or "https://api.openai.com/v1",
         llm_api_key=env("LLM_API_KEY", "").strip(),
         llm_model=env("LLM_MODEL", "").strip(),

@@ -441,10 +441,16 @@ class SiteRef(Wire):
 
 
 class SiteStatus(Wire):
-    """A site's status."""
+    """What the platform made of a site."""
 
     id: Id = Field(description="Site id.")
     status: str = Field(description="active, inactive or suspended.")
+
+
+class SiteStatusResult(Wire):
+    """A site's status."""
+
+    site: SiteStatus = Field(description="The site.")
 
 
 def _workspace_of(args: SiteRef) -> str:
@@ -458,25 +464,25 @@ def _workspace_of(args: SiteRef) -> str:
 @operation(
     title="Suspend a site", audience=(Audience.OPERATOR,), resolve=_workspace_of, idempotent=True
 )
-def suspend_site(ctx: Context, args: SiteRef) -> SiteStatus:
+def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     """Suspend a site, whatever its status; only resuming it lifts that."""
     site = _find(ctx, args.id)
     if site.status != SUSPENDED:
         site.status_when_resumed, site.status = site.status, SUSPENDED
         ctx.unit.save(site)
-    return SiteStatus(id=site.id, status=site.status)
+    return SiteStatusResult(site=SiteStatus(id=site.id, status=site.status))
 
 
 @operation(
     title="Resume a site", audience=(Audience.OPERATOR,), resolve=_workspace_of, idempotent=True
 )
-def resume_site(ctx: Context, args: SiteRef) -> SiteStatus:
+def resume_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     """Give a suspended site its former status back; another site is left alone."""
     site = _find(ctx, args.id)
     if site.status == SUSPENDED:
         site.status, site.status_when_resumed = site.status_when_resumed or "active", None
         ctx.unit.save(site)
-    return SiteStatus(id=site.id, status=site.status)
+    return SiteStatusResult(site=SiteStatus(id=site.id, status=site.status))
 
 
 PAGES_A_UNIT = 25

@@ -433,7 +433,7 @@ class TestRevokeKey:
     ) -> None:
         key = operator.makes_a_key(workspace)
         for value in (new_id(), "", key["token"]):
-            assert "No key" in operator.fails("revoke-key", "--key", value)
+            assert ("No key" if value else "id: ") in operator.fails("revoke-key", "--key", value)
         assert Api(key["token"]).get(LIST)["projects"] == []
 
     def test_does_not_echo_a_token_given_by_mistake(
@@ -547,7 +547,7 @@ class TestSuspendAndResumeSite:
         api.post("/api/projects/delete", {"id": site})
         for command in ("suspend-site", "resume-site"):
             for value in (site, new_id(), "", owner.workspace.id):
-                assert "No site" in operator.fails(command, "--site", value)
+                assert ("No site" if value else "id: ") in operator.fails(command, "--site", value)
 
 
 class TestEveryFailure:
@@ -571,7 +571,7 @@ class TestEveryFailure:
         def crash(*_: object) -> None:
             raise RuntimeError("broken\nin two lines")
 
-        monkeypatch.setattr(accounts, "create", crash)
+        monkeypatch.setattr(accounts, "email_claim", crash)
         operator.fails("create-account", "--email", "a@b.de", "--password", "long enough")
 
     @pytest.mark.usefixtures("nowhere")
@@ -627,7 +627,8 @@ class TestAddFile:
         assert (file["name"], file["mimeType"]) == ("Отчёт.pdf", "application/pdf")
         assert (folder["name"], folder["filesCount"]) == ("Бумаги", 1)
         (entry,) = [e for e in audit.latest(workspace) if e.operation == "add_file"]
-        assert (entry.actor, entry.resources[0]) == ("operator", f"file:{file['id']}")
+        assert entry.actor == "operator"
+        assert f"file:{file['id']}" in entry.resources
 
     def test_uses_the_folder_that_is_there(
         self, operator: Operator, workspace: str, paper: Path
@@ -641,7 +642,7 @@ class TestAddFile:
         self, folder: str, operator: Operator, workspace: str, paper: Path
     ) -> None:
         before = everything()
-        assert "name" in operator.fails(*self.words(workspace, paper, folder))
+        assert "folder: expected" in operator.fails(*self.words(workspace, paper, folder))
         assert everything() == before
 
     def test_keeps_to_the_quota(

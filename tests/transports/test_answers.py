@@ -77,10 +77,10 @@ def test_texts_are_utf8_and_never_escaped(api: Api) -> None:
 
 
 def test_an_answer_past_lambdas_limit_is_413(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    from chalicelib.core import operations
+    from chalicelib.flows import invoke
 
     Things.made_with(api)
-    monkeypatch.setattr(operations, "MAX_ANSWER_BYTES", 200)
+    monkeypatch.setattr(invoke, "MAX_ANSWER_BYTES", 200)
     answer = api.refused("GET", "/api/projects/list")
     assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from chalicelib.core.operations import Context, Operation, Registry, operation
+from chalicelib.core.operations import Operation, Registry, operation
 from chalicelib.core.schema import Wire
+from chalicelib.flows.invoke import Context
 from chalicelib.transports import chalice_app, rest
 from chalicelib.transports.form_data import MAX_FIELDS, MULTIPART, URLENCODED
 from chalicelib.transports.http import (

@@ -35,12 +35,12 @@ Email = Annotated[str, StringConstraints(max_length=320), AfterValidator(_email)
 
 def _long_enough(password: str) -> str:
     # The length alone is said: an error never repeats a password.
-    if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
-        raise PydanticCustomError(
-            "password",
-            "expected {least} to {most} characters, received {count}",
-            {"least": MIN_PASSWORD, "most": MAX_PASSWORD, "count": len(password)},
-        )
+    count = len(password)
+    if not MIN_PASSWORD <= count <= MAX_PASSWORD:
+        least = count < MIN_PASSWORD
+        bound = f"at least {MIN_PASSWORD}" if least else f"at most {MAX_PASSWORD}"
+        message = f"expected {bound} characters, received {count}"
+        raise PydanticCustomError("password", "{message}", {"message": message})
     return password
 
 

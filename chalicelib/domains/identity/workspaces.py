@@ -119,14 +119,19 @@ class PlanSetResult(Wire):
     plan: str = Field(description="Plan.")
 
 
-@operation(title="Create a workspace", audience=OPERATOR)
+def _new_workspace(_: WorkspaceCreate) -> str:
+    """Return the id of the workspace to be: its audit log begins with its creation."""
+    return new_id()
+
+
+@operation(title="Create a workspace", audience=OPERATOR, resolve=_new_workspace)
 def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     """Create a workspace."""
     owner = accounts.by_email(args.owner)
     options = list(slugs.candidates(slugs.slugify(args.name, "workspace")))
     now = clock.now()
     workspace = workspaces.row(
-        new_id(),
+        ctx.workspace_id,
         name=args.name,
         slug=slugs.first_free(options, ClaimRow.taken(SLUG_CLAIM, options)),
         owner_id=owner.id,
