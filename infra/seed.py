@@ -27,6 +27,9 @@ STATUSES = ("active", "active", "active", "inactive")
 THINGS = "чайник стол лампа кружка полка ёлка зеркало ковёр kettle table lamp mug shelf mirror"
 KINDS = "красный синий малый большой тихий старый red blue small large quiet old"
 CATEGORY_COUNT = 40
+SMALL_CATEGORY = CATEGORY_COUNT - 1
+SMALL_SHARE = 0.002
+"""The last category is small: 200 of 100,000 products; the others share the rest."""
 WORDS = (THINGS + " " + KINDS).split()
 
 
@@ -56,7 +59,9 @@ def _product(number: int, dice: random.Random) -> dict[str, Any]:
         "description": " ".join(dice.choices(WORDS, k=120)),
         "sku": f"S-{number:07}" if number % 10 == 0 else None,
         "stock": dice.choice([None, dice.randrange(1000)]),
-        "category_id": category_id(dice.randrange(CATEGORY_COUNT)),
+        "category_id": category_id(
+            SMALL_CATEGORY if dice.random() < SMALL_SHARE else dice.randrange(SMALL_CATEGORY)
+        ),
         "status": dice.choice(STATUSES),
         "sort_order": number * ordering.STEP,
     }

@@ -21,8 +21,9 @@ class Settings:
     ``barcode_sources`` (asked in this order) and ``photo_source`` name services as
     ``<name>=<base URL>``, separated by spaces; empty means off. ``llm_provider`` is ``demo``
     (embedded), ``openai`` (any server of that shape, at ``llm_base_url``; the default once its key
-    or URL is given) or ``off`` (the default of the stage ``prod``); ``llm_model`` is what it calls the model that drafts cards;
-    ``ai_drafts_per_day`` is how many of them a workspace may ask for in a UTC day.
+    or URL is given) or ``off`` (in the stage ``prod`` unless another is named); ``llm_model`` is
+    what it calls the model that drafts cards; ``ai_drafts_per_day`` is how many
+    of them a workspace may ask for in a UTC day.
     """
 
     stage: str

@@ -21,7 +21,7 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.limits import RateLimitStatus
+from chalicelib.core.limits import HEAVY, RateLimitStatus
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal
 from chalicelib.core.schema import Wire, wire_name
@@ -51,6 +51,14 @@ class Context:
     def workspace_id(self) -> str:
         """The workspace that the call works in."""
         return self.unit.tenant
+
+    def charge(self, units: int) -> None:
+        """Count more of the caller's heavy calls, for work whose weight shows only on the way.
+
+        Raises:
+            RateLimitedError: there are no more of them this minute.
+        """
+        limits.take(HEAVY, self.principal.rate_limit_key, units)
 
     def warn(self, message: str) -> None:
         """Add a sentence to ``data.warnings``.

@@ -13,7 +13,7 @@ from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.queries import CONSISTENT_ROWS, Query
 from chalicelib.store.reading import Cost, Partition
 from infra.bench import database
-from infra.seed import category_id
+from infra.seed import SMALL_CATEGORY, category_id
 
 
 def section() -> str:
@@ -28,8 +28,8 @@ def section() -> str:
             "a naive reading of the whole partition that is filtered and sorted in Python; both",
             "find the same records. A REST or tool call adds a unit and a round trip for the key.",
             "DynamoDB Local ends pages of a Query after some 500 rows, where DynamoDB goes on to a",
-            "megabyte (about 5,000 rows of the compact index): a pass takes a tenth of these trips",
-            "there, and the same units.",
+            "megabyte (about 5,000 rows of the compact index): a full scan takes a tenth of these",
+            "trips there, and the same units.",
             "",
             *tables,
         ]
@@ -47,7 +47,14 @@ def _queries(count: int) -> dict[str, Query]:
         "page 1 by name": replace(first, sort="name"),
         "page 1, one status": replace(first, filters={"status": "inactive"}),
         "page 1, one category": replace(first, filters={"category_id": category_id(7)}),
+        "page 1, one small category": replace(
+            first, filters={"category_id": category_id(SMALL_CATEGORY)}
+        ),
         "page 1, price range": replace(first, ranges={"price": (100_000, 200_000)}),
+        "page 1, price range by price": replace(
+            first, sort="price", ranges={"price": (100_000, 200_000)}
+        ),
+        "page 1, narrow price range": replace(first, ranges={"price": (100_000, 110_000)}),
         f"page {deep} by price": replace(first, sort="price", page=deep),
         f"page {deep} by createdAt": replace(first, sort="createdAt", page=deep),
         "search in names": replace(first, search="ёлка 77"),

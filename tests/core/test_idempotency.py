@@ -1,20 +1,28 @@
 """Idempotency keys: one thing made, the same answer, for 24 hours (tools.md, Conventions)."""
 
+import json
 from threading import Event, Thread
 from typing import Any
 
 import pytest
 
-from chalicelib.core.errors import ConflictError, InProgressError
-from chalicelib.core.operations import Registry, operation
+from chalicelib.core import retry
+from chalicelib.core.errors import (
+    AlreadyCreatedError,
+    ConcurrentUpdateError,
+    ConflictError,
+    InProgressError,
+)
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY, Registry, operation
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.schema import Id, NoInput, Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.flows.invoke import Context, invoke
-from chalicelib.store import idempotency
+from chalicelib.store import api_keys, idempotency
 from chalicelib.store.sites import SITES
-from tests.conftest import Api, Owner, Time
+from tests.conftest import Api, Owner, Time, everything
 
 CREATE = "/api/projects/create"
 
@@ -185,3 +193,53 @@ def test_a_crashed_call_holds_its_key_for_two_minutes(owner: Owner, time: Time) 
         fetching.call(owner, "one")
     time.pass_by(minutes=2.1)
     assert fetching.call(owner, "two").replayed is False
+
+
+def test_a_key_that_created_a_secret_shows_it_once(owner: Owner) -> None:
+    from chalicelib.core.principals import OperatorPrincipal
+
+    def create() -> dict[str, Any]:
+        body = {"workspaceId": owner.workspace.id, "name": "CI", "scopes": ["*:read"]}
+        reply = invoke(
+            REGISTRY["create_key"],
+            OperatorPrincipal(),
+            lambda: body,
+            request_id=new_id(),
+            idempotency_key="once",
+        )
+        data: dict[str, Any] = json.loads(reply.body)["data"]
+        return data
+
+    made = create()
+    with pytest.raises(AlreadyCreatedError) as refused:
+        create()
+    assert refused.value.details == {
+        "keyId": made["keyId"],
+        "token": None,
+        "scopes": ["*:read"],
+    }
+    assert len(api_keys.live(owner.workspace.id)) == 1
+    assert made["token"] not in repr(everything())
+
+
+def test_warnings_of_an_abandoned_attempt_do_not_survive_it(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[None] = []
+    registry = Registry()
+
+    @operation(rest="POST /api/try", scope=Scope.PROJECTS_WRITE, title="Try", registry=registry)
+    def try_twice(ctx: Context, args: NoInput) -> MadeResult:
+        """Be second once."""
+        attempts.append(None)
+        ctx.warn(f"attempt {len(attempts)}")
+        if len(attempts) == 1:
+            raise ConcurrentUpdateError
+        return MadeResult(id="x")
+
+    monkeypatch.setattr(retry, "sleep", lambda _: None)
+    principal = ApiKeyPrincipal(
+        workspace_id=owner.workspace.id, plan="business", scopes=frozenset(Scope), key_id="k"
+    )
+    reply = invoke(registry["try_twice"], principal, dict, request_id="r")
+    assert json.loads(reply.body)["data"]["warnings"] == ["attempt 2"]

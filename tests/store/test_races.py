@@ -7,8 +7,8 @@ import pytest
 from chalicelib.core.errors import ConflictError
 from chalicelib.domains.files import folders
 from chalicelib.domains.identity import keys
-from chalicelib.store import api_keys, counters
-from tests.conftest import Answer, Api, Owner, at_once
+from chalicelib.store import api_keys, counters, workspaces
+from tests.conftest import Answer, Api, Owner, as_operator, at_once
 from tests.factories.examples import Things
 
 pytestmark = pytest.mark.store
@@ -145,3 +145,19 @@ def test_counters_equal_what_many_writers_left(owner: Owner, api: Api) -> None:
     states = Counter(f"status:{site['status']}" for site in left)
     assert counters.read(owner.workspace.id, "SITE") == states | {"total": len(left)}
     assert states == {"status:active": 8, "status:inactive": 4}
+
+
+def test_a_workspace_and_its_keys_agree_on_the_plan_after_many_changes_at_once(
+    owner: Owner,
+) -> None:
+    plans = ("free", "start", "business", "enterprise")
+
+    def change(number: int) -> None:
+        if number % 4 == 3:
+            owner.token()
+        else:
+            as_operator("set_plan", workspaceId=owner.workspace.id, plan=plans[number % 4])
+
+    at_once(12, change)
+    plan = workspaces.get(owner.workspace.id).plan
+    assert {key.plan for key in api_keys.live(owner.workspace.id)} == {plan}

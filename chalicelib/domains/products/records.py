@@ -242,6 +242,7 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
                 "category_id": args.category_id,
             },
             search=args.q,
+            charge=ctx.charge,
         ),
     )
     return ProductList(products=_shortened(ctx, found.records), total=found.total)
