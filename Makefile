@@ -1,21 +1,29 @@
 # Run `make help` for what there is.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-PYTHON ?= python3
 STAGE ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
+
+# The newest Python that Lambda has and the suite is run on; `make PYTHON=…` takes another.
+ifndef PYTHON
+PYTHON := $(or $(shell infra/find-python 3.13 3.12 3.11),python3)
+endif
 
 .PHONY: help
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
 
+# It notes its Python, to be made anew for another one.
+ifneq ($(PYTHON),$(shell cat $(VENV)/.installed 2>/dev/null))
+.PHONY: $(VENV)/.installed
+endif
 $(VENV)/.installed: requirements.txt requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; this is " + sys.version.split()[0] + ". Run make PYTHON=/path/to/python3") if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip<26.3'
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
-	@touch $@
+	@echo '$(PYTHON)' > $@
 
 .PHONY: dev
 dev: $(VENV)/.installed ## Run everything on http://127.0.0.1:8000 with a persistent database
@@ -24,6 +32,13 @@ dev: $(VENV)/.installed ## Run everything on http://127.0.0.1:8000 with a persis
 .PHONY: test
 test: $(VENV)/.installed ## Run the test suite (on moto; no outside network)
 	$(BIN)/python -m pytest -n auto
+
+.PHONY: test-oldest
+test-oldest: ## Run the suite on the oldest supported Python found, unless it is the one in use
+	@oldest=$$(infra/find-python 3.11 3.12 3.13); ours=$$($(PYTHON) -V); \
+	if [ -z "$$oldest" ] || [ "$$($$oldest -V)" = "$$ours" ]; \
+	then echo "No supported Python older than $$ours was found: the suite runs once."; \
+	else $(MAKE) --no-print-directory test VENV=build/oldest PYTHON="$$oldest"; fi
 
 .PHONY: test-dynamodb
 test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability tests on DynamoDB Local
@@ -59,7 +74,7 @@ check: $(VENV)/.installed ## Format check, lint, types, import rules
 	$(BIN)/lint-imports
 
 .PHONY: pr
-pr: check test-dynamodb test-package test ## What CI runs
+pr: check test-dynamodb test-package test-oldest test ## What CI runs
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything built
