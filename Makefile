@@ -4,6 +4,7 @@ SHELL := /bin/bash
 STAGE ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
+UV := build/uv/bin/uv
 
 # The newest Python that Lambda has and the suite is run on; `make PYTHON=…` takes another.
 ifndef PYTHON
@@ -18,7 +19,7 @@ help: ## Show this list
 ifneq ($(PYTHON),$(shell cat $(VENV)/.installed 2>/dev/null))
 .PHONY: $(VENV)/.installed
 endif
-$(VENV)/.installed: requirements.txt requirements-dev.txt
+$(VENV)/.installed: requirements.txt requirements-dev.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; this is " + sys.version.split()[0] + ". Run make PYTHON=/path/to/python3") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip<26.3'
@@ -72,6 +73,16 @@ check: $(VENV)/.installed ## Format check, lint, types, import rules
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+$(UV):
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python -m pip install --quiet uv==0.13.9
+
+.PHONY: lock
+lock: $(UV) ## Pin in constraints.txt what the requirements bring (ARGS=--upgrade: the newest of it)
+	grep -hv '^-' requirements.txt requirements-dev.txt | $(UV) pip compile --quiet --universal \
+		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
+		--output-file constraints.txt $(ARGS) -
 
 .PHONY: pr
 pr: check test-dynamodb test-package test-oldest test ## What CI runs

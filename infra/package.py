@@ -23,7 +23,7 @@ import click
 from infra import zipcheck
 
 ROOT = Path(__file__).resolve().parent.parent
-SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt")
+SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt", "constraints.txt")
 PIP = "pip<26.3"
 """Chalice's own limit."""
 OLDEST, NEWEST = (3, 12), (3, 14)

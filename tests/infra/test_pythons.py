@@ -1,6 +1,7 @@
-"""Which Python is chosen."""
+"""Which Python is chosen, and what is installed into it."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -76,3 +77,26 @@ class TestFindPython:
         path = Path(sys.executable).resolve()
         (machine / "python3").symlink_to(path)
         assert found(machine, "{}.{}".format(*sys.version_info)) == str(path)
+
+
+def pins(*files: str) -> set[tuple[str, str]]:
+    """Return the names and versions that requirements files pin."""
+    text = "\n".join((ROOT / file).read_text() for file in files)
+    return set(re.findall(r"^([\w.-]+)(?:\[.*\])?==([\w.]+)", text, re.MULTILINE))
+
+
+class TestConstraints:
+    def test_hold_every_requirement_at_its_version(self) -> None:
+        required = ("requirements.txt", "requirements-dev.txt")
+        missing = pins(*required) - pins("constraints.txt")
+        assert not missing, "run make lock"
+        lines = "\n".join((ROOT / file).read_text() for file in required).splitlines()
+        assert len(pins(*required)) == sum(not re.match("[-#]|$", line) for line in lines)
+
+    def test_are_used_wherever_the_requirements_are_installed(self) -> None:
+        assert "\n-c constraints.txt\n" in (ROOT / "requirements.txt").read_text()
+        assert (ROOT / "requirements-dev.txt").read_text().startswith("-r requirements.txt\n")
+
+    def test_say_nothing_of_where_packages_come_from(self) -> None:
+        text = (ROOT / "constraints.txt").read_text()
+        assert not re.search(r"://|--index|--find-links|--extra|@ ", text)
