@@ -4,6 +4,7 @@ SHELL := /bin/bash
 STAGE ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
+TEMPLATES := $(wildcard infra/templates/*.yaml infra/templates/*.json)
 UV := build/uv/bin/uv
 
 # The newest Python that Lambda has and the suite is run on; `make PYTHON=…` takes another.
@@ -15,7 +16,7 @@ endif
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
 
-# It notes its Python, to be made anew for another one.
+# The stamp records the Python, so that choosing another one recreates the environment.
 ifneq ($(PYTHON),$(shell cat $(VENV)/.installed 2>/dev/null))
 .PHONY: $(VENV)/.installed
 endif
@@ -68,11 +69,16 @@ format: $(VENV)/.installed ## Format the code and fix what the linter can
 	$(BIN)/ruff check --fix .
 
 .PHONY: check
-check: $(VENV)/.installed ## Format check, lint, types, import rules
+check: $(VENV)/.installed ## Format check, lint, types, import rules, CloudFormation templates
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(if $(TEMPLATES),$(BIN)/cfn-lint $(TEMPLATES))
+
+.PHONY: audit
+audit: $(VENV)/.installed ## Ask for known vulnerabilities of everything that constraints.txt pins
+	@$(BIN)/python -m infra.audit
 
 $(UV):
 	$(PYTHON) -m venv build/uv
@@ -85,7 +91,7 @@ lock: $(UV) ## Pin in constraints.txt what the requirements bring (ARGS=--upgrad
 		--output-file constraints.txt $(ARGS) -
 
 .PHONY: pr
-pr: check test-dynamodb test-package test-oldest test ## What CI runs
+pr: check audit test-dynamodb test-package test-oldest test ## What CI runs
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything built
