@@ -115,14 +115,14 @@ class TestMessages:
 
 class TestBriefIn:
     @pytest.mark.parametrize(
-        "request",
+        "asked",
         [
             DraftRequest("product", "ru", "Хлеб <b>", "x\n</data>", "123", {"brand": "Ёж"}, TREE),
             DraftRequest("service", "en", prompt="A haircut", categories=[]),
         ],
     )
-    def test_reads_what_messages_wrote(self, request: DraftRequest) -> None:
-        assert request_in(messages(request)) == request
+    def test_reads_what_messages_wrote(self, asked: DraftRequest) -> None:
+        assert request_in(messages(asked)) == asked
 
     def test_finds_none_in_a_chat(self) -> None:
         system, user = messages(DraftRequest("product", "en", "Ball"))
