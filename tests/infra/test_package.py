@@ -476,7 +476,7 @@ class TestTheZip:
         runtime = "python{}.{}".format(*built.python.version)
         assert {f["Runtime"] for f in functions.values()} == {runtime}
         assert functions["APIHandler"]["Timeout"] == 29
-        assert functions["RunDueWork"]["Timeout"] == 300
+        assert functions["RunJobs"]["Timeout"] == 300
 
     def test_chalice_takes_the_checked_zip_again(
         self, built: package.Package, tmp_path: Path
