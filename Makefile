@@ -1,21 +1,31 @@
 # Run `make help` for what there is.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-PYTHON ?= python3
 STAGE ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
+TEMPLATES := $(wildcard infra/templates/*.yaml infra/templates/*.json)
+UV := build/uv/bin/uv
+
+# The newest Python that Lambda has and the suite is run on; `make PYTHON=…` takes another.
+ifndef PYTHON
+PYTHON := $(or $(shell infra/find-python 3.13 3.12 3.11),python3)
+endif
 
 .PHONY: help
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
 
-$(VENV)/.installed: requirements.txt requirements-dev.txt
+# The stamp records the Python, so that choosing another one recreates the environment.
+ifneq ($(PYTHON),$(shell cat $(VENV)/.installed 2>/dev/null))
+.PHONY: $(VENV)/.installed
+endif
+$(VENV)/.installed: requirements.txt requirements-dev.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; this is " + sys.version.split()[0] + ". Run make PYTHON=/path/to/python3") if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip<26.3'
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
-	@touch $@
+	@echo '$(PYTHON)' > $@
 
 .PHONY: dev
 dev: $(VENV)/.installed ## Run everything on http://127.0.0.1:8000 with a persistent database
@@ -24,6 +34,13 @@ dev: $(VENV)/.installed ## Run everything on http://127.0.0.1:8000 with a persis
 .PHONY: test
 test: $(VENV)/.installed ## Run the test suite (on moto; no outside network)
 	$(BIN)/python -m pytest -n auto
+
+.PHONY: test-oldest
+test-oldest: ## Run the suite on the oldest supported Python found, unless it is the one in use
+	@oldest=$$(infra/find-python 3.11 3.12 3.13); ours=$$($(PYTHON) -V); \
+	if [ -z "$$oldest" ] || [ "$$($$oldest -V)" = "$$ours" ]; \
+	then echo "No supported Python older than $$ours was found: the suite runs once."; \
+	else $(MAKE) --no-print-directory test VENV=build/oldest PYTHON="$$oldest"; fi
 
 .PHONY: test-dynamodb
 test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability tests on DynamoDB Local
@@ -52,14 +69,29 @@ format: $(VENV)/.installed ## Format the code and fix what the linter can
 	$(BIN)/ruff check --fix .
 
 .PHONY: check
-check: $(VENV)/.installed ## Format check, lint, types, import rules
+check: $(VENV)/.installed ## Format check, lint, types, import rules, CloudFormation templates
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(if $(TEMPLATES),$(BIN)/cfn-lint $(TEMPLATES))
+
+.PHONY: audit
+audit: $(VENV)/.installed ## Ask for known vulnerabilities of everything that constraints.txt pins
+	@$(BIN)/python -m infra.audit
+
+$(UV):
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python -m pip install --quiet uv==0.13.9
+
+.PHONY: lock
+lock: $(UV) ## Pin in constraints.txt what the requirements bring (ARGS=--upgrade: the newest of it)
+	grep -hv '^-' requirements.txt requirements-dev.txt | $(UV) pip compile --quiet --universal \
+		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
+		--output-file constraints.txt $(ARGS) -
 
 .PHONY: pr
-pr: check test-dynamodb test-package test ## What CI runs
+pr: check audit test-dynamodb test-package test-oldest test ## What CI runs
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything built

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -22,12 +23,13 @@ import click
 from infra import zipcheck
 
 ROOT = Path(__file__).resolve().parent.parent
-SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt")
+SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt", "constraints.txt")
 PIP = "pip<26.3"
 """Chalice's own limit."""
 OLDEST, NEWEST = (3, 12), (3, 14)
 """Lambda's images on Amazon Linux 2023. That of 3.11 has glibc 2.26, too old for many wheels."""
-CANDIDATES = ("python3.13", "python3.12", "python3.14", "python3")
+PREFERRED = ("3.13", "3.12", "3.14")
+"""As in the Makefile; 3.14, which the suite is not run on, only where there is nothing else."""
 PACKAGER_ONLY = {"chalice"}
 """Chalice packs its own runtime; as a requirement it would bring pip, setuptools, PyYAML … too."""
 MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
@@ -107,11 +109,8 @@ def find_python(wanted: str | None = None) -> Python:
 
 def _candidates() -> Iterator[str]:
     yield sys.executable
-    yield from filter(None, map(shutil.which, CANDIDATES))
-    if shutil.which("pyenv"):
-        pyenv = Path(_output("pyenv", "root").strip()) / "versions"
-        for selection in reversed(_output("pyenv", "versions", "--bare").split()):
-            yield str(pyenv / selection / "bin" / "python")
+    with suppress(subprocess.CalledProcessError):  # it found none
+        yield _output(str(ROOT / "infra" / "find-python"), *PREFERRED).strip()
 
 
 def _version(python: str) -> tuple[int, int] | None:

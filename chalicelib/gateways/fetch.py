@@ -113,9 +113,11 @@ def fetch(
     deadline = _Deadline(within)
     place = _parse(url, http_too=http_too)
     for _ in range(1 + MAX_REDIRECTS):
-        with _worded(place.host, within), _connected(place, deadline) as sock:
-            wire = _Wire(sock, deadline, max_bytes)
-            response = _ask(wire, place, accept)
+        with (
+            _worded(place.host, within),
+            _connected(place, deadline) as sock,
+            _asked(_Wire(sock, deadline, max_bytes), place, accept) as response,
+        ):
             if response.status not in _REDIRECTS:
                 body = _body(response, place.host, max_bytes)
                 return Fetched(str(place), response.headers.get("Content-Type", ""), body)
@@ -270,7 +272,13 @@ def _tls() -> ssl.SSLContext:
 _AGENT: Final = f"{SERVICE.replace(' ', '-')}/{VERSION}"
 
 
-def _ask(wire: _Wire, place: PublicUrl, accept: str) -> http.client.HTTPResponse:
+@contextmanager
+def _asked(wire: _Wire, place: PublicUrl, accept: str) -> Iterator[http.client.HTTPResponse]:
+    """Send the request and yield the answer, read up to its body; close it whatever happens.
+
+    Left to the garbage collector, it may be finalised after the wire that it wants to flush, which
+    Python 3.13 reports as an error of its own.
+    """
     # Host and target are ASCII without spaces and line breaks: public_urls.parse made them.
     request = (
         f"GET {place.target} HTTP/1.1\r\n"
@@ -282,9 +290,9 @@ def _ask(wire: _Wire, place: PublicUrl, accept: str) -> http.client.HTTPResponse
         "\r\n"
     )
     wire.send(request.encode("ascii"))
-    response = http.client.HTTPResponse(wire)  # type: ignore[arg-type] # it asks for makefile only
-    response.begin()
-    return response
+    with http.client.HTTPResponse(wire) as response:  # type: ignore[arg-type] # asks for makefile
+        response.begin()
+        yield response
 
 
 def _body(response: http.client.HTTPResponse, host: str, max_bytes: int) -> bytes:

@@ -1,6 +1,7 @@
 """The fetcher, against an internet of the test's own: names, addresses and servers on loopback."""
 
 import gzip
+import http.client
 import re
 import socket
 import threading
@@ -9,6 +10,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -560,6 +562,38 @@ class TestAnswer:
         net.serve(HTTP, says(zlib.compress(bytes(1000)), content_encoding=encoding))
         with pytest.raises(UpstreamError, match="expected gzip or none"):
             fetch.fetch(HTTP, http_too=True)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            says(),
+            says(gzip.compress(b"hello"), content_encoding="gzip"),
+            to("/again"),
+            says(b"", "404 Not Found"),
+            says(bytes(2 * MB)),
+            says(bytes(2 * MB), content_length="0x"),
+            says(b"", content_length="5"),
+            raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+            raw(b"SSH-2.0-x\r\n"),
+            reset,
+        ],
+    )
+    def test_is_closed_however_it_ends_and_not_left_to_the_garbage_collector(
+        self, answer: Answer, net: Internet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answers = []
+
+        class Kept(http.client.HTTPResponse):
+            def begin(self) -> None:
+                answers.append(self)
+                super().begin()
+
+        monkeypatch.setattr(http.client, "HTTPResponse", Kept)
+        net.serve(HTTP, answer)
+        with suppress(FetchError):
+            fetch.fetch(HTTP, http_too=True, max_bytes=MB)
+        assert answers
+        assert all(answer.closed for answer in answers)
 
     def test_that_breaks_off_is_a_failure(self, net: Internet) -> None:
         net.serve(HTTP, reset)

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import zipfile
@@ -186,12 +187,13 @@ class TestBuild:
             (root / name).write_text(name)
         (root / "chalicelib" / "__pycache__" / "a.pyc").write_bytes(b"")
         (root / ".gitignore").write_text("__pycache__/\n*.key\n")
-        (root / "requirements.txt").write_text("boto3==1  # S3\nChalice==1.34.0\n")
+        (root / "requirements.txt").write_text("-c constraints.txt\nboto3==1\nChalice==1.34.0\n")
+        (root / "constraints.txt").write_text("botocore==1\n")
         subprocess.run(["git", "init", "-q", str(root)], check=True)
         copy = package._copy(root, tmp_path / "copy")
         files = {str(f.relative_to(copy)) for f in copy.rglob("*") if f.is_file()}
-        assert files == {"app.py", "chalicelib/a.py", "requirements.txt"}
-        assert (copy / "requirements.txt").read_text() == "boto3==1  # S3\n"
+        assert files == {"app.py", "chalicelib/a.py", "requirements.txt", "constraints.txt"}
+        assert (copy / "requirements.txt").read_text() == "-c constraints.txt\nboto3==1\n"
 
     def test_refuses_a_wheel_that_chalice_only_warns_of(self, tmp_path: Path) -> None:
         warning = "Could not install dependencies:\nspam==1.0\neggs==2.0\nYou will have to build"
@@ -422,6 +424,16 @@ class TestTheZip:
         assert all(Path(file).is_relative_to(task) for file in ours.values())
         assert not [n for n in loaded["files"] if n.split(".")[0] in {"site", "pip", "infra"}]
 
+    def test_holds_the_versions_that_constraints_pin(self, built: package.Package) -> None:
+        pins = re.findall(
+            r"^([\w.-]+)==(\S+)", (package.ROOT / "constraints.txt").read_text(), re.MULTILINE
+        )
+        with zipfile.ZipFile(built.zip) as archive:
+            folders = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+        held = [folder.removesuffix(".dist-info").split("-") for folder in folders]
+        assert len(held) > 10
+        assert {(zipcheck.normalised(name), version) for name, version in held} <= set(pins)
+
     def test_answers_health_without_a_key(self, function: Lambda) -> None:
         status, data = function.call("GET", "/api/health")
         assert (status, data["status"]) == (200, True)
@@ -473,7 +485,7 @@ class TestTheZip:
         runtime = "python{}.{}".format(*built.python.version)
         assert {f["Runtime"] for f in functions.values()} == {runtime}
         assert functions["APIHandler"]["Timeout"] == 29
-        assert functions["RunDueWork"]["Timeout"] == 300
+        assert functions["RunJobs"]["Timeout"] == 300
 
     def test_chalice_takes_the_checked_zip_again(
         self, built: package.Package, tmp_path: Path
