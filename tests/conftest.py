@@ -50,7 +50,7 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways import barcodes, dns, llm, photos
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import passwords
-from chalicelib.store import jobs, tables, workspaces
+from chalicelib.store import tables, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.workspaces import WorkspaceRow
 from infra import admin
@@ -143,15 +143,6 @@ def _leaves_no_settings_behind() -> Iterator[None]:
     """Blame a test for the settings that it would leave to whichever test comes next."""
     yield
     assert settings() == SETTINGS
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _short_look_back() -> None:
-    """Let the first run of due work look back two hours: each hour is a query per kind and shard.
-
-    Work in the tests is due at their own time.
-    """
-    jobs.FIRST_LOOK_BACK = timedelta(hours=2)
 
 
 @pytest.fixture(scope="session")
