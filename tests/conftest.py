@@ -50,7 +50,7 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways import barcodes, dns, llm, photos
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import passwords
-from chalicelib.store import tables, workspaces
+from chalicelib.store import metrics, tables, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.workspaces import WorkspaceRow
 from infra import admin
@@ -178,6 +178,7 @@ def database(_server: Callable[[], None]) -> Iterator[None]:
     """An empty database."""
     yield
     _server()
+    metrics.forget_values()
 
 
 def everything() -> dict[str, Any]:

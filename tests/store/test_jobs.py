@@ -250,7 +250,9 @@ class TestFailures:
         with pytest.raises(Killed):
             jobs.run(handlers)
         assert jobs.run(handlers) == {"deadly": 0, "tidy": 1}
-        time.pass_by(minutes=6)
+        time.pass_by(minutes=5, seconds=59)  # a Lambda may still be at it
+        assert jobs.run(handlers) == {"deadly": 0, "tidy": 0}
+        time.pass_by(seconds=1)
         with pytest.raises(Killed):
             jobs.run(handlers)
 
@@ -447,6 +449,19 @@ class TestFairness:
         for number in range(40):
             stage(f"{number}", kind=("tidy", "purge")[number % 2])
         assert jobs.run({"tidy": worker, "purge": worker}) == {"tidy": 20, "purge": 20}
+
+    def test_of_a_backlog_the_database_sends_no_more_than_a_batch_a_shard(
+        self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(jobs, "BATCH", 2)
+        for number in range(60):
+            stage(f"{number}", time.now - timedelta(hours=1), "purge")
+        stage("hold", kind="lapse")
+        sent: list[Any] = []
+        read = jobs.JobRow.from_raw_data
+        monkeypatch.setattr(jobs.JobRow, "from_raw_data", lambda d: sent.append(d) or read(d))
+        jobs.run({"purge": worker, "lapse": worker}, stop=lambda: bool(sent))
+        assert len(sent) == 2 * jobs.SHARDS + 1
 
     def test_a_shard_full_of_rows_that_cannot_be_read_hides_no_job(
         self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
