@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any, Self
+from uuid import uuid4
 
 from pynamodb.attributes import (
     NumberAttribute,
@@ -52,6 +53,7 @@ class JobRow(ControlRow):
     """A job. Its handler may run more than once, so it must be idempotent.
 
     ``tries`` counts the leases taken on it; until ``not_before`` no other runner takes one.
+    ``lease`` tells the holder of the last one that it got it, even if the answer was lost.
     """
 
     kind = UnicodeAttribute()
@@ -59,6 +61,7 @@ class JobRow(ControlRow):
     payload: JsonAttribute = JsonAttribute()
     tries = NumberAttribute()
     not_before = UTCDateTimeAttribute(null=True)
+    lease = UnicodeAttribute(null=True)
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
@@ -226,10 +229,15 @@ def _take(job: JobRow) -> bool:
 def _hold(job: JobRow, length: timedelta, tries: int) -> bool:
     """Keep a job, as it was read, from all runners for a while."""
     as_read = JobRow.pk.exists() if job.tries is None else JobRow.tries == job.tries
-    changes = [JobRow.not_before.set(clock.now() + length), JobRow.tries.set(tries)]
+    lease = str(uuid4())
+    changes = [
+        JobRow.not_before.set(clock.now() + length),
+        JobRow.tries.set(tries),
+        JobRow.lease.set(lease),
+    ]
     try:
         JobRow._get_connection().update_item(  # noqa: SLF001  ``update`` would read the row again
-            job.pk, job.sk, actions=changes, condition=as_read
+            job.pk, job.sk, actions=changes, condition=as_read | (JobRow.lease == lease)
         )
     except (UpdateError, UnavailableError) as error:
         if error_code(error) not in {CONDITION_FAILED, *CONFLICTS}:

@@ -21,7 +21,7 @@ from chalicelib.store.connection import connection
 from chalicelib.store.unit import UnitOfWork
 from infra.dynamodb_usage import metering
 from tests.conftest import Time, at_once
-from tests.store.test_unit import failing, throttled
+from tests.store.test_unit import failing, throttled, timed_out
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
@@ -263,6 +263,25 @@ class TestFailures:
         worker.fails = lambda _: len(worker.tried) == 1
         assert not jobs.attempt(job, worker)
         assert jobs.run({"tidy": worker}) == {"tidy": 1}
+
+    def test_a_lease_whose_answer_is_lost_is_used_all_the_same(
+        self, worker: Worker, time: Time
+    ) -> None:
+        stage("a")
+        lost: list[str] = []
+
+        def lose(**_: Any) -> None:
+            if not lost:
+                lost.append("the answer")
+                raise timed_out()
+
+        events = connection().client.meta.events
+        events.register("after-call.dynamodb.UpdateItem", lose)
+        try:
+            assert jobs.run({"tidy": worker}) == {"tidy": 1}
+        finally:
+            events.unregister("after-call.dynamodb.UpdateItem", lose)
+        assert (lost, rows()) == (["the answer"], 0)
 
     def test_leases_that_the_database_refuses_end_the_run_and_lose_nothing(
         self, worker: Worker, time: Time

@@ -195,7 +195,7 @@ class TestUnitOfWork:
         for number in range(50):
             increments.add("site", DAY, {"views": 1, "visitors": 1}, page=f"/{number}", source="a")
         increments.stage(unit)
-        assert len(unit._updates) == 1
+        assert len(unit._transaction.staged) == 1
 
 
 class TestManyAtOnce:
