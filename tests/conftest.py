@@ -50,7 +50,7 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways import barcodes, dns, llm, photos
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import passwords
-from chalicelib.store import jobs, tables, workspaces
+from chalicelib.store import metrics, tables, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.workspaces import WorkspaceRow
 from infra import admin
@@ -145,15 +145,6 @@ def _leaves_no_settings_behind() -> Iterator[None]:
     assert settings() == SETTINGS
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _short_look_back() -> None:
-    """Let the first run of due work look back two hours: each hour is a query per kind and shard.
-
-    Work in the tests is due at their own time.
-    """
-    jobs.FIRST_LOOK_BACK = timedelta(hours=2)
-
-
 @pytest.fixture(scope="session")
 def _server(on_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
     """The database of the session; yields what empties it."""
@@ -187,6 +178,7 @@ def database(_server: Callable[[], None]) -> Iterator[None]:
     """An empty database."""
     yield
     _server()
+    metrics.forget_values()
 
 
 def everything() -> dict[str, Any]:

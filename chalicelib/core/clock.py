@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 _source: Callable[[], datetime] = lambda: datetime.now(UTC)  # noqa: E731
 
@@ -16,6 +16,13 @@ def now() -> datetime:
 def epoch_ms(moment: datetime) -> int:
     """Return milliseconds since 1970-01-01 UTC."""
     return round(moment.timestamp() * 1000)
+
+
+def local_day(moment: datetime, timezone: str) -> date:
+    """Return the date that a moment lies on in an IANA time zone."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  few requests ask
+
+    return moment.astimezone(ZoneInfo(timezone)).date()
 
 
 @contextmanager

@@ -1,14 +1,11 @@
-"""Work done outside requests: what kinds there are, and who does them.
-
-The runner is a scheduled function.
-"""
+"""Scheduled jobs: what kinds there are, and who does them. The runner is a scheduled function."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 
 class Job(Protocol):
-    """A piece of due work, as its handler sees it."""
+    """A scheduled job, as its handler sees it."""
 
     workspace_id: str
     payload: Any
@@ -17,14 +14,20 @@ class Job(Protocol):
 JOB_HANDLERS: dict[str, Callable[[Job], None]] = {}
 """Handlers by kind."""
 
-
 D = TypeVar("D", bound=Callable[[Job], None])
 
 
 def job_handler(kind: str) -> Callable[[D], D]:
-    """Declare a handler of due work. It may be called more than once for the same work."""
+    """Declare the handler of a kind of job. It may be called more than once for the same job.
+
+    Raises:
+        ValueError: the kind has a handler already.
+    """
 
     def declare(handler: D) -> D:
+        if kind in JOB_HANDLERS:
+            msg = f'jobs of the kind "{kind}" have a handler already'
+            raise ValueError(msg)
         JOB_HANDLERS[kind] = handler
         return handler
 

@@ -42,8 +42,10 @@ from chalicelib.store import jobs, pages
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.queries import Query
 from chalicelib.store.sites import (
-    DOMAIN_CLAIM,
+    ACTIVE,
+    ERROR,
     ID_CLAIM,
+    PENDING,
     SITES,
     SLUG_CLAIM,
     SUSPENDED,
@@ -51,6 +53,9 @@ from chalicelib.store.sites import (
     SiteRow,
     domain_claim,
     domain_request,
+    find_domain_claim,
+    free_domain,
+    take_over_domain,
 )
 from chalicelib.store.unit import UnitOfWork, run_unit
 
@@ -75,7 +80,7 @@ class DomainOut(Wire):
 
     name: str = Field(description="Host name, in punycode.")
     status: str = Field(
-        description="pending: create the record; active: proven; error: the proof has vanished."
+        description="pending: create the record; active: proven; error: the proof is gone."
     )
     records: list[DnsRecord] = Field(description="The records that prove you own the domain.")
     checked_at: Timestamp = Field(description="When the DNS was last asked.")
@@ -326,12 +331,13 @@ def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
     """Bind a custom domain to a site, or unbind it with null.
 
     A new domain is pending: create the TXT record of the answer, then call again to have the DNS
-    checked. A domain not proven within 72 hours is dropped.
+    checked. A domain not proven within 72 hours is dropped. One that another site has proven
+    becomes yours once your record is there and that site's is gone; that site then shows error.
     """
     site = _find(ctx, args.id)
     name = None if args.domain is None else _check_domain(args.domain)
     if site.domain is None or site.domain.name != name:
-        _free_domain(ctx, site)
+        free_domain(ctx.unit, site)
         site.domain_binding = None if name is None else _request_domain(ctx, name)
     if site.domain is not None:
         _check_proof(ctx, site, site.domain)
@@ -361,14 +367,30 @@ def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
     if found is None:
         ctx.warn(f"The DNS did not answer for {host}; the status is unchanged. Try again later.")
     elif _proof(domain.token) in found:
-        if not domain.claimed:
-            claim = domain_claim(ctx.workspace_id, domain.name, site.id)
-            ctx.unit.create(claim, on_conflict=_domain_taken(domain.name))
-        domain.status = "active"
-    elif domain.claimed:
-        domain.status = "error"
-    elif ClaimRow.find_claim(DOMAIN_CLAIM, domain.name):
-        raise _domain_taken(domain.name)
+        _claim_domain(ctx, site, domain.name, found)
+        domain.status = ACTIVE
+    elif domain.status != PENDING:
+        domain.status = ERROR
+
+
+def _claim_domain(ctx: Context, site: SiteRow, name: str, found: frozenset[str]) -> None:
+    """Stage the claim of a domain that a site has just proven.
+
+    A holder whose own proof is no longer in the DNS has lost it.
+    """
+    claim = find_domain_claim(name)
+    if claim is None:
+        ctx.unit.create(domain_claim(ctx.workspace_id, name, site.id))
+    elif claim.target != site.id:
+        holder = SITES.find(claim.workspace_id or "", claim.target)
+        if holder and holder.domain and _proof(holder.domain.token) in found:
+            msg = (
+                f"Another site has proven that it owns {name}, and its record is still there."
+                f" Unbind the domain from that site, or remove the other TXT record from"
+                f" {_proof_host(name)}; then call again."
+            )
+            raise DomainTakenError(msg)
+        take_over_domain(ctx.unit, claim, holder, site.id)
 
 
 def _ask(host: str) -> frozenset[str] | None:
@@ -376,16 +398,6 @@ def _ask(host: str) -> frozenset[str] | None:
         return dns.lookup_txt(host)
     except dns.DnsUnavailableError:
         return None
-
-
-def _domain_taken(name: str) -> DomainTakenError:
-    return DomainTakenError(f"Another site has proven that it owns {name}. Unbind it there first.")
-
-
-def _free_domain(ctx: Context, site: SiteRow) -> None:
-    """Stage the release of the domain that a site holds, if it has proven one."""
-    if site.domain is not None and site.domain.claimed:
-        ctx.unit.delete(domain_claim(ctx.workspace_id, site.domain.name, site.id))
 
 
 @operation(
@@ -426,7 +438,7 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     until = clock.now() + KEPT_AFTER_DELETION
     job = jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
     ctx.unit.soft_delete(site, until=until)
-    _free_domain(ctx, site)
+    free_domain(ctx.unit, site)
     ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
     _discard_some_pages(ctx.unit, site.id, until)
     ctx.unit.create(job)

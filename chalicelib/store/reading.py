@@ -12,7 +12,7 @@ from typing import Any, cast
 from chalicelib.core import retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.store.connection import connection, reaching
-from chalicelib.store.tables import ContentRow
+from chalicelib.store.tables import ContentRow, Row
 
 BATCH_GET_KEYS = 100
 """Keys in one BatchGetItem (DynamoDB quota)."""
@@ -38,10 +38,11 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition of ``content``, read by pages of raw items, its cost added up."""
+    """One partition, of ``content`` by default, read by pages of raw items, its cost added up."""
 
     pk: str
     cost: Cost
+    row: type[Row] = ContentRow
 
     def items(self, limit: int | None = None, **options: Any) -> Iterator[Item]:  # noqa: ANN401  PynamoDB's query options
         """Yield items, at most ``limit``, over all pages (DynamoDB ends one after 1 MB)."""
@@ -83,7 +84,7 @@ class Partition:
         return found
 
     def _query(self, **options: Any) -> Item:  # noqa: ANN401  as above
-        table = ContentRow._get_connection()  # noqa: SLF001  raw items, see above
+        table = self.row._get_connection()  # noqa: SLF001  raw items, see above
         with reaching():
             answer: Item = table.query(self.pk, **options)
         self.cost.add(answer)

@@ -16,19 +16,25 @@ from chalicelib.store.index_entries import NAME_BYTES
 from chalicelib.store.listing import Listing
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import listed
+from chalicelib.store.unit import UnitOfWork, listed
 
 SLUG_CLAIM = "site-slug"
 ID_CLAIM = "site-id"
 DOMAIN_CLAIM = "domain"
 SUSPENDED = "suspended"
 PENDING = "pending"
+ACTIVE = "active"
+ERROR = "error"
 PENDING_FOR = timedelta(hours=72)
 """How long a domain may wait for its proof (tools.md, row 8)."""
 
 
 class DomainMap(MapAttribute[str, Any]):
-    """A custom domain: ``token`` is what its TXT record must prove, ``status`` how far that is."""
+    """A custom domain: ``token`` is what its TXT record must prove, ``status`` how far that is.
+
+    ``active`` was proven, and held the claim, when the DNS was last asked; ``error`` no longer
+    shows its proof, and has lost the claim if another site showed one.
+    """
 
     name = UnicodeAttribute()
     token = UnicodeAttribute()
@@ -40,11 +46,6 @@ class DomainMap(MapAttribute[str, Any]):
     def lapsed(self) -> bool:
         """Whether it was not proven in time; then it counts as not bound."""
         return self.status == PENDING and clock.now() - self.requested_at > PENDING_FOR
-
-    @property
-    def claimed(self) -> bool:
-        """Whether its owner has proven it, and so holds the platform-wide claim."""
-        return self.status != PENDING
 
 
 class SiteRow(Record):
@@ -98,3 +99,33 @@ def domain_request(name: str, token: str) -> DomainMap:
 def domain_claim(workspace_id: str, domain: str, site_id: str) -> ClaimRow:
     """Return the claim of the site that has proven to own a domain."""
     return claim(DOMAIN_CLAIM, domain, site_id, workspace_id)
+
+
+def find_domain_claim(domain: str) -> ClaimRow | None:
+    """Return the claim on a domain; its ``target`` is the site that holds it."""
+    return ClaimRow.find_claim(DOMAIN_CLAIM, domain)
+
+
+def free_domain(unit: UnitOfWork, site: SiteRow) -> None:
+    """Stage the end of the claim that a site holds on its domain, if it does."""
+    if site.domain is not None and site.domain.status != PENDING:
+        claim = find_domain_claim(site.domain.name)
+        if claim is not None and claim.target == site.id:
+            unit.delete(claim, if_there=True)
+
+
+def take_over_domain(
+    unit: UnitOfWork, claim: ClaimRow, holder: SiteRow | None, site_id: str
+) -> None:
+    """Stage the move of a domain's claim to a site, and the error that its holder sees from then.
+
+    Whatever the holder does meanwhile, its version tells that it was first.
+    """
+    if holder is not None and holder.domain is not None:
+        binding: Any = SiteRow.domain_binding
+        unit.update(holder, [binding.status.set(ERROR), binding.checked_at.set(clock.now())])
+    unit.update(
+        claim,
+        [ClaimRow.target.set(site_id), ClaimRow.workspace_id.set(unit.workspace_id)],
+        ClaimRow.target == claim.target,
+    )

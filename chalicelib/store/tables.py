@@ -215,8 +215,19 @@ class Record(ContentRow):
         return self.sk
 
 
+class ConversationRow(Row):
+    """A row of ``conversations``: what grows without bound; daily counters so far. Some expire."""
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = settings().table_name("conversations")
+
+    expires = TTLAttribute(null=True)
+
+
 class ControlRow(Row):
-    """A row of ``control``: idempotency results, due work, audit log. Most expire."""
+    """A row of ``control``: idempotency results, scheduled jobs, audit log. Most expire."""
 
     class Meta:
         """PynamoDB's settings."""
@@ -229,6 +240,7 @@ class ControlRow(Row):
 TABLES: dict[str, type[Row]] = {
     "identity": IdentityRow,
     "content": ContentRow,
+    "conversations": ConversationRow,
     "control": ControlRow,
 }
 

@@ -1,4 +1,4 @@
-"""The runner of due work: a scheduled Lambda on AWS, a thread under ``chalice local``."""
+"""The runner of scheduled jobs: a scheduled Lambda on AWS, a thread under ``chalice local``."""
 
 import logging
 import threading
@@ -19,19 +19,19 @@ def run_jobs() -> dict[str, int]:
     end = time.monotonic() + TIME_LIMIT_SECONDS
     done = jobs.run(JOB_HANDLERS, stop=lambda: time.monotonic() > end)
     if any(done.values()):
-        log.info("due work", extra={"done": done})
+        log.info("scheduled jobs", extra={"done": done})
     return done
 
 
 def run_in_background() -> None:
-    """Run due work every minute for as long as the process lives."""
+    """Run what is due every minute for as long as the process lives."""
 
     def forever() -> None:
         while True:
             try:
                 run_jobs()
             except Exception:
-                log.exception("the runner of due work failed")
+                log.exception("the runner of scheduled jobs failed")
             time.sleep(PERIOD_SECONDS)
 
-    threading.Thread(target=forever, daemon=True, name="due-work").start()
+    threading.Thread(target=forever, daemon=True, name="scheduled-jobs").start()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.gateways import dns
+from chalicelib.store.sites import find_domain_claim
 from tests.conftest import Api, Owner, Time, at_once
 
 SET = "/api/projects/set-domain"
@@ -31,6 +32,12 @@ def prove(records: Records, binding: dict[str, Any]) -> None:
     for record in binding["records"]:
         assert record["type"] == "TXT"
         records[record["host"]] = {"v=spf1 -all", record["value"]}
+
+
+def add(records: Records, binding: dict[str, Any]) -> None:
+    """Create the record that the answer asks for, beside those that are there."""
+    for record in binding["records"]:
+        records[record["host"]] = (records.get(record["host"]) or set()) | {record["value"]}
 
 
 def project(api: Api, site: str) -> Any:
@@ -73,15 +80,139 @@ def test_a_pending_domain_keeps_nobody_from_proving_it(
     assert bind(rightful, site)["status"] == "active"
 
 
-def test_a_proven_domain_is_taken_for_everyone_else(
-    api: Api, site: str, new_owner: Callable[..., Owner], txt_records: Records
-) -> None:
-    prove(txt_records, bind(api, site))
-    bind(api, site)
-    other = new_owner().api()
-    answer = other.refused("POST", SET, {"id": new_site(other), "domain": "WWW.example.com."})
-    assert (answer.status, answer.data["code"]) == (409, "domain_taken")
-    assert bind(api, site)["status"] == "active"
+class TestNewOwner:
+    """Of a domain that another site has proven."""
+
+    @pytest.fixture
+    def held(self, api: Api, site: str, txt_records: Records) -> Any:
+        """The proven binding of ``site``."""
+        prove(txt_records, bind(api, site))
+        return bind(api, site)
+
+    @pytest.fixture
+    def other(self, new_owner: Callable[..., Owner]) -> Api:
+        return new_owner().api()
+
+    def test_gets_a_record_to_create_like_anyone(self, held: Any, other: Api, time: Time) -> None:
+        theirs = new_site(other)
+        taken, free = (bind(other, theirs, name) for name in ("WWW.example.com.", "example.org"))
+        assert taken["status"] == free["status"] == "pending"
+        assert taken["records"] != held["records"]
+        assert taken.keys() == free.keys()
+
+    def test_is_refused_while_the_old_record_is_there(
+        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        theirs = new_site(other)
+        add(txt_records, bind(other, theirs))
+        for _ in range(2):
+            answer = other.refused("POST", SET, {"id": theirs, "domain": "www.example.com"})
+            assert (answer.status, answer.data["code"]) == (409, "domain_taken")
+        assert project(other, theirs)["domain"]["status"] == "pending"
+        assert bind(api, site)["status"] == "active"
+
+    def test_takes_it_over_once_theirs_is_there_and_the_old_one_gone(
+        self, held: Any, api: Api, site: str, other: Api, txt_records: Records, time: Time
+    ) -> None:
+        theirs = new_site(other)
+        prove(txt_records, bind(other, theirs))
+        time.pass_by(minutes=5)
+        binding = bind(other, theirs)
+        assert binding["status"] == project(other, theirs)["domain"]["status"] == "active"
+        lost = project(api, site)["domain"]
+        assert lost == {**held, "status": "error", "checkedAt": binding["checkedAt"]}
+        assert bind(api, site)["status"] == "error"
+        assert bind(other, theirs)["status"] == "active"
+
+    def test_takes_it_over_from_another_site_of_their_own(
+        self, held: Any, api: Api, site: str, txt_records: Records
+    ) -> None:
+        second = new_site(api)
+        prove(txt_records, bind(api, second))
+        assert bind(api, second)["status"] == "active"
+        assert project(api, site)["domain"]["status"] == "error"
+
+    def test_does_not_take_it_while_the_dns_is_silent(
+        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        theirs = new_site(other)
+        bind(other, theirs)
+        txt_records["_svc-verify.www.example.com"] = None
+        assert bind(other, theirs)["status"] == "pending"
+        assert project(api, site)["domain"]["status"] == "active"
+
+    @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
+    def test_keeps_it_whatever_the_old_one_does(
+        self, how: str, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        theirs = new_site(other)
+        prove(txt_records, bind(other, theirs))
+        bind(other, theirs)
+        match how:
+            case "unbind":
+                bind(api, site, None)
+            case "rebind":
+                bind(api, site, "shop.example.com")
+            case "delete":
+                api.post("/api/projects/delete", {"id": site})
+            case "check":
+                bind(api, site)
+        third = new_site(api)
+        add(txt_records, bind(api, third))
+        assert api.refused("POST", SET, {"id": third, "domain": "www.example.com"}).status == 409
+        assert bind(other, theirs)["status"] == "active"
+
+    def test_loses_it_again_by_the_same_rule(
+        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        theirs = new_site(other)
+        prove(txt_records, bind(other, theirs))
+        bind(other, theirs)
+        add(txt_records, held)
+        assert api.refused("POST", SET, {"id": site, "domain": "www.example.com"}).status == 409
+        prove(txt_records, held)
+        assert bind(api, site)["status"] == "active"
+        assert project(other, theirs)["domain"]["status"] == "error"
+
+    @pytest.mark.store
+    def test_is_one_however_many_prove_it_at_once(
+        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        sites = [new_site(other) for _ in range(6)]
+        records = [bind(other, theirs) for theirs in sites]
+        txt_records.clear()
+        for binding in records:
+            add(txt_records, binding)
+        body = {"domain": "www.example.com"}
+        answers = at_once(6, lambda n: other.call("POST", SET, {**body, "id": sites[n]}))
+        assert sorted(a.status for a in answers) == [200, 409, 409, 409, 409, 409]
+        bound = [project(other, theirs)["domain"]["status"] for theirs in sites]
+        assert sorted(bound) == ["active", *["pending"] * 5]
+        assert project(api, site)["domain"]["status"] == "error"
+
+    @pytest.mark.store
+    @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
+    def test_is_the_only_holder_whatever_the_old_one_does_at_that_moment(
+        self, how: str, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        theirs = new_site(other)
+        prove(txt_records, bind(other, theirs))
+        path, body = {
+            "unbind": (SET, {"id": site, "domain": None}),
+            "rebind": (SET, {"id": site, "domain": "shop.example.com"}),
+            "delete": ("/api/projects/delete", {"id": site}),
+            "check": (SET, {"id": site, "domain": "www.example.com"}),
+        }[how]
+        take = {"id": theirs, "domain": "www.example.com"}
+        calls = [lambda: api.call("POST", path, body), lambda: other.call("POST", SET, take)]
+        answers = at_once(2, lambda n: calls[n]())
+        assert [a.status for a in answers] == [200, 200]
+        assert project(other, theirs)["domain"]["status"] == "active"
+        claim = find_domain_claim("www.example.com")
+        assert claim is not None
+        assert claim.target == theirs
+        if how == "check":
+            assert project(api, site)["domain"]["status"] == "error"
 
 
 def test_of_many_sites_that_prove_one_domain_at_once_one_gets_it(
@@ -127,8 +258,7 @@ def test_a_proof_that_vanishes_is_an_error_but_keeps_the_claim(
     bind(api, site)
     txt_records.clear()
     assert bind(api, site)["status"] == "error"
-    other = new_site(api)
-    assert api.refused("POST", SET, {"id": other, "domain": "www.example.com"}).status == 409
+    assert find_domain_claim("www.example.com") is not None
     prove(txt_records, binding)
     assert bind(api, site)["status"] == "active"
 

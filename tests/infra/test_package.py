@@ -469,7 +469,7 @@ class TestTheZip:
         assert "<h1>Пироги</h1>" in json.dumps(data, ensure_ascii=False)
 
     @pytest.mark.usefixtures("token")
-    def test_does_the_due_work(self, function: Lambda) -> None:
+    def test_runs_the_scheduled_jobs(self, function: Lambda) -> None:
         event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
         event |= {"id": "1", "account": "1", "region": "eu-central-1", "version": "0"}
         event |= {"time": "2027-01-15T12:00:00Z", "resources": []}
