@@ -4,12 +4,14 @@ import copy
 import itertools
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import Barrier, Lock
 from types import SimpleNamespace
 from typing import Any
@@ -175,10 +177,13 @@ def _server(on_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
 
 @pytest.fixture
 def database(_server: Callable[[], None]) -> Iterator[None]:
-    """An empty database."""
+    """An empty database, and an empty object store."""
     yield
     _server()
     metrics.forget_values()
+    for entry in Path(SETTINGS.object_store.removeprefix("file://")).iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
 
 
 def everything() -> dict[str, Any]:
@@ -315,16 +320,62 @@ def new_owner(database: None) -> Callable[..., Owner]:
     return make
 
 
+class Snapshots:
+    """What moto's tables held once something had been made in them, to be put back for each test.
+
+    Making a workspace with a key over and over took half of the suite's time.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Any, dict[str, Any]]] = {}
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` made the first time, with the tables as they were then."""
+        if name not in self._kept:
+            made = make()
+            self._kept[name] = made, {n: copy.deepcopy(t.items) for n, t in _moto_tables()}
+            return made
+        made, rows = self._kept[name]
+        for table_name, table in _moto_tables():
+            table.items = copy.deepcopy(rows[table_name])
+        return made
+
+
+def _moto_tables() -> list[tuple[str, Any]]:
+    return list(dynamodb_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].tables.items())
+
+
+@pytest.fixture(scope="session")
+def _snapshots() -> Snapshots:
+    return Snapshots()
+
+
 @pytest.fixture
-def owner(new_owner: Callable[..., Owner]) -> Owner:
+def _owner_with_a_key(
+    new_owner: Callable[..., Owner], _snapshots: Snapshots, on_dynamodb_local: bool
+) -> tuple[str, str]:
+    """Ids of a workspace on Business and a token with every scope: the same in each test."""
+
+    def make() -> tuple[str, str]:
+        made = new_owner()
+        return made.workspace.id, made.token()
+
+    if on_dynamodb_local:
+        return make()
+    made: tuple[str, str] = _snapshots.once("owner", make)
+    return made
+
+
+@pytest.fixture
+def owner(_owner_with_a_key: tuple[str, str]) -> Owner:
     """A workspace on Business."""
-    return new_owner()
+    return Owner(workspaces.get(_owner_with_a_key[0]))
 
 
 @pytest.fixture
-def api(owner: Owner) -> Api:
+def api(_owner_with_a_key: tuple[str, str]) -> Api:
     """The API through a key with every scope."""
-    return owner.api()
+    return Api(_owner_with_a_key[1])
 
 
 @pytest.fixture

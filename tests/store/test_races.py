@@ -1,6 +1,7 @@
 """Many clients at once: one of them wins, the rest are told, and nothing is counted twice."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -63,8 +64,9 @@ def test_of_many_saves_of_one_version_one_wins(api: Api) -> None:
 
 @pytest.mark.parametrize("there", [0, 2])
 def test_of_keys_made_at_once_no_more_live_than_may(
-    there: int, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    there: int, new_owner: Callable[..., Owner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    owner = new_owner()
     monkeypatch.setattr(keys, "MAX_LIVE_KEYS", 3)
     for _ in range(there):
         owner.token()
