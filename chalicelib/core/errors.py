@@ -4,7 +4,7 @@ A message says what was expected, what came and what to do. It never carries a s
 or a library's address. Codes are stable: clients may branch on them (contract, Envelope).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -264,6 +264,25 @@ class IdempotencyKeyExistsError(Exception):
     """
 
     precedence = 0
+
+
+def log_fields(error: AppError) -> dict[str, Any]:
+    """Return what the log says of a failure: its code and, where it is ours, its cause.
+
+    That is the chain of exceptions, each by its class and by AWS's code if it has one. Their
+    messages may hold what people gave us, and stay out.
+    """
+    if error.status < 500:  # noqa: PLR2004  the caller's mistake
+        return {"code": error.code}
+    return {"code": error.code, "cause": " < ".join(_causes(error))}
+
+
+def _causes(error: BaseException | None) -> Iterator[str]:
+    while error is not None:
+        response = getattr(error, "response", None)
+        code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+        yield f"{type(error).__name__} ({code})" if code else type(error).__name__
+        error = error.__cause__ or getattr(error, "cause", None)
 
 
 def failure_fields(error: AppError, request_id: str) -> dict[str, Any]:

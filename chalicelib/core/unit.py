@@ -39,6 +39,11 @@ class IdempotencyRecord:
     object_key: str | None = None
     """The answer, or the object that holds it; neither while the first call is still running."""
 
+    @property
+    def is_mark(self) -> bool:
+        """Whether it only says that a call is still running, or has crashed."""
+        return self.body is None and self.object_key is None
+
     def part(self, name: str) -> Self:
         """Return the record of a part of the call that is committed by itself."""
         return replace(self, scope=f"{self.scope}#{name}")
@@ -55,7 +60,7 @@ class IdempotencyRecord:
                 "This idempotency key was used with other arguments. Use a new key for a new call."
             )
             raise IdempotencyMismatchError(msg)
-        if stored is None or (stored.body is None and stored.object_key is None):
+        if stored is None or stored.is_mark:
             msg = (
                 "A call with this idempotency key is still running. Repeat it later for the answer."
             )

@@ -206,24 +206,25 @@ class _Call:
         The answer is committed with the writes, under the condition that the key is unused: of any
         number of racing calls one commits, and the rest find its answer. So the common, first call
         costs no extra read. A failed call looks for a stored answer before it reports its failure,
-        since a replay may well fail on what the first call did. Operations with outside effects
+        or does anything else: it may be the answer of this very call, whose commit was not heard
+        of, and a replay may well fail on what the first call did. Operations with outside effects
         mark the key before they start, for those must not happen twice.
         """
         scope = f"{self.principal.rate_limit_key}#{self.operation.name}"
         record = IdempotencyRecord(scope, key, _fingerprint(self.args))
         tenant = self.tenant
         marks = self.operation.open_world
-        if marks and not idempotency.mark_in_progress(tenant, record, owner=self.request_id):
-            return self._replay(record, idempotency.find(tenant, record))
         try:
+            if marks and not idempotency.mark_in_progress(tenant, record, owner=self.request_id):
+                raise IdempotencyKeyExistsError  # noqa: TRY301  as the commit would
             return Reply(self.run(record))
         except IdempotencyKeyExistsError:
             return self._replay(record, idempotency.find(tenant, record))
         except Exception:
-            if marks:
-                idempotency.clear_in_progress(tenant, record, owner=self.request_id)
             stored = idempotency.find(tenant, record)
-            if stored is None:
+            if stored is None or stored.is_mark:
+                if marks:
+                    idempotency.clear_in_progress(tenant, record, owner=self.request_id)
                 raise
             return self._replay(record, stored)
 

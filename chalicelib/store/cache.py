@@ -15,6 +15,7 @@ from pynamodb.attributes import UnicodeAttribute
 from pynamodb.exceptions import PynamoDBException
 
 from chalicelib.core import clock
+from chalicelib.core.errors import UnavailableError
 from chalicelib.store.tables import ControlRow
 
 MAX_BYTES = 400_000
@@ -23,6 +24,8 @@ SORT_KEY = "-"
 
 J = TypeVar("J")
 """JSON: what ``json.loads`` returns. Anything else would come back as something else."""
+
+_FAILURES = (PynamoDBException, UnavailableError)
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +71,7 @@ def _read(place: str) -> str | None:
         row = CacheRow.get(place, SORT_KEY)
     except CacheRow.DoesNotExist:
         return None
-    except PynamoDBException:
+    except _FAILURES:
         log.warning("the cache could not be read", exc_info=True)
         return None
     # DynamoDB deletes expired rows up to two days late.
@@ -78,5 +81,5 @@ def _read(place: str) -> str | None:
 def _write(place: str, body: str, ttl: timedelta) -> None:
     try:
         CacheRow(place, SORT_KEY, body=body, expires=clock.now() + ttl).save()
-    except PynamoDBException:
+    except _FAILURES:
         log.warning("the cache could not be written", exc_info=True)

@@ -5,7 +5,6 @@ time did it, and they know nothing of the request's deadline. A read, or a write
 tried three times; a transaction only by ``store.transactions``, which can tell.
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -40,8 +39,6 @@ THROTTLED = frozenset(
 )
 """Refusals for now: DynamoDB did nothing."""
 
-log = logging.getLogger(__name__)
-
 
 class _Connection(Connection):
     """PynamoDB's connection with retries that end before the request's deadline."""
@@ -50,8 +47,7 @@ class _Connection(Connection):
         attempts = 1 if operation_name == "TransactWriteItems" else ATTEMPTS
         for number in range(attempts):
             if deadline.passed():
-                log.warning("the request's time is up", extra={"dynamodb": operation_name})
-                raise UnavailableError
+                raise UnavailableError from TimeoutError("the request's time is up")
             try:
                 return super()._make_api_call(operation_name, operation_kwargs)
             except (BotoCoreError, ClientError) as error:

@@ -4,6 +4,7 @@ A record, once it has an answer, is never overwritten nor removed by the call th
 """
 
 import hashlib
+import logging
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,6 +13,7 @@ from pynamodb.exceptions import DeleteError, PutError
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.core import clock
+from chalicelib.core.errors import UnavailableError
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
 from chalicelib.store.tables import ControlRow
@@ -23,6 +25,8 @@ IN_PROGRESS_FOR = timedelta(minutes=2)
 MAX_INLINE_BYTES = 100_000
 """Of an answer that is kept in its row, which ends at 400 KB; a larger one is an object."""
 SORT_KEY = "-"
+
+log = logging.getLogger(__name__)
 
 
 class IdempotencyRow(ControlRow):
@@ -93,9 +97,12 @@ def mark_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> b
 
 
 def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> None:
-    """Drop the mark that this owner set; an answer that has taken its place stays."""
+    """Drop the mark that this owner set; an answer that has taken its place stays.
+
+    A mark that cannot be dropped now expires: that must not hide what the call failed with.
+    """
     try:
         IdempotencyRow(_partition(tenant, record), SORT_KEY).delete(condition=_is_mark_of(owner))
-    except DeleteError as error:
+    except (DeleteError, UnavailableError) as error:
         if error_code(error) != CONDITION_FAILED:
-            raise failure(error) from error
+            log.warning("a mark stays until it expires", exc_info=True)

@@ -13,7 +13,6 @@ from uuid import uuid4
 from pynamodb.exceptions import TransactWriteError
 from pynamodb.transactions import TransactWrite
 
-from chalicelib.core import deadline
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 from chalicelib.core.retry import backoff
 from chalicelib.store.connection import (
@@ -44,6 +43,13 @@ class TransactionTooLargeError(RuntimeError):
 
 class OutcomeUnknownError(UnavailableError):
     """Every answer was lost: the transaction may have been carried out, or may still be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.message = (
+            "The database did not say whether the change was made. Repeat the call with the same "
+            "idempotency key, or look before you repeat it without one."
+        )
 
 
 @dataclass
@@ -81,25 +87,26 @@ class Transaction:
             errors.insert(position, _CarriedOutError())
         request = self._request(marker)
         _check_size(request, len(errors))
-        unknown = False
+        unknown, last = False, None
         for number in range(ATTEMPTS if marker is not None else 1):
+            if last is not None:
+                log.warning("a transaction is sent again", exc_info=last)
+                backoff(number - 1)
             try:
                 request._commit()  # noqa: SLF001  what leaving its ``with`` block calls
             except TransactWriteError as error:
                 failed = _failed(error, errors)
                 if any(isinstance(each, _CarriedOutError) for each in failed):
                     return _adopt_versions(request)
-                unknown = unknown or is_unknown(error)
-                _raise_if_final(error, failed)
-                log.warning("a transaction is sent again", exc_info=error)
-                if deadline.passed():
-                    break
-                backoff(number)
+                unknown, last = unknown or is_unknown(error), error
+                _raise_if_final(error, failed, unknown=unknown)
+            except UnavailableError:  # the request's time is up
+                if not unknown:
+                    raise
+                break
             else:
                 return None
-        if unknown:
-            raise OutcomeUnknownError
-        raise UnavailableError
+        raise (OutcomeUnknownError if unknown else UnavailableError) from last
 
     def _request(self, marker: Row | None) -> TransactWrite:
         request = TransactWrite(connection=connection(), client_request_token=str(uuid4()))
@@ -126,15 +133,19 @@ def _failed(error: TransactWriteError, errors: list[Exception | None]) -> list[E
     ]
 
 
-def _raise_if_final(error: TransactWriteError, failed: list[Exception]) -> None:
-    """Raise what a failure means, unless sending the transaction again may help."""
+def _raise_if_final(error: TransactWriteError, failed: list[Exception], *, unknown: bool) -> None:
+    """Raise what a failure means, unless sending the transaction again may help.
+
+    A conflict calls for fresh reads, which make another transaction; but not while an earlier
+    sending of this one may have been carried out.
+    """
     if failed:
         raise min(failed, key=lambda each: getattr(each, "precedence", 1)) from None
     codes = {reason.code for reason in error.cancellation_reasons if reason is not None}
     codes.add(error_code(error))
-    if codes & CONFLICTS:
-        raise ConcurrentUpdateError from None
-    if not is_unknown(error) and not codes & {*THROTTLED, IN_PROGRESS}:
+    if codes & CONFLICTS and not unknown:
+        raise ConcurrentUpdateError from error
+    if not is_unknown(error) and not codes & {*THROTTLED, *CONFLICTS, IN_PROGRESS}:
         raise error  # what AWS calls a validation error is a bug of ours
 
 

@@ -165,6 +165,11 @@ class UnitOfWork:
         stage: Stage = lambda t: t.condition_check(type(row), row.pk, row.sk, demand)  # noqa: E731
         self._transaction.checks.append((stage, on_conflict))
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a repeated call goes on where this one stopped: it has an idempotency key."""
+        return self._record is not None
+
     def run_side_effect_once(self, name: str, effect: Callable[[], T]) -> T:
         """Run an outside effect on the first call and return its result on every later one."""
         if name not in self._effects:

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from pydantic_core import from_json
 
+from chalicelib.core import deadline
 from chalicelib.core.errors import (
     AppError,
     InternalError,
@@ -22,6 +23,7 @@ from chalicelib.core.errors import (
     UnsupportedMediaTypeError,
     ValidationError,
     envelope,
+    log_fields,
 )
 
 MAX_BODY_BYTES = 5_000_000
@@ -128,20 +130,21 @@ def failure(error: AppError, request_id: str, **headers: str) -> HttpResponse:
         error.status,
         body,
         {"Content-Type": JSON_TYPE, **headers, **error.headers},
-        {"code": error.code},
+        log_fields(error),
     )
 
 
 def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse]) -> HttpResponse:
     """Run a handler.
 
-    Whatever happens, the answer has a request id, a failure is in the envelope, and one line is
-    logged. What the client already has, by the ``ETag`` of a 200, is answered with a 304. Nothing
-    is cached but what sets ``Cache-Control`` or ``ETag`` itself.
+    Whatever happens, the answer comes in time and has a request id, a failure is in the envelope,
+    and one line is logged. What the client already has, by the ``ETag`` of a 200, is answered with
+    a 304. Nothing is cached but what sets ``Cache-Control`` or ``ETag`` itself.
     """
     started = time.perf_counter()
     try:
-        response = _unless_known(request, handler(request))
+        with deadline.within(deadline.REQUEST_SECONDS):
+            response = _unless_known(request, handler(request))
     except AppError as error:
         response = failure(error, request.request_id)
     except Exception:

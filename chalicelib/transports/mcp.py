@@ -19,6 +19,7 @@ from chalicelib.core.errors import (
     InternalError,
     ValidationError,
     failure_fields,
+    log_fields,
 )
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import ApiKeyPrincipal
@@ -283,7 +284,7 @@ def _run(call: Call, operation: Operation) -> str:
 
 
 def _failed(call: Call, error: AppError) -> dict[str, Any]:
-    call.log.update(code=error.code, httpStatus=error.status)
+    call.log.update(log_fields(error), httpStatus=error.status)
     data = failure_fields(error, call.request_id)
     return _text(to_json({"data": data, "httpStatus": error.status}).decode(), is_error=True)
 

@@ -30,6 +30,7 @@ from chalicelib.rules.percentages import changed_by
 from chalicelib.store import categories
 from chalicelib.store.categories import CATEGORIES
 from chalicelib.store.products import PRODUCTS, ProductRow
+from chalicelib.store.transactions import OutcomeUnknownError
 from chalicelib.store.unit import UnitOfWork
 
 MAX_AT_ONCE = 100
@@ -148,7 +149,9 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
 def _step(unit: UnitOfWork, name: str, ids: Sequence[str], action: _Action) -> list[ItemOutcome]:
     """Change some of the products in a transaction of their own.
 
-    That the database, or the category by then, is out of reach is the failure of each.
+    That the database, or the category by then, is out of reach is the failure of each. But what
+    may have been done after all is no outcome, and nor is what a repeated call will still do: its
+    answer is kept, and would say for good that these products failed.
     """
 
     def stage(part: UnitOfWork) -> bytes:
@@ -156,7 +159,11 @@ def _step(unit: UnitOfWork, name: str, ids: Sequence[str], action: _Action) -> l
 
     try:
         return [ItemOutcome(**outcome) for outcome in from_json(unit.commit_batch(name, stage))]
+    except OutcomeUnknownError:
+        raise
     except (UnavailableError, NotFoundError) as error:
+        if isinstance(error, UnavailableError) and unit.is_repeatable:
+            raise
         return [_failed(product_id, error) for product_id in ids]
 
 

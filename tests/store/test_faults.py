@@ -1,0 +1,512 @@
+"""Answers of DynamoDB that are lost or late: no call acts twice, none waits for ever, none is mute.
+
+Faults come in before DynamoDB has seen a request, or after it has done what it was asked to.
+"""
+
+import json
+import socket
+import time as real_time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+from botocore.httpsession import URLLib3Session
+
+from chalicelib.core import deadline, retry
+from chalicelib.core.errors import UnavailableError
+from chalicelib.core.operations import Registry, operation
+from chalicelib.core.principals import ApiKeyPrincipal
+from chalicelib.core.schema import Id, NoInput, Wire
+from chalicelib.core.scopes import Scope
+from chalicelib.flows.invoke import Context, invoke
+from chalicelib.store import audit, cache
+from chalicelib.store.connection import CONNECT_SECONDS, READ_SECONDS, connection
+from chalicelib.store.sites import SITES
+from tests.conftest import Answer, Api, Owner, Time
+from tests.store.test_unit import conflict, failing
+from tests.transports.conftest import Records, logged  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.store
+
+TRANSACTION = "TransactWriteItems"
+ALWAYS = 10**9
+ENDPOINT = "http://nowhere"
+GATEWAY_SECONDS = 28
+"""By when an answer must be there: API Gateway waits for 29."""
+
+Fault = Callable[[Any, dict[str, Any]], None]
+"""Makes of an answer what comes instead: it raises, or changes the answer."""
+
+
+def closed(_http: Any, _parsed: dict[str, Any]) -> None:
+    raise ConnectionClosedError(endpoint_url=ENDPOINT)
+
+
+def refusal(code: str, status: int) -> Fault:
+    def refuse(http: Any, parsed: dict[str, Any]) -> None:
+        http.status_code = status
+        parsed.clear()
+        parsed["Error"] = {"Code": code, "Message": "no"}
+        parsed["ResponseMetadata"] = {"HTTPStatusCode": status}
+
+    refuse.__name__ = code
+    return refuse
+
+
+crashed = refusal("InternalServerError", 500)
+in_progress = refusal("TransactionInProgressException", 400)
+invalid = refusal("ValidationException", 400)
+
+
+@contextmanager
+def faulty(api_call: str, fault: Fault, when: str, times: int = ALWAYS) -> Iterator[list[str]]:
+    """Let a fault take the place of the next answers to a call; yields the calls that were made."""
+    seen: list[str] = []
+
+    def before(**_: Any) -> Any:
+        seen.append(api_call)
+        if when == "before" and len(seen) <= times:
+            http, parsed = SimpleNamespace(status_code=200), dict[str, Any]()
+            fault(http, parsed)
+            return http, parsed
+        return None
+
+    def after(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
+        if when == "after" and len(seen) <= times:
+            fault(http_response, parsed)
+
+    events = connection().client.meta.events
+    events.register_first(f"before-call.dynamodb.{api_call}", before)
+    events.register_first(f"after-call.dynamodb.{api_call}", after)
+    try:
+        yield seen
+    finally:
+        events.unregister(f"before-call.dynamodb.{api_call}", before)
+        events.unregister(f"after-call.dynamodb.{api_call}", after)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "sleep", lambda _: None)
+
+
+@dataclass
+class Change:
+    """A call that must act once, and how often it has."""
+
+    api: Api
+    operation: str
+    path: str
+    body: dict[str, Any]
+    effects: Callable[[], int]
+
+    def send(self, key: str | None = "order-1") -> Answer:
+        headers = {"Idempotency-Key": key} if key else {}
+        return self.api.call("POST", self.path, self.body, headers)
+
+    def recorded(self, owner: Owner) -> int:
+        """How often the audit log says that it was done."""
+        done = [record.operation for record in audit.latest(owner.workspace.id)]
+        return done.count(self.operation)
+
+
+def total(api: Api, path: str) -> Callable[[], int]:
+    return lambda: int(api.get(path)["pagination"]["total"])
+
+
+def create_site(api: Api) -> Change:
+    count = total(api, "/api/projects/list")
+    return Change(api, "create_site", "/api/projects/create", {"title": "Bakery"}, count)
+
+
+def create_product(api: Api) -> Change:
+    count = total(api, "/api/products/list")
+    body = {"name": "Loaf", "price": 100, "sku": "A-1"}
+    return Change(api, "create_product", "/api/products/create", body, count)
+
+
+def import_page(api: Api) -> Change:
+    site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+    body = {"projectId": site, "html": "<title>T</title><p>Hi</p>"}
+    count = total(api, f"/api/pages/list?projectId={site}")
+    return Change(api, "import_page_html", "/api/pages/import-html", body, count)
+
+
+def upload_file(api: Api) -> Change:
+    body = {"name": "a.txt", "content": "aGVsbG8="}
+    count = total(api, "/api/files/list")
+    return Change(api, "upload_file", "/api/files/upload", body, count)
+
+
+def loaf(api: Api) -> tuple[str, Callable[[], Any]]:
+    body = {"name": "Loaf", "price": 100, "stock": 100}
+    made = api.post("/api/products/create", body)["product"]["id"]
+    return made, lambda: api.get(f"/api/products/{made}")["product"]
+
+
+def raise_prices(api: Api) -> Change:
+    product, now = loaf(api)
+    body = {"ids": [product], "action": "changePricePercent", "value": 10}
+    raised = {100: 0, 110: 1, 121: 2, 133: 3}
+    return Change(api, "bulk_products", "/api/products/bulk", body, lambda: raised[now()["price"]])
+
+
+def add_stock(api: Api) -> Change:
+    product, now = loaf(api)
+    body = {"id": product, "stockDelta": 7}
+    count = lambda: (now()["stock"] - 100) // 7  # noqa: E731
+    return Change(api, "update_product", "/api/products/update", body, count)
+
+
+every_change = pytest.mark.parametrize(
+    "change",
+    [create_site, create_product, import_page, raise_prices, add_stock, upload_file],
+    ids=lambda change: change.__name__,
+)
+every_fault = pytest.mark.parametrize("fault", [closed, crashed, in_progress])
+either_time = pytest.mark.parametrize("when", ["before", "after"])
+
+
+@either_time
+@every_fault
+@every_change
+class TestAnswersLost:
+    @pytest.mark.parametrize("times", [1, 3, 6, ALWAYS])
+    def test_a_call_repeated_under_its_key_acts_once(  # noqa: PLR0913, PLR0917
+        self,
+        change: Callable[[Api], Change],
+        fault: Fault,
+        when: str,
+        times: int,
+        api: Api,
+        owner: Owner,
+    ) -> None:
+        made = change(api)
+        with faulty(TRANSACTION, fault, when, times):
+            answers = [made.send() for _ in range(3)]
+        answers += [made.send(), made.send()]
+        assert {answer.status for answer in answers} <= {200, 503}
+        assert answers[-2].status == 200
+        assert len({answer.body for answer in answers if answer.status == 200}) == 1
+        assert made.effects() == 1
+        assert made.recorded(owner) <= 2  # of a bulk change its part and its answer, of others
+        assert made.recorded(owner) == 1 or change is raise_prices
+
+    @pytest.mark.parametrize("times", [1, 3, ALWAYS])
+    def test_a_call_without_a_key_acts_once_if_it_says_so_and_else_at_most_once(  # noqa: PLR0913, PLR0917
+        self,
+        change: Callable[[Api], Change],
+        fault: Fault,
+        when: str,
+        times: int,
+        api: Api,
+        owner: Owner,
+    ) -> None:
+        made = change(api)
+        with faulty(TRANSACTION, fault, when, times):
+            answer = made.send(key=None)
+        assert answer.status == (503 if times == ALWAYS else 200)
+        done = 0 if (times, when) == (ALWAYS, "before") else 1
+        assert (made.effects(), made.recorded(owner)) == (done, done)
+
+
+@every_change
+def test_a_conflict_after_a_lost_answer_does_not_begin_again(
+    change: Callable[[Api], Change], api: Api
+) -> None:
+    made = change(api)
+    with faulty(TRANSACTION, closed, "after", 1) as sent:
+
+        def then_conflict(**_: Any) -> None:
+            if len(sent) == 2:
+                raise conflict()
+
+        events = connection().client.meta.events
+        events.register_last(f"before-call.dynamodb.{TRANSACTION}", then_conflict)
+        try:
+            assert made.send(key=None).status == 200
+        finally:
+            events.unregister(f"before-call.dynamodb.{TRANSACTION}", then_conflict)
+    assert made.effects() == 1
+
+
+def test_whoever_is_not_told_the_outcome_is_told_that(api: Api) -> None:
+    made = create_site(api)
+    with faulty(TRANSACTION, closed, "after"):
+        answer = made.send(key=None)
+    assert (answer.status, answer.data["code"]) == (503, "unavailable")
+    assert "did not say whether the change was made" in answer.data["message"]
+    with faulty(TRANSACTION, refusal("ThrottlingException", 400), "before"):
+        answer = made.send(key=None)
+    assert "Try again in a few seconds" in answer.data["message"]
+
+
+def test_a_bulk_change_that_is_cut_short_goes_on_under_its_key(api: Api) -> None:
+    made = raise_prices(api)
+    with faulty(TRANSACTION, refusal("ThrottlingException", 400), "before", 4):
+        assert made.send().status == 503
+    answer = made.send()
+    assert answer.data["summary"] == {"ok": 1, "failed": 0}
+    assert made.send().body == answer.body
+    assert made.effects() == 1
+
+
+@either_time
+@every_fault
+class TestMarks:
+    """Of keys whose call is still running: of operations that reach outside."""
+
+    @pytest.mark.parametrize("times", [1, 2, ALWAYS])
+    def test_a_lost_answer_to_setting_one_costs_a_repeat_at_most(
+        self, fault: Fault, when: str, times: int, api: Api
+    ) -> None:
+        made = import_page(api)
+        with faulty("PutItem", fault, when, times):
+            first = made.send()
+        assert first.status == (503 if times == ALWAYS else 200)
+        assert made.effects() == (0 if times == ALWAYS else 1)
+        second = made.send()
+        assert second.status == 200
+        assert made.send().body == second.body
+        assert made.effects() == 1
+
+    def test_one_that_cannot_be_dropped_hides_no_failure_and_expires(
+        self, fault: Fault, when: str, api: Api, time: Time
+    ) -> None:
+        made = import_page(api)
+        site, made.body["projectId"] = made.body["projectId"], "nope"
+        with faulty("DeleteItem", fault, when):
+            assert made.send().status == 404
+        made.body["projectId"] = site
+        if when == "before":
+            assert made.send().status == 409
+            time.pass_by(minutes=2.1)
+        assert made.send().status == 200
+        assert made.effects() == 1
+
+
+class MadeResult(Wire):
+    """What the test's operation answers."""
+
+    id: Id
+
+
+def test_warnings_of_an_attempt_that_lost_its_race_go_with_it(owner: Owner) -> None:
+    registry, attempts = Registry(), iter(["first", "second", "third"])
+
+    @operation(
+        tool="svc_warn",
+        rest="POST /api/warn",
+        scope=Scope.PROJECTS_WRITE,
+        title="Warn",
+        registry=registry,
+    )
+    def warn(ctx: Context, args: NoInput) -> MadeResult:
+        """Warn of something."""
+        ctx.warn(next(attempts))
+        site = SITES.new(ctx.workspace_id, title="x", slug="x", status="active")
+        ctx.unit.create(site)
+        return MadeResult(id=site.id)
+
+    principal = ApiKeyPrincipal(
+        workspace_id=owner.workspace.id,
+        account_id=owner.workspace.owner_id,
+        plan="business",
+        scopes=frozenset(Scope),
+        key_id="k",
+    )
+    with failing(TRANSACTION, 1, conflict):
+        reply = invoke(registry["warn"], principal, dict, request_id="r", idempotency_key="k")
+    assert json.loads(reply.body)["data"]["warnings"] == ["second"]
+
+
+READS = [("GET", "/api/projects/list"), ("GET", "/api/products/list?q=loaf&sort=price")]
+
+
+class TestHanging:
+    """A database that takes connections and says nothing."""
+
+    @pytest.fixture
+    def waited(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+        """All seconds waited for the database and between attempts; no real time passes."""
+        waits: list[float] = []
+        monkeypatch.setattr(deadline, "monotonic", lambda: sum(waits))
+        monkeypatch.setattr(retry, "sleep", waits.append)
+        monkeypatch.setattr(retry.random, "uniform", lambda _low, high: high)
+        return waits
+
+    @contextmanager
+    def hanging(self, waited: list[float], after: int, *, seconds: float) -> Iterator[list[str]]:
+        """Let requests hang once some have been answered, each after ``seconds``."""
+        asked: list[str] = []
+
+        def hang(model: Any, **_: Any) -> None:
+            asked.append(model.name)
+            if len(asked) > after:
+                waited.append(CONNECT_SECONDS + READ_SECONDS)
+                raise ReadTimeoutError(endpoint_url=ENDPOINT)
+            waited.append(seconds)
+
+        events = connection().client.meta.events
+        events.register_first("before-call.dynamodb", hang)
+        try:
+            yield asked
+        finally:
+            events.unregister("before-call.dynamodb", hang)
+
+    @pytest.mark.parametrize("slow", [0.0, READ_SECONDS - 0.1], ids=["quick", "slow"])
+    @pytest.mark.parametrize("key", ["order-1", None])
+    @every_change
+    def test_a_change_is_answered_in_time_wherever_it_stops(  # noqa: PLR0913, PLR0917
+        self,
+        change: Callable[[Api], Change],
+        key: str | None,
+        slow: float,
+        api: Api,
+        waited: list[float],
+    ) -> None:
+        made = change(api)
+        for answered in range(30):
+            waited.clear()
+            with self.hanging(waited, answered, seconds=slow) as asked:
+                answer = made.send(key)
+            assert sum(waited) < GATEWAY_SECONDS
+            if len(asked) <= answered:
+                break
+            assert answer.status in {200, 503}  # 200 if only what may be left undone hangs
+            assert answer.status == 503 or key or made.effects() >= 1
+            if key is None and answer.status == 200:
+                break
+        assert answer.status == 200 or slow
+        assert key is None or made.effects() <= 1
+
+    @pytest.mark.parametrize("slow", [0.0, READ_SECONDS - 0.1], ids=["quick", "slow"])
+    @pytest.mark.parametrize(("method", "path"), READS)
+    def test_a_read_is_answered_in_time_wherever_it_stops(
+        self, method: str, path: str, slow: float, api: Api, waited: list[float]
+    ) -> None:
+        loaf(api)
+        for answered in range(20):
+            waited.clear()
+            with self.hanging(waited, answered, seconds=slow) as asked:
+                answer = api.call(method, path)
+            assert sum(waited) < GATEWAY_SECONDS
+            if len(asked) <= answered:
+                break
+            assert answer.status == 503
+            assert answer.data["code"] == "unavailable"
+        assert answer.status == 200
+
+    @pytest.mark.parametrize("change", [None, create_product, import_page])
+    def test_over_real_sockets_it_is_a_503_in_time(
+        self, change: Callable[[Api], Change] | None, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """All clocks run twenty times as fast."""
+        config, rate = connection().client.meta.config, 20
+        assert (config.connect_timeout, config.read_timeout) == (CONNECT_SECONDS, READ_SECONDS)
+        session = URLLib3Session(timeout=(CONNECT_SECONDS / rate, READ_SECONDS / rate))
+        monkeypatch.setattr(deadline, "monotonic", lambda: real_time.monotonic() * rate)
+        monkeypatch.setattr(retry, "sleep", lambda seconds: real_time.sleep(seconds / rate))
+        made = change(api) if change else None
+        event = f"before-send.dynamodb.{TRANSACTION}" if change else "before-send.dynamodb"
+        with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+
+            def redirect(request: Any, **_: Any) -> Any:
+                request.url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+                return session.send(request)
+
+            events = connection().client.meta.events
+            events.register_first(event, redirect)
+            begun = real_time.monotonic()
+            try:
+                answer = made.send() if made else api.call("GET", "/api/projects/list")
+            finally:
+                events.unregister(event, redirect)
+                session.close()
+        assert (answer.status, answer.data["code"]) == (503, "unavailable")
+        assert (real_time.monotonic() - begun) * rate < GATEWAY_SECONDS
+        assert made is None or made.send().status == 200
+
+    def test_a_cache_that_there_is_no_time_for_costs_nothing_more(self, database: None) -> None:
+        with deadline.within(0):
+            assert cache.cached("kind", "key", Time().now - Time().now, lambda: "found") == "found"
+            with pytest.raises(UnavailableError):
+                SITES.find("w", "s")
+
+
+class TestLog:
+    @pytest.mark.parametrize(
+        ("fault", "cause"),
+        [
+            (closed, "ConnectionClosedError"),
+            (crashed, "(InternalServerError)"),
+            (in_progress, "(TransactionInProgressException)"),
+            (refusal("ThrottlingException", 400), "(ThrottlingException)"),
+        ],
+    )
+    @pytest.mark.parametrize("api_call", ["GetItem", TRANSACTION])
+    @pytest.mark.parametrize("way", ["rest", "mcp"])
+    def test_has_the_cause_of_a_503_and_no_secret(  # noqa: PLR0913, PLR0917
+        self,
+        way: str,
+        api_call: str,
+        fault: Fault,
+        cause: str,
+        api: Api,
+        logged: Records,  # noqa: F811
+    ) -> None:
+        with faulty(api_call, fault, "before"):
+            if way == "rest" or api_call == "GetItem":
+                path = "/api/projects/create" if way == "rest" else "/api/mcp"
+                assert api.refused("POST", path, {"title": "Hidden words"}).status == 503
+            else:
+                failed, answer = api.tool("svc_create_site", title="Hidden words")
+                assert (failed, answer["httpStatus"]) == (True, 503)
+        (line,) = [json.loads(line) for line in logged.lines if '"message": "request"' in line]
+        assert line["code"] == "unavailable"
+        assert cause in line["cause"]
+        assert "Error <" in line["cause"]
+        assert api.token is not None
+        assert not any(s in line for line in logged.lines for s in ("Hidden words", api.token))
+
+    def test_has_the_cause_of_lost_races(self, api: Api, logged: Records) -> None:  # noqa: F811
+        with failing(TRANSACTION, ALWAYS, conflict):
+            api.refused("POST", "/api/projects/create", {"title": "Bakery"})
+        causes = json.loads(logged.lines[-1])["cause"]
+        assert causes.startswith("UnavailableError < ConcurrentUpdateError < TransactWriteError")
+        assert "(TransactionCanceledException)" in causes
+
+    def test_has_no_cause_of_what_the_caller_did(self, api: Api, logged: Records) -> None:  # noqa: F811
+        api.refused("POST", "/api/projects/create", {})
+        assert "cause" not in json.loads(logged.lines[-1])
+
+    @pytest.mark.parametrize(
+        ("api_call", "change"),
+        [
+            ("GetItem", create_site),
+            ("BatchGetItem", raise_prices),
+            ("Query", None),
+            ("PutItem", import_page),
+            (TRANSACTION, create_product),
+            (TRANSACTION, import_page),
+        ],
+    )
+    def test_has_what_aws_calls_invalid_which_is_a_500_that_advises_no_retry(
+        self,
+        api_call: str,
+        change: Callable[[Api], Change] | None,
+        api: Api,
+        logged: Records,  # noqa: F811
+    ) -> None:
+        made = change(api) if change else None
+        with faulty(api_call, invalid, "before") as seen:
+            answer = made.send() if made else api.call("GET", "/api/projects/list")
+        assert (answer.status, answer.data["code"]) == (500, "internal_error")
+        assert len(seen) == 1
+        assert "Retry-After" not in answer.headers
+        assert any("ValidationException" in line for line in logged.errors)
+        assert made is None or made.send().status == 200
