@@ -5,12 +5,17 @@ it may. Work without a caller, such as scheduled jobs, has none.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from typing import TypeVar
 
 REQUEST_SECONDS = 24.0
 """API Gateway ends a request after 29 s; what is under way at the deadline takes at most 3 more."""
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _ends: ContextVar[float | None] = ContextVar("deadline", default=None)
 
@@ -37,3 +42,12 @@ def remaining(at_most: float) -> float:
 def passed() -> bool:
     """Whether the time is up."""
     return remaining(1.0) == 0
+
+
+def map_in_threads(work: Callable[[T], R], items: Sequence[T], at_once: int) -> list[R]:
+    """Return what ``work`` returns for each item, some at a time, each under the same deadline."""
+    if not items:
+        return []
+    contexts = [copy_context() for _ in items]
+    with ThreadPoolExecutor(min(at_once, len(items))) as pool:
+        return list(pool.map(lambda context, item: context.run(work, item), contexts, items))

@@ -6,13 +6,13 @@ Each is fetched through the safe fetcher, made safe, and stored with a thumbnail
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
 from urllib.parse import unquote, urlsplit
 
 from chalicelib.core import clock
+from chalicelib.core.deadline import map_in_threads
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
@@ -232,14 +232,11 @@ def _all_stored(
     workspace_id: str, urls: Sequence[str], seconds: float, *, http_too: bool
 ) -> dict[str, StoredObject | RejectedImage]:
     """Fetch, clean and store images, eight at a time; each is stored or refused."""
-    if not urls:
-        return {}
     deadline = time.monotonic() + seconds
-    with ThreadPoolExecutor(min(AT_ONCE, len(urls))) as pool:
-        done = pool.map(
-            lambda url: _one_stored(workspace_id, url, deadline, http_too=http_too), urls
-        )
-        return dict(zip(urls, done, strict=True))
+    done = map_in_threads(
+        lambda url: _one_stored(workspace_id, url, deadline, http_too=http_too), urls, AT_ONCE
+    )
+    return dict(zip(urls, done, strict=True))
 
 
 def _one_stored(

@@ -4,12 +4,10 @@ Raw, because a PynamoDB model per row costs ten times the CPU, and lists look at
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, cast
 
-from chalicelib.core import retry
+from chalicelib.core import deadline, retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.store.connection import connection, reaching
 from chalicelib.store.tables import ContentRow, Row
@@ -109,9 +107,7 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[ContentRow]:
     places = list(wanted)
     batches = [places[i : i + BATCH_GET_KEYS] for i in range(0, len(places), BATCH_GET_KEYS)]
     if len(batches) > 1:
-        with ThreadPoolExecutor(min(len(batches), PARALLEL_BATCHES)) as pool:
-            contexts = [copy_context() for _ in batches]  # with the request's deadline
-            answers = list(pool.map(lambda c, b: c.run(_batch_get, b), contexts, batches))
+        answers = deadline.map_in_threads(_batch_get, batches, PARALLEL_BATCHES)
     else:
         answers = [_batch_get(batch) for batch in batches]
     found: dict[tuple[str, str], ContentRow] = {}

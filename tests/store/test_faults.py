@@ -22,7 +22,9 @@ from chalicelib.core.operations import Registry, operation
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.schema import Id, NoInput, Wire
 from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import Context, invoke
+from chalicelib.gateways.object_store import object_store
 from chalicelib.store import cache
 from chalicelib.store.connection import CONNECT_SECONDS, READ_SECONDS, connection
 from chalicelib.store.sites import SITES
@@ -402,6 +404,28 @@ class TestHanging:
         assert (answer.status, answer.data["code"]) == (503, "unavailable")
         assert (real_time.monotonic() - begun) * rate < GATEWAY_SECONDS
         assert made is None or made.send().status == 200
+
+    def test_what_may_have_been_stored_keeps_its_bytes_when_time_is_up(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made, now = upload_file(api), [0.0]
+        monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
+
+        def lost_at_the_end(http: Any, parsed: dict[str, Any]) -> None:
+            now[0] += deadline.REQUEST_SECONDS
+            closed(http, parsed)
+
+        with faulty(TRANSACTION, lost_at_the_end, "after") as sent:
+            assert made.send().status == 503
+        assert len(sent) == 1
+        file = made.send().data["file"]
+        assert object_store().get(file["url"].removeprefix(f"{settings().public_url}/")) == b"hello"
+        assert made.done() == 1
+
+    def test_the_threads_of_a_request_share_its_deadline(self) -> None:
+        assert deadline.map_in_threads(lambda _: deadline.passed(), [1, 2], 2) == [False, False]
+        with deadline.within(0):
+            assert deadline.map_in_threads(lambda _: deadline.passed(), [1, 2], 2) == [True, True]
 
     def test_a_cache_that_there_is_no_time_for_costs_nothing_more(self, database: None) -> None:
         with deadline.within(0):
