@@ -508,5 +508,6 @@ def delete_pages_of_site(job: Job) -> None:
 
 @job_handler(PURGE)
 def purge_site_files(job: Job) -> None:
-    """Remove the page HTML of a site that was deleted a month ago."""
+    """Remove what the pages of a site that was deleted a month ago kept outside their records."""
+    pages.purge_designs(job.workspace_id, job.payload["siteId"])
     object_store().delete_under(pages.html_folder(job.workspace_id, job.payload["siteId"]))
