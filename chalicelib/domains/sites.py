@@ -38,7 +38,7 @@ from chalicelib.flows.invoke import Context
 from chalicelib.gateways import dns
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import hostnames, slugs
-from chalicelib.store import jobs, pages
+from chalicelib.store import files, jobs, pages
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.queries import Query
 from chalicelib.store.sites import (
@@ -486,8 +486,10 @@ PAGES_A_UNIT = 25
 def _discard_some_pages(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
     """Stage the deletion of a site's next pages; say whether there were any."""
     rows = pages.PAGES.entries(unit.workspace_id, site_id)
-    for page in pages.read(unit.workspace_id, rows[:PAGES_A_UNIT]):
+    some = pages.read(unit.workspace_id, rows[:PAGES_A_UNIT])
+    for page in some:
         unit.soft_delete(page, until=until)
+    files.give_back(unit, sum(int(page.html_bytes) for page in some))
     return bool(rows)
 
 

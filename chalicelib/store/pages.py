@@ -4,9 +4,9 @@ from typing import Any
 
 from pydantic_core import to_json
 from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
-from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 
-from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.core.errors import AppError, ConcurrentUpdateError
 from chalicelib.store.connection import reaching
 from chalicelib.store.index_entries import IndexEntry, entries, group
 from chalicelib.store.listing import Listing
@@ -98,9 +98,9 @@ def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -
     key = _design_key(unit.workspace_id, page.id)
     if long:
         page.design_revision = int(page.version) + 1
-        place = {"r": group(page.project_id) + page.id}
-        values = {"design_system": design, "revision": page.design_revision}
-        unit.save(DesignRow(key.pk, key.sk, **place, **values))
+        row = DesignRow(key.pk, key.sk, design_system=design, revision=page.design_revision)
+        row.r = group(page.project_id) + page.id
+        unit.save(row)
     else:
         forget_design(unit, page)
         page.design_revision = None
@@ -159,11 +159,34 @@ def find_html_key(workspace_id: str, page_id: str) -> str | None:
     return page.html_key if page else None
 
 
-def same_home(site: SiteRow) -> Condition:
-    """Return the condition that a site's home page is still the one that was read."""
-    if site.home_page_id is None:
-        return SiteRow.pk.exists() & SiteRow.home_page_id.does_not_exist()
-    return SiteRow.home_page_id == site.home_page_id
+class PageCountRow(ContentRow):
+    """A site as the making and deletion of its pages write it, whoever else changes it meanwhile.
+
+    Others who read the site before begin again, as the version says.
+    """
+
+    page_count = NumberAttribute(null=True)
+    version = NumberAttribute()
+
+
+def count_page(unit: UnitOfWork, site: SiteRow, most: int) -> None:
+    """Stage the counting of a new page of a site that has a home page.
+
+    If by then the site has another home or ``most`` pages, the operation begins again.
+    """
+    room = PageCountRow.page_count.does_not_exist() | (PageCountRow.page_count < most)
+    same_home = SiteRow.home_page_id == site.home_page_id
+    unit.update(PageCountRow(site.pk, site.sk), _counting(1), same_home & room)
+
+
+def discount_page(unit: UnitOfWork, page: PageRow, *, on_conflict: AppError) -> None:
+    """Stage that a site has a page less; ``on_conflict`` is raised if the site is gone."""
+    key = SITES.key(unit.workspace_id, page.project_id)
+    unit.update(PageCountRow(key.pk, key.sk), _counting(-1), on_conflict=on_conflict)
+
+
+def _counting(change: int) -> list[Action]:
+    return [PageCountRow.page_count.add(change), PageCountRow.version.add(1)]
 
 
 def html_folder(workspace_id: str, site_id: str, page_id: str | None = None) -> str:

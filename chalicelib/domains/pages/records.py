@@ -39,12 +39,14 @@ from chalicelib.domains.pages.html import (
 from chalicelib.flows.invoke import Context
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import slugs
-from chalicelib.store import jobs, pages
+from chalicelib.store import files, jobs, pages
 from chalicelib.store.pages import PAGES, PageRow
 from chalicelib.store.sites import SITES, SiteRow
 
 MAX_DESIGN_SYSTEM_BYTES = 64 * 1024
 """Of a design system, in JSON (tools.md, row 14)."""
+MAX_PAGES = 1000
+"""Of one site, whose list has no paging."""
 LONG_ANSWER_BYTES = 60 * 1024
 """An answer an AI client may not want whole: it is warned, and told how to read it in parts."""
 
@@ -287,12 +289,12 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
 
     Raises:
         NotFoundError: no such site.
+        ConflictError: the site is full.
         SlugTakenError: at commit, if the given slug is taken in the site.
     """
     options = [slug] if slug else list(slugs.candidates(slugs.slugify(title, "page")))
     site, taken = pages.site_and_taken_slugs(ctx.workspace_id, site_id, options)
-    if site is None:
-        raise _unknown_site()
+    site = _with_room(site)
     page = PageRow(
         PAGES.partition(ctx.workspace_id),
         ctx.unit.run_side_effect_once("page id", new_id),
@@ -303,11 +305,30 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
     )
     ctx.unit.create(page, taken={"slug": _taken(slug)} if slug else {})
     if page.is_home:
-        site.home_page_id = page.id
+        site.home_page_id, site.page_count = page.id, 1
         ctx.unit.save(site)
     else:
-        ctx.unit.require(site, pages.same_home(site))
+        pages.count_page(ctx.unit, site, MAX_PAGES)
     return page
+
+
+def site_with_room(ctx: Context, site_id: str) -> SiteRow:
+    """Return a site that takes another page.
+
+    Raises:
+        NotFoundError: no such site.
+        ConflictError: the site is full.
+    """
+    return _with_room(SITES.find(ctx.workspace_id, site_id))
+
+
+def _with_room(site: SiteRow | None) -> SiteRow:
+    if site is None:
+        raise _unknown_site()
+    if (site.page_count or 0) >= MAX_PAGES:
+        msg = f"The site has {MAX_PAGES:,} pages, the most it may have. Delete some first."
+        raise ConflictError(msg)
+    return site
 
 
 def page_result(page: PageRow, html: str) -> PageResult:
@@ -407,8 +428,11 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
         if len(PAGES.entries(ctx.workspace_id, site.id)) > 1:
             msg = "This is the site's home page. Make another page the home (isHome: true) first."
             raise ConflictError(msg)
-        site.home_page_id = None
+        site.home_page_id, site.page_count = None, 0
         ctx.unit.save(site)
+    else:
+        pages.discount_page(ctx.unit, page, on_conflict=_unknown_page())
+    files.give_back(ctx.unit, int(page.html_bytes))
     folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
     job = jobs.row(PURGE, ctx.workspace_id, {"folder": folder})
     ctx.unit.create(job)
