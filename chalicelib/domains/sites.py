@@ -38,7 +38,7 @@ from chalicelib.flows.invoke import Context
 from chalicelib.gateways import dns
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import hostnames, slugs
-from chalicelib.store import jobs, pages
+from chalicelib.store import files, jobs, pages
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.queries import Query
 from chalicelib.store.sites import (
@@ -504,8 +504,10 @@ PAGES_A_UNIT = 25
 def _discard_some_pages(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
     """Stage the deletion of a site's next pages; say whether there were any."""
     rows = pages.PAGES.entries(unit.workspace_id, site_id)
-    for page in pages.read(unit.workspace_id, rows[:PAGES_A_UNIT]):
+    some = pages.read(unit.workspace_id, rows[:PAGES_A_UNIT])
+    for page in some:
         unit.soft_delete(page, until=until)
+    files.give_back(unit, sum(int(page.html_bytes) for page in some))
     return bool(rows)
 
 
@@ -526,5 +528,6 @@ def delete_pages_of_site(job: Job) -> None:
 
 @job_handler(PURGE)
 def purge_site_files(job: Job) -> None:
-    """Remove the page HTML of a site that was deleted a month ago."""
+    """Remove what the pages of a site that was deleted a month ago kept outside their records."""
+    pages.purge_designs(job.workspace_id, job.payload["siteId"])
     object_store().delete_under(pages.html_folder(job.workspace_id, job.payload["siteId"]))

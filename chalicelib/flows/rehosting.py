@@ -17,6 +17,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.settings import settings
+from chalicelib.flows import storage
 from chalicelib.flows.invoke import Context
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
@@ -27,7 +28,6 @@ from chalicelib.store.files import (
     FOLDERS,
     FileRow,
     root_folder,
-    take,
     used_bytes,
 )
 from chalicelib.store.jobs import JobRow
@@ -88,25 +88,28 @@ def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[ImportedImage
     An image that cannot be taken is a warning, and None at its place: it never fails the call.
     An operation calls this once, with all its images: it stages what may be staged only once.
     """
-    found = import_images(ctx, urls, folder)
+    found, size = import_images(ctx, urls, folder)
+    storage.charge(ctx.unit, ctx.principal.plan, size, begin_again=True)
     for one in found:
         if isinstance(one, RejectedImage):
             ctx.warn(f"The image {one.url[:200]} was not taken: {one.reason}.")
     return [one if isinstance(one, ImportedImage) else None for one in found]
 
 
-def import_images(
+def import_images(  # noqa: PLR0913  what may be known of the images
     ctx: Context,
     urls: Sequence[str],
     folder: str,
     *,
     http_too: bool = False,
     within: float | None = None,
-) -> list[ImportedImage | RejectedImage]:
-    """Fetch, clean and store images, and stage their files; in the order of the URLs.
+    reserved: int = 0,
+) -> tuple[list[ImportedImage | RejectedImage], int]:
+    """Fetch, clean and store images, and stage their files; return them in the order of the URLs.
 
-    URLs of the workspace's own files are kept as they are. What was fetched ``within`` seconds
-    (``SECONDS`` by default) counts; files beyond the quota are refused one by one.
+    With the bytes of those files, which the caller takes of the quota. URLs of the workspace's own
+    files are kept as they are. What was fetched ``within`` seconds (``SECONDS`` by default) counts;
+    files beyond the quota, of which some bytes may be ``reserved``, are refused one by one.
     """
     seconds = SECONDS if within is None else within
     own = ctx.unit.run_side_effect_once(
@@ -118,7 +121,7 @@ def import_images(
     )
     objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
     ctx.unit.on_failure(lambda: remove_objects(objects.values()))
-    taken = _stage(ctx, objects, folder) if objects else {}
+    taken = _stage(ctx, objects, folder, reserved) if objects else {}
     answer: list[ImportedImage | RejectedImage] = []
     for url in urls:
         file = own[url] or taken.get(url)
@@ -130,7 +133,12 @@ def import_images(
             answer.append(refusal)
         else:
             answer.append(RejectedImage(url, "the workspace's files take all that its plan allows"))
-    return answer
+    return answer, sum(int(file.size) for file in taken.values())
+
+
+def is_own_url(url: str) -> bool:
+    """Whether a URL is one that files of this service have; only others are heavy to take."""
+    return url.startswith(settings().public_url + ADDRESS)
 
 
 def public_url(key: str) -> str:
@@ -221,10 +229,11 @@ def _put(
 
 def _own_file(ctx: Context, url: str) -> FileRow | None:
     """Return the workspace's own file that a URL is of, or None."""
-    prefix = settings().public_url + ADDRESS
-    if not url.startswith(prefix):
+    if not is_own_url(url):
         return None
-    file = FILES.find(ctx.workspace_id, url.removeprefix(prefix)[:ID_LENGTH])
+    file = FILES.find(
+        ctx.workspace_id, url.removeprefix(settings().public_url + ADDRESS)[:ID_LENGTH]
+    )
     return file if file and file.width and public_url(file.key) == url else None
 
 
@@ -267,10 +276,12 @@ def _name(url: str) -> str:
     return "".join(filter(str.isprintable, name)).strip()[:100] or "image"
 
 
-def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[str, FileRow]:
+def _stage(
+    ctx: Context, objects: dict[str, StoredObject], folder: str, reserved: int
+) -> dict[str, FileRow]:
     """Stage the files of stored objects, as far as the quota goes; return them by URL."""
     quota = stored_files.QUOTA_BYTES[ctx.principal.plan]
-    free = quota - used_bytes(ctx.workspace_id)
+    free = quota - used_bytes(ctx.workspace_id) - reserved
     fitting: dict[str, StoredObject] = {}
     for url, stored in objects.items():
         if stored.size <= free:
@@ -287,7 +298,6 @@ def _stage(ctx: Context, objects: dict[str, StoredObject], folder: str) -> dict[
     }
     for file in files.values():
         ctx.unit.create(file)
-    take(ctx.unit, sum(stored.size for stored in fitting.values()), quota)
     return files
 
 

@@ -11,7 +11,7 @@ QUOTA_BYTES: dict[str, int] = {
     "business": 10_000 * MEGABYTE,
     "enterprise": 100_000 * MEGABYTE,
 }
-"""What the files of a workspace may take in all, thumbnails included."""
+"""What files, thumbnails included, and pages' HTML of a workspace may take in all."""
 
 _INLINE = frozenset(
     {

@@ -1,4 +1,4 @@
-"""Files and folders of a workspace, pending uploads, and what the files take in all."""
+"""Files and folders of a workspace, pending uploads, and what is stored in all."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def folders(workspace_id: str) -> list[FolderRow]:
 
 
 class UsageRow(ContentRow):
-    """What the files of a workspace take, pending uploads included, in bytes."""
+    """What the files of a workspace, pending uploads and pages' HTML take, in bytes."""
 
     used = NumberAttribute(default=0)
 
@@ -96,7 +96,7 @@ def _usage(workspace_id: str) -> UsageRow:
 
 
 def used_bytes(workspace_id: str) -> int:
-    """Return how many bytes the files of a workspace take."""
+    """Return how many bytes the files and pages of a workspace take."""
     key = _usage(workspace_id)
     row = UsageRow.find(key.pk, key.sk)
     return int(row.used) if row else 0
@@ -105,7 +105,7 @@ def used_bytes(workspace_id: str) -> int:
 def take(unit: UnitOfWork, size: int, quota: int, *, on_conflict: AppError | None = None) -> None:
     """Stage the taking of bytes, which are at most the quota; beyond it the unit does not commit.
 
-    Then ``otherwise`` is raised; without it, the operation begins again.
+    Then ``on_conflict`` is raised; without it, the operation begins again.
     """
     free = UsageRow.used <= quota - size
     if size <= quota:
@@ -114,8 +114,9 @@ def take(unit: UnitOfWork, size: int, quota: int, *, on_conflict: AppError | Non
 
 
 def give_back(unit: UnitOfWork, size: int) -> None:
-    """Stage the return of bytes that files took."""
-    unit.update(_usage(unit.workspace_id), [UsageRow.used.add(-size)])
+    """Stage the return of bytes, if any, that files or pages took."""
+    if size:
+        unit.update(_usage(unit.workspace_id), [UsageRow.used.add(-size)])
 
 
 class UploadRow(ContentRow):

@@ -1,21 +1,30 @@
 """Pages of sites. Their HTML lives in the object store; ``html_key`` points to it."""
 
-from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
-from pynamodb.expressions.condition import Condition
+from typing import Any
 
-from chalicelib.store.index_entries import IndexEntry
+from pydantic_core import to_json
+from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.expressions.update import Action
+
+from chalicelib.core.errors import AppError, ConcurrentUpdateError
+from chalicelib.store.connection import reaching
+from chalicelib.store.index_entries import IndexEntry, entries, group
 from chalicelib.store.listing import Listing
 from chalicelib.store.lookups import Lookup, LookupRow, unique_key
-from chalicelib.store.reading import fetch
+from chalicelib.store.reading import Cost, Key, Partition, fetch
 from chalicelib.store.sites import SITES, SiteRow
-from chalicelib.store.tables import JsonAttribute, Record
-from chalicelib.store.unit import listed
+from chalicelib.store.tables import ContentRow, JsonAttribute, Record
+from chalicelib.store.unit import UnitOfWork, listed
+
+INLINE_DESIGN_BYTES = 1024
+"""A longer design system has a row of its own, so that lists, saves and deletions do without it."""
 
 
 class PageRow(Record):
     """A page.
 
-    Without a ``sort_order`` it stands after those that have one, in the order of creation.
+    Without a ``sort_order`` it stands after those that have one, in the order of creation. A long
+    design system has a row of its own, written at ``design_revision``; only ``find`` reads it.
     """
 
     project_id = UnicodeAttribute()
@@ -23,10 +32,20 @@ class PageRow(Record):
     slug = UnicodeAttribute()
     description = UnicodeAttribute(null=True)
     design_system: JsonAttribute = JsonAttribute(null=True)
+    design_revision = NumberAttribute(null=True)
     is_home = BooleanAttribute(default=False)
     sort_order = NumberAttribute(null=True)
     html_key = UnicodeAttribute(null=True)
     html_bytes = NumberAttribute(default=0)
+
+    long_design: dict[str, Any] | None = None
+    """The design system, if it is long and was read."""
+
+    @property
+    def design(self) -> dict[str, Any] | None:
+        """The design system, however long; of a page that ``find`` has read."""
+        short: dict[str, Any] | None = self.design_system
+        return short if self.design_revision is None else self.long_design
 
     @property
     def place(self) -> tuple[bool, bool, float, str]:
@@ -44,6 +63,64 @@ PAGES = listed(
         lookups=(Lookup("slug", lambda p: p.slug, unique=True, within=lambda p: p.project_id),),
     )
 )
+
+
+class DesignRow(ContentRow):
+    """The long design system of a page, and the revision of the page that it came with."""
+
+    design_system: JsonAttribute = JsonAttribute()
+    revision = NumberAttribute()
+
+
+def _design_key(workspace_id: str, page_id: str) -> Key:
+    return Key(DesignRow, f"W#{workspace_id}#PAGE#DESIGN", page_id)
+
+
+def find(workspace_id: str, page_id: str) -> PageRow | None:
+    """Return a page with its design system, in one round trip, or None.
+
+    Raises:
+        ConcurrentUpdateError: one of its two rows was read before a change, the other after it.
+    """
+    rows = fetch([PAGES.key(workspace_id, page_id), _design_key(workspace_id, page_id)])
+    page = next((row for row in rows if isinstance(row, PageRow)), None)
+    if page is not None and page.design_revision is not None:
+        design = next((row for row in rows if isinstance(row, DesignRow)), None)
+        if design is None or design.revision != page.design_revision:
+            raise ConcurrentUpdateError
+        page.long_design = design.design_system
+    return page
+
+
+def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -> None:
+    """Give a page, whose save the caller stages, another design system."""
+    long = len(to_json(design)) > INLINE_DESIGN_BYTES
+    key = _design_key(unit.workspace_id, page.id)
+    if long:
+        page.design_revision = int(page.version) + 1
+        row = DesignRow(key.pk, key.sk, design_system=design, revision=page.design_revision)
+        row.r = group(page.project_id) + page.id
+        unit.save(row)
+    else:
+        forget_design(unit, page)
+        page.design_revision = None
+    page.design_system, page.long_design = (None, design) if long else (design, None)
+
+
+def forget_design(unit: UnitOfWork, page: PageRow) -> None:
+    """Stage the removal of a page's long design system, if it has one."""
+    if page.design_revision is not None:
+        key = _design_key(unit.workspace_id, page.id)
+        unit.delete(DesignRow(key.pk, key.sk))
+
+
+def purge_designs(workspace_id: str, site_id: str) -> None:
+    """Remove the long design systems of all pages that a site had."""
+    pk = _design_key(workspace_id, "").pk
+    found = list(entries(Partition(pk, Cost()), site_id, None, consistent=True))
+    for entry in found:
+        with reaching():
+            DesignRow(pk, entry.id).delete()
 
 
 def site_and_taken_slugs(
@@ -82,11 +159,34 @@ def find_html_key(workspace_id: str, page_id: str) -> str | None:
     return page.html_key if page else None
 
 
-def same_home(site: SiteRow) -> Condition:
-    """Return the condition that a site's home page is still the one that was read."""
-    if site.home_page_id is None:
-        return SiteRow.pk.exists() & SiteRow.home_page_id.does_not_exist()
-    return SiteRow.home_page_id == site.home_page_id
+class PageCountRow(ContentRow):
+    """A site as the making and deletion of its pages write it, whoever else changes it meanwhile.
+
+    Others who read the site before begin again, as the version says.
+    """
+
+    page_count = NumberAttribute(null=True)
+    version = NumberAttribute()
+
+
+def count_page(unit: UnitOfWork, site: SiteRow, most: int) -> None:
+    """Stage the counting of a new page of a site that has a home page.
+
+    If by then the site has another home or ``most`` pages, the operation begins again.
+    """
+    room = PageCountRow.page_count.does_not_exist() | (PageCountRow.page_count < most)
+    same_home = SiteRow.home_page_id == site.home_page_id
+    unit.update(PageCountRow(site.pk, site.sk), _counting(1), same_home & room)
+
+
+def discount_page(unit: UnitOfWork, page: PageRow, *, on_conflict: AppError) -> None:
+    """Stage that a site has a page less; ``on_conflict`` is raised if the site is gone."""
+    key = SITES.key(unit.workspace_id, page.project_id)
+    unit.update(PageCountRow(key.pk, key.sk), _counting(-1), on_conflict=on_conflict)
+
+
+def _counting(change: int) -> list[Action]:
+    return [PageCountRow.page_count.add(change), PageCountRow.version.add(1)]
 
 
 def html_folder(workspace_id: str, site_id: str, page_id: str | None = None) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from pynamodb.attributes import (
     BooleanAttribute,
     MapAttribute,
+    NumberAttribute,
     UnicodeAttribute,
     UTCDateTimeAttribute,
 )
@@ -51,7 +52,8 @@ class DomainMap(MapAttribute[str, Any]):
 class SiteRow(Record):
     """A site.
 
-    ``status_when_resumed`` is what a suspended site returns to; ``home_page_id`` is its first page.
+    ``status_when_resumed`` is what a suspended site returns to; ``home_page_id`` is its first page,
+    ``page_count`` how many it has.
     """
 
     title = UnicodeAttribute()
@@ -61,6 +63,7 @@ class SiteRow(Record):
     status_when_resumed = UnicodeAttribute(null=True)
     stats_enabled = BooleanAttribute(default=True)
     home_page_id = UnicodeAttribute(null=True)
+    page_count = NumberAttribute(null=True)
     domain_binding = DomainMap(null=True)  # type: ignore[no-untyped-call]  # PynamoDB's __init__
 
     @property

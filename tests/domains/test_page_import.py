@@ -312,12 +312,12 @@ class TestPictures:
     ) -> None:
         before = kept()
         away.pages = {f"/{n}.png": says(png(n)) for n in range(8)}
-        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 2500)
+        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", MIB + 2500)
         answer = take(api, site, html=images(*(f"{AWAY}/{n}.png" for n in range(8))))
         count = answer["imported"]["images"]
         assert 0 < count < 8
         assert "plan" in next(iter(reasons(answer).values()))
-        assert files.used_bytes(owner.workspace.id) <= 2500
+        assert files.used_bytes(owner.workspace.id) <= MIB + 2500
         assert len(kept() - before) == 2 * count + 1
 
     def test_have_twenty_seconds_with_their_page(
@@ -367,7 +367,7 @@ class TestFailures:
         assert api.refused("POST", IMPORT, body).status == 409
         assert away.paths == ["/a.png"]
         assert kept() == before
-        assert files.used_bytes(owner.workspace.id) == 0
+        assert files.used_bytes(owner.workspace.id) == len("<p>")
 
     def test_a_lost_race_fetches_nothing_again(
         self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
@@ -387,12 +387,12 @@ class TestFailures:
         assert away.paths == ["/", "/a.png"]
         assert len(kept() - before) == 3
 
-    @pytest.mark.parametrize("quotas", [(9999, 0), (0, 9999), (9999, 0, 9999), (9999, 9999)])
+    @pytest.mark.parametrize("room", [(9999, 0), (0, 9999), (9999, 0, 9999), (9999, 9999)])
     @pytest.mark.parametrize("again", [False, True], ids=["new page", "page there"])
     def test_after_lost_races_what_is_stored_is_what_is_answered(
         self,
         again: bool,
-        quotas: tuple[int, ...],
+        room: tuple[int, ...],
         away: Server,
         api: Api,
         site: str,
@@ -402,7 +402,7 @@ class TestFailures:
         if again:
             place = {"pageId": take(api, site, html="<p>before")["page"]["id"]}
         away.pages = {"/": page("<title>T</title>" + images("a.png")), "/a.png": says(png())}
-        commit, left = UnitOfWork.commit, list(quotas)
+        commit, left = UnitOfWork.commit, [MIB + size for size in room]
         before = kept()
 
         def lose_while_the_quota_changes(self: UnitOfWork, *rest: Any) -> None:
@@ -415,8 +415,8 @@ class TestFailures:
         monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", left[0])
         monkeypatch.setattr(UnitOfWork, "commit", lose_while_the_quota_changes)
         answer = api.post(IMPORT, {**place, "url": AWAY})
-        assert answer["imported"]["images"] == (quotas[-1] > 0)
-        assert (f"{AWAY}/a.png" in answer["page"]["html"]) == (quotas[-1] == 0)
+        assert answer["imported"]["images"] == (room[-1] > 0)
+        assert (f"{AWAY}/a.png" in answer["page"]["html"]) == (room[-1] == 0)
         read = api.get(f"/api/pages/{answer['page']['id']}")
         assert read["page"] == answer["page"]
         assert read["htmlBytes"] == len(answer["page"]["html"].encode())

@@ -17,6 +17,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.flows import invoke
 from chalicelib.gateways import object_store
 from chalicelib.store import audit, counters
+from chalicelib.store import pages as store_pages
 from chalicelib.store.connection import connection
 from chalicelib.store.pages import PAGES
 from chalicelib.store.unit import UnitOfWork, in_batches
@@ -639,7 +640,7 @@ class TestSavePageHtml:
             Killed.now()
 
         with monkeypatch.context() as dying:
-            dying.setattr(UnitOfWork, "fail", lambda _: None)
+            dying.setattr(UnitOfWork, "undo", lambda _: None)
             if moment == "put":
                 dying.setattr(object_store.FolderStore, "put", put_and_die)
             else:
@@ -675,6 +676,71 @@ class TestSavePageHtml:
         assert (record.operation, record.resources[0]) == ("save_page_html", f"page:{page['id']}")
         assert record.fields == ["html"]
         assert "secret" not in repr(record.attribute_values)
+
+
+def design(size: int, letter: str = "ж") -> dict[str, str]:
+    """Return a design system of so many bytes of JSON."""
+    width = len(letter.encode())
+    return {"a" * (1 + (size - 8) % width): letter * ((size - 8) // width)}
+
+
+class TestLongDesignSystem:
+    """A design system over 1 KB lies beside its page, which nobody can tell but in lists."""
+
+    def test_is_in_every_answer_about_its_page(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for size in (1024, 1025, MIB // 16, 1025, 1024):
+            wanted = design(size)
+            assert len(json.dumps(wanted, ensure_ascii=False, separators=(",", ":")).encode()) == (
+                size
+            )
+            shown = update(api, page, designSystem=wanted)
+            assert shown["designSystem"] == wanted
+            assert read(api, page)["page"] == shown
+            assert save(api, page, "<p>")["designSystem"] == wanted
+            assert update(api, page, title="New")["designSystem"] == wanted
+        assert update(api, page, designSystem=None)["designSystem"] is None
+        assert read(api, page)["page"]["designSystem"] is None
+
+    def test_is_null_with_a_warning_in_the_list(self, api: Api, site: str) -> None:
+        short, long = create(api, site), create(api, site)
+        update(api, short, designSystem=design(1024))
+        update(api, long, designSystem=design(1025))
+        data = api.get(f"{LIST}?projectId={site}")
+        assert [page["designSystem"] for page in data["pages"]] == [design(1024), None]
+        assert data["warnings"] == [
+            "designSystem of 1 pages is long and shown as null; get the page."
+        ]
+
+    @pytest.mark.parametrize("last", ["shortened", "cleared", "deleted"])
+    def test_leaves_no_row_behind(self, last: str, api: Api, site: str) -> None:
+        page = create(api, site)
+        update(api, page, designSystem=design(5000))
+        assert any("#PAGE#DESIGN/" in key for key in everything())
+        if last == "deleted":
+            delete(api, page)
+        else:
+            update(api, page, designSystem=None if last == "cleared" else {"a": 1})
+        assert not any("#PAGE#DESIGN/" in key for key in everything())
+
+    def test_of_another_moment_than_its_page_is_never_shown(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+        page = create(api, site)
+        update(api, page, designSystem=design(2000, "a"))
+        real, rivals = store_pages.fetch, []
+
+        def fetch_torn(keys: Any) -> list[Any]:
+            record, apart = keys
+            rows = real([record])
+            if not rivals:
+                rivals.append(1)
+                rivals[:] = [update(api, page, designSystem=design(2000, "b"))]
+            return [*rows, *real([apart])]
+
+        monkeypatch.setattr(store_pages, "fetch", fetch_torn)
+        assert read(api, page)["page"] == rivals[0]
 
 
 class TestUpdatePage:

@@ -592,6 +592,13 @@ class TestReorderProducts:
         api.post(REORDER, {"ids": ids, "categoryId": bread})
         assert [product["id"] for product in listed(api)] == ids
 
+    def test_ninety_with_60_kb_of_description_move_without_it(self, api: Api, owner: Owner) -> None:
+        ids = make(owner, 90, description="ー" * 20_000)[::-1]
+        api.post(REORDER, {"ids": ids})
+        found = PRODUCTS.fetch(owner.workspace.id, ids)
+        assert [product.id for product in sorted(found, key=lambda p: p.sort_order)] == ids
+        assert {product.description for product in found} == {"ー" * 20_000}
+
     def test_without_room_before_the_first_is_409(self, api: Api, owner: Owner) -> None:
         lowest, other = create(api, "A"), create(api, "B")
         unit = UnitOfWork(owner.workspace.id, "test")

@@ -17,7 +17,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains import sites as sites_domain
 from chalicelib.store import audit, counters
 from chalicelib.store.connection import connection
-from chalicelib.store.pages import PAGES
+from chalicelib.store.pages import PAGES, DesignRow
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, as_operator, everything
 
@@ -724,6 +724,30 @@ class TestDeleteSite:
         assert [path.read_text() for path in objects(owner)] == ["<p>3</p>"]
         assert api.get(f"/api/pages/{kept['id']}")["page"]["html"] == "<p>3</p>"
         assert run_jobs()["site-purge"] == 0
+
+    def test_takes_forty_pages_with_long_design_systems_which_go_after_30_days(
+        self, time: Time, owner: Owner, api: Api
+    ) -> None:
+        def designs() -> int:
+            return len(DesignRow.partition(f"W#{owner.workspace.id}#PAGE#DESIGN"))
+
+        site, other = create(api, "Gone"), create(api, "Stays")
+        pages = [add_page(api, site) for _ in range(40)]
+        kept = add_page(api, other)
+        for page in (*pages, kept):
+            body = {"id": page["id"], "designSystem": {"a": "ж" * 30_000}}
+            kept = api.post("/api/pages/update", body)["page"]
+        assert delete(api, site)["cascade"]["pages"] == 40
+        for page in pages:
+            assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
+        assert designs() == 41
+        time.pass_by(days=29, hours=23)
+        run_jobs()
+        assert designs() == 41
+        time.pass_by(hours=1)
+        assert run_jobs()["site-purge"] == 1
+        assert designs() == 1
+        assert api.get(f"/api/pages/{kept['id']}")["page"] == kept
 
     @pytest.mark.parametrize("batches_done", [0, 1])
     def test_an_interrupted_cascade_is_finished_by_the_runner(

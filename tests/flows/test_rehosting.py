@@ -96,7 +96,7 @@ def test_a_picture_that_fails_is_a_warning_and_none_at_its_place(
 
 def test_metadata_is_gone_and_a_thumbnail_is_there(away: Server, ctx: Context) -> None:
     away.pages = {"/me.jpg": says(photo())}
-    (one,) = import_images(ctx, [f"{AWAY}/me.jpg"], "products")
+    (one,) = rehost(ctx, [f"{AWAY}/me.jpg"], "products")
     commit(ctx)
     assert isinstance(one, ImportedImage)
     file = FILES.find(ctx.workspace_id, one.file_id)
@@ -111,7 +111,7 @@ def test_metadata_is_gone_and_a_thumbnail_is_there(away: Server, ctx: Context) -
 
 def test_a_file_is_named_as_its_address_says(away: Server, ctx: Context) -> None:
     away.pages = {"/%D0%81%D0%B6%00.png": says(png()), "/": says(png(1))}
-    found = import_images(ctx, [f"{AWAY}/%D0%81%D0%B6%00.png", f"{AWAY}/"], "products")
+    found, _ = import_images(ctx, [f"{AWAY}/%D0%81%D0%B6%00.png", f"{AWAY}/"], "products")
     commit(ctx)
     rows = [
         FILES.find(ctx.workspace_id, one.file_id) for one in found if isinstance(one, ImportedImage)
@@ -154,7 +154,7 @@ def test_time_is_up_for_pictures_that_wait_to_be_cleaned(
 
     monkeypatch.setattr(images, "sanitize", slow)
     away.pages = {f"/{n}.png": says(png(n)) for n in range(6)}
-    found = import_images(ctx, [f"{AWAY}/{n}.png" for n in range(6)], "products", within=0.5)
+    found, _ = import_images(ctx, [f"{AWAY}/{n}.png" for n in range(6)], "products", within=0.5)
     late = [one.reason for one in found if isinstance(one, RejectedImage)]
     assert late == ["the time for all images was over"] * 5
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.store.connection import connection
 from infra.dynamodb_usage import metering
 from tests.conftest import Api, Owner
 from tests.factories.examples import Things
@@ -110,3 +111,44 @@ def test_five_hundred_sites_cost_few_units_to_list(
     assert usage.round_trips == 3
     if on_dynamodb_local:
         assert usage.units <= 60, usage
+
+
+@pytest.fixture
+def long_pages(api: Api) -> tuple[str, list[str]]:
+    """A site of 26 pages with 60 KB of Cyrillic design system each: its id, and theirs."""
+    site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+    pages = []
+    for number in range(26):
+        body = {"projectId": site, "title": f"Page {number}"}
+        pages.append(api.post("/api/pages/create", body)["page"]["id"])
+        api.post("/api/pages/update", {"id": pages[-1], "designSystem": {"a": "ж" * 30_000}})
+    return site, pages
+
+
+def test_long_design_systems_cost_nothing_where_they_are_not_shown(
+    api: Api, long_pages: tuple[str, list[str]], on_dynamodb_local: bool
+) -> None:
+    site, (page, *_) = long_pages
+    sent: list[int] = []
+
+    def weigh(request: Any, **_: Any) -> None:
+        sent.append(len(request.body))
+
+    events = connection().client.meta.events
+    events.register("before-sign.dynamodb.TransactWriteItems", weigh)
+    try:
+        with metering() as usage:
+            listed = api.get(f"/api/pages/list?projectId={site}")
+        assert (len(listed["pages"]), usage.round_trips) == (26, 3)
+        if on_dynamodb_local:
+            assert usage.units <= 35, usage
+        with metering() as usage:
+            assert len(api.get(f"/api/pages/{page}")["page"]["designSystem"]["a"]) == 30_000
+        assert usage.round_trips == 2
+        api.post("/api/pages/save-html", {"id": page, "html": "<p>"})
+        api.post("/api/pages/update", {"id": page, "title": "New", "isHome": True})
+        api.post("/api/projects/delete", {"id": site})
+    finally:
+        events.unregister("before-sign.dynamodb.TransactWriteItems", weigh)
+    assert sent
+    assert max(sent) < 200_000, sent

@@ -11,7 +11,6 @@ from chalicelib.core import clock
 from chalicelib.core.errors import (
     NotFoundError,
     PayloadTooLargeError,
-    QuotaExceededError,
     ValidationError,
 )
 from chalicelib.core.ids import new_id
@@ -23,11 +22,11 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.files.folders import FolderName, require_folder
 from chalicelib.domains.files.records import FileOut, FileResult
-from chalicelib.flows import rehosting
+from chalicelib.flows import rehosting, storage
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import StoredObject
 from chalicelib.gateways.object_store import object_store
-from chalicelib.rules import images, stored_files
+from chalicelib.rules import images
 from chalicelib.store import files, jobs, workspaces
 from chalicelib.store.files import UploadRow
 from chalicelib.store.unit import UnitOfWork, run_unit
@@ -161,21 +160,8 @@ def _stage(unit: UnitOfWork, plan: str, sent: _Sent, *, taken: int = 0) -> FileO
     unit.on_failure(lambda: rehosting.remove_objects([stored]))
     file = rehosting.file_row(unit.workspace_id, stored, sent.name, sent.folder_id)
     unit.create(file)
-    _take(unit, plan, stored.size - taken)
+    storage.charge(unit, plan, stored.size - taken)
     return FileOut.of(file)
-
-
-def _take(unit: UnitOfWork, plan: str, size: int) -> None:
-    """Take bytes of the quota, or give back what was taken too much."""
-    quota = stored_files.QUOTA_BYTES[plan]
-    over = QuotaExceededError(
-        f"The files of the workspace may take {quota // 1_000_000:,} MB in all on its plan; "
-        f"{size:,} bytes more do not fit. Delete files or upgrade."
-    )
-    if size > 0:
-        files.take(unit, size, quota, on_conflict=over)
-    elif size < 0:
-        files.give_back(unit, -size)
 
 
 @operation(
@@ -201,7 +187,7 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
         folder_id=args.folder_id,
     )
     ctx.unit.create(row)
-    _take(ctx.unit, ctx.principal.plan, args.size)
+    storage.charge(ctx.unit, ctx.principal.plan, args.size)
     payload = {"uploadId": row.id, "key": row.key}
     ctx.unit.create(jobs.row(LAPSED, ctx.workspace_id, payload, clock.now() + LAPSE))
     request = object_store().upload_request(row.key, args.size, UPLOAD_SECONDS)

@@ -7,6 +7,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import FieldError, PayloadTooLargeError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
+from chalicelib.flows import storage
 from chalicelib.flows.invoke import Context
 from chalicelib.gateways.object_store import object_store
 from chalicelib.store import jobs, pages
@@ -45,8 +46,11 @@ def check_html(html: str) -> None:
         raise too_large("html", MAX_HTML_BYTES, size)
 
 
-def stage_html(ctx: Context, page: PageRow, html: str) -> None:
+def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -> None:
     """Store a page's HTML, and point its record, which is staged by the caller, to it.
+
+    What it takes more than the old HTML counts against the quota, with ``files_size`` bytes of
+    files that the same unit stages, and that leave room for any HTML.
 
     The old HTML is removed after the commit, the new one if the operation fails; a job does so in
     an hour if this process dies before. A run of the handler after a conflict may come with other
@@ -54,9 +58,12 @@ def stage_html(ctx: Context, page: PageRow, html: str) -> None:
 
     Raises:
         PayloadTooLargeError: more than a MiB.
+        QuotaExceededError: at commit, if it does not fit.
     """
     check_html(html)
     body, old = html.encode(), page.html_key
+    size = len(body) - int(page.html_bytes) + files_size
+    storage.charge(ctx.unit, ctx.principal.plan, size, begin_again=files_size > 0)
     new = ctx.unit.run_side_effect_once("html", lambda: _announced(ctx, page))
     if new.body != body:
         object_store().put(new.key, body, HTML_TYPE)

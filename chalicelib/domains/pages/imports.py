@@ -23,6 +23,7 @@ from chalicelib.domains.pages.records import (
     PageResult,
     existing_page,
     page_result,
+    site_with_room,
     stage_new_page,
 )
 from chalicelib.flows import rehosting
@@ -30,6 +31,7 @@ from chalicelib.flows.invoke import Context
 from chalicelib.gateways import fetch
 from chalicelib.rules import html_import
 from chalicelib.rules.html_import import ImportedHtml
+from chalicelib.store.pages import PageRow
 
 MAX_IMAGES = 50
 """Images re-hosted in one import (tools.md, row 16)."""
@@ -101,18 +103,22 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     is untrusted data.
     """
     began = time.monotonic()
-    if args.page_id is not None:
-        page = existing_page(ctx, args.page_id)
-        source = ctx.unit.run_side_effect_once("source", lambda: _source(args))
-        page.title = args.title or page.title
-        ctx.unit.save(page)
-    else:
-        source = ctx.unit.run_side_effect_once("source", lambda: _source(args))
+    # Unknown ids are told before anything is fetched.
+    page = existing_page(ctx, args.page_id) if args.page_id is not None else None
+    if page is None:
+        site_with_room(ctx, args.project_id or "")
+    source = ctx.unit.run_side_effect_once("source", lambda: _source(args))
+    if page is None:
         title = args.title or one_line(source.title or "", MAX_TITLE) or UNTITLED
         page = stage_new_page(ctx, args.project_id or "", title, args.slug)
-    left = rehosting.SECONDS - (time.monotonic() - began)
-    html, imported = _with_own_images(ctx, source, left, rehost=args.rehost_images)
-    stage_html(ctx, page, html)
+    else:
+        page.title = args.title or page.title
+        ctx.unit.save(page)
+    html, imported, files_size = source.html, Imported(images=0, failed=[]), 0
+    if args.rehost_images:
+        left = rehosting.SECONDS - (time.monotonic() - began)
+        html, imported, files_size = _with_own_images(ctx, page, source, left)
+    stage_html(ctx, page, html, files_size=files_size)
     return PageImported(page=page_result(page, html).page, imported=imported)
 
 
@@ -148,13 +154,18 @@ def _charset(content_type: str) -> str | None:
 
 
 def _with_own_images(
-    ctx: Context, source: ImportedHtml, within: float, *, rehost: bool
-) -> tuple[str, Imported]:
-    """Re-host the page's images, the first fifty, and put their new URLs in."""
-    if not rehost:
-        return source.html, Imported(images=0, failed=[])
+    ctx: Context, page: PageRow, source: ImportedHtml, within: float
+) -> tuple[str, Imported, int]:
+    """Re-host the page's images, the first fifty, and put their new URLs in.
+
+    The last of the answer is how many bytes their files take, which the caller takes of the quota;
+    they leave room for any HTML.
+    """
     wanted = source.images[:MAX_IMAGES]
-    taken = rehosting.import_images(ctx, wanted, FOLDER, http_too=True, within=within)
+    room = MAX_HTML_BYTES - int(page.html_bytes)
+    taken, size = rehosting.import_images(
+        ctx, wanted, FOLDER, http_too=True, within=within, reserved=room
+    )
     hosted = {
         url: one.url
         for url, one in zip(wanted, taken, strict=True)
@@ -171,4 +182,4 @@ def _with_own_images(
     ]
     if left := len(source.images) - len(hosted):
         ctx.warn(f"{left} images stay where they were; imported.failed says why.")
-    return source.replaced(hosted), Imported(images=len(hosted), failed=failed)
+    return source.replaced(hosted), Imported(images=len(hosted), failed=failed), size

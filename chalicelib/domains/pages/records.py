@@ -39,14 +39,14 @@ from chalicelib.domains.pages.html import (
 from chalicelib.flows.invoke import Context
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import slugs
-from chalicelib.store import jobs, pages
+from chalicelib.store import files, jobs, pages
 from chalicelib.store.pages import PAGES, PageRow
 from chalicelib.store.sites import SITES, SiteRow
 
 MAX_DESIGN_SYSTEM_BYTES = 64 * 1024
-"""Design systems live in the page's record, and DynamoDB's items end at 400 KB."""
-MAX_LISTED_DESIGN_BYTES = 1024
-"""A longer one is not repeated in the page list, which has no paging."""
+"""Of a design system, in JSON (tools.md, row 14)."""
+MAX_PAGES = 1000
+"""Of one site, whose list has no paging."""
 LONG_ANSWER_BYTES = 60 * 1024
 """An answer an AI client may not want whole: it is warned, and told how to read it in parts."""
 
@@ -175,11 +175,15 @@ class PageDelete(Wire):
 
 
 def existing_page(ctx: Context, page_id: str) -> PageRow:
-    """Return a page; an unknown id is a ``NotFoundError``."""
-    page = PAGES.find(ctx.workspace_id, page_id)
+    """Return a page with its design system; an unknown id is a ``NotFoundError``."""
+    page = pages.find(ctx.workspace_id, page_id)
     if page is None:
-        raise NotFoundError.of("page", "List a site's pages (svc_list_pages) for valid ids.")
+        raise _unknown_page()
     return page
+
+
+def _unknown_page() -> NotFoundError:
+    return NotFoundError.of("page", "List a site's pages (svc_list_pages) for valid ids.")
 
 
 def _unknown_site() -> NotFoundError:
@@ -193,7 +197,7 @@ def _site_of(ctx: Context, page: PageRow) -> SiteRow:
     """
     site = SITES.find(ctx.workspace_id, page.project_id)
     if site is None:
-        raise NotFoundError.of("page", "List a site's pages (svc_list_pages) for valid ids.")
+        raise _unknown_page()
     return site
 
 
@@ -225,15 +229,9 @@ def list_pages(ctx: Context, args: PageListQuery) -> PageList:
     site, rows = pages.of_site(ctx.workspace_id, args.project_id)
     if site is None:
         raise _unknown_site()
-    listed, shortened = [], 0
-    for page in rows:
-        long = len(to_json(page.design_system)) > MAX_LISTED_DESIGN_BYTES
-        shortened += long
-        more = {"design_system": None} if long else {}
-        listed.append(PageListed.of(page, html_bytes=page.html_bytes, **more))
-    if shortened:
+    if shortened := sum(page.design_revision is not None for page in rows):
         ctx.warn(f"designSystem of {shortened} pages is long and shown as null; get the page.")
-    return PageList(pages=listed)
+    return PageList(pages=[PageListed.of(page, html_bytes=page.html_bytes) for page in rows])
 
 
 @operation(
@@ -251,7 +249,7 @@ def get_page(ctx: Context, args: PageRead) -> PageReadResult:
             f"{len(part):,} bytes of HTML in one answer. Use offset and maxBytes to read parts."
         )
     return PageReadResult(
-        page=PageOut.of(page, html=part.decode()),
+        page=page_result(page, part.decode()).page,
         html_bytes=len(html.encode()),
         next_offset=next_offset,
     )
@@ -291,12 +289,12 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
 
     Raises:
         NotFoundError: no such site.
+        ConflictError: the site is full.
         SlugTakenError: at commit, if the given slug is taken in the site.
     """
     options = [slug] if slug else list(slugs.candidates(slugs.slugify(title, "page")))
     site, taken = pages.site_and_taken_slugs(ctx.workspace_id, site_id, options)
-    if site is None:
-        raise _unknown_site()
+    site = _with_room(site)
     page = PageRow(
         PAGES.partition(ctx.workspace_id),
         ctx.unit.run_side_effect_once("page id", new_id),
@@ -307,16 +305,35 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
     )
     ctx.unit.create(page, taken={"slug": _taken(slug)} if slug else {})
     if page.is_home:
-        site.home_page_id = page.id
+        site.home_page_id, site.page_count = page.id, 1
         ctx.unit.save(site)
     else:
-        ctx.unit.require(site, pages.same_home(site))
+        pages.count_page(ctx.unit, site, MAX_PAGES)
     return page
 
 
+def site_with_room(ctx: Context, site_id: str) -> SiteRow:
+    """Return a site that takes another page.
+
+    Raises:
+        NotFoundError: no such site.
+        ConflictError: the site is full.
+    """
+    return _with_room(SITES.find(ctx.workspace_id, site_id))
+
+
+def _with_room(site: SiteRow | None) -> SiteRow:
+    if site is None:
+        raise _unknown_site()
+    if (site.page_count or 0) >= MAX_PAGES:
+        msg = f"The site has {MAX_PAGES:,} pages, the most it may have. Delete some first."
+        raise ConflictError(msg)
+    return site
+
+
 def page_result(page: PageRow, html: str) -> PageResult:
-    """Return a page with its HTML."""
-    return PageResult(page=PageOut.of(page, html=html))
+    """Return a page with its design system and its HTML, or a part of that."""
+    return PageResult(page=PageOut.of(page, html=html, design_system=page.design))
 
 
 @operation(
@@ -360,6 +377,8 @@ def update_page(ctx: Context, args: PagePatch) -> PageResult:
     if size > MAX_DESIGN_SYSTEM_BYTES:
         raise too_large("designSystem", MAX_DESIGN_SYSTEM_BYTES, size)
     becomes_home = changes.get("is_home", False) and not page.is_home
+    if "design_system" in changes:
+        pages.set_design(ctx.unit, page, changes.pop("design_system"))
     for name, value in changes.items():
         setattr(page, name, value)
     ctx.unit.save(page, taken={"slug": _taken(page.slug)})
@@ -395,19 +414,25 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
 
     The home page can go only as the last one: make another page the home before.
     """
-    page = existing_page(ctx, args.id)
+    page = PAGES.find(ctx.workspace_id, args.id)
+    if page is None:
+        raise _unknown_page()
     if not args.confirm and not args.dry_run:
         msg = f'Deleting the page "{page.title}" cannot be undone. Repeat with confirm: true.'
         about = {"id": page.id, "title": page.title, "slug": page.slug}
         raise ConfirmationRequiredError(msg, details={"page": about})
     ctx.unit.delete(page)
+    pages.forget_design(ctx.unit, page)
     if page.is_home:
         site = _site_of(ctx, page)
         if len(PAGES.entries(ctx.workspace_id, site.id)) > 1:
             msg = "This is the site's home page. Make another page the home (isHome: true) first."
             raise ConflictError(msg)
-        site.home_page_id = None
+        site.home_page_id, site.page_count = None, 0
         ctx.unit.save(site)
+    else:
+        pages.discount_page(ctx.unit, page, on_conflict=_unknown_page())
+    files.give_back(ctx.unit, int(page.html_bytes))
     folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
     job = jobs.row(PURGE, ctx.workspace_id, {"folder": folder})
     ctx.unit.create(job)

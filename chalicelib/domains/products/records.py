@@ -22,6 +22,7 @@ from chalicelib.core.errors import (
     SkuTakenError,
     ValidationError,
 )
+from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import (
     DeletedResult,
@@ -41,6 +42,7 @@ from chalicelib.flows import rehosting
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import barcodes
 from chalicelib.store import categories, products
+from chalicelib.store.categories import CATEGORIES
 from chalicelib.store.products import PRODUCTS, ImageMap, ProductRow
 from chalicelib.store.queries import Query
 from chalicelib.store.unit import UnitOfWork
@@ -222,6 +224,12 @@ def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
     unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
 
 
+def weight(args: ProductCreate | ProductPatch) -> int:
+    """Return how many heavy calls a call is: one if it names images elsewhere."""
+    images = args.provided().get("images") or ()
+    return int(not all(rehosting.is_own_url(image.url) for image in images))
+
+
 @operation(
     tool="svc_list_products",
     rest="GET /api/products/list",
@@ -282,6 +290,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     scope=Scope.PRODUCTS_WRITE,
     title="Create a product",
     open_world=True,
+    limit=HEAVY.weighed(weight),
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     """Create a product, last in the order. An image that cannot be taken is only a warning."""
@@ -300,6 +309,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     idempotent=True,
     open_world=True,
     accepts_idempotency_key=True,
+    limit=HEAVY.weighed(weight),
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     """Change a product. stockDelta adds to the stock atomically; below 0 is refused (409)."""
@@ -340,12 +350,20 @@ def _stored(ctx: Context, given: Mapping[str, Any]) -> dict[str, Any]:
         values["barcode"] = _barcode(values["barcode"])
     if values.get("category_id") is not None:
         category_id = values["category_id"]
+        if values.get("images"):  # an unknown id is told before anything is fetched
+            _check_category(ctx, category_id)
         categories.require(ctx.unit, category_id, "product", on_conflict=unknown_category())
     if "images" in values:
         urls = [image.url for image in values["images"] or []]
         hosted = rehosting.rehost(ctx, urls, FOLDER) if urls else []
         values["images"] = [_image(one) for one in hosted if one]
     return values
+
+
+def _check_category(ctx: Context, category_id: str) -> None:
+    category = CATEGORIES.find(ctx.workspace_id, category_id)
+    if category is None or category.kind != "product":
+        raise unknown_category()
 
 
 def _barcode(text: str) -> str:
