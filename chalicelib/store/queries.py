@@ -128,7 +128,8 @@ class _Range:
         if self.least is not None or self.most is not None:
             # "~" comes after every character of a number's digits and of an id.
             top = self.prefix + (self.most or "") + "~"
-            condition = slot.between(self.prefix + (self.least or ""), top)
+            least = self.prefix + (self.least or "")
+            condition = slot.between(least, top) if least else slot <= top
         elif self.prefix:
             condition = slot.startswith(self.prefix)
         return condition
