@@ -14,6 +14,7 @@ from PIL import Image
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
+from chalicelib.domains.pages import records
 from chalicelib.flows import rehosting
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import FolderStore
@@ -23,6 +24,7 @@ from chalicelib.store.unit import UnitOfWork
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.domains.test_files import kept, listed, upload
+from tests.domains.test_pages import rows_of
 from tests.fakes.internet import Answer, Internet, Server, says, silence, to
 from tests.gateways.test_fetch import HOSTILE, INSIDE
 
@@ -158,6 +160,29 @@ class TestPage:
     def test_a_place_that_is_not_there_is_404(self, api: Api) -> None:
         for place in ("projectId", "pageId"):
             assert api.refused("POST", IMPORT, {place: new_id(), "html": "<p>"}).status == 404
+
+    @pytest.mark.parametrize("place", ["projectId", "pageId", "full"])
+    def test_a_place_that_takes_no_page_is_told_before_anything_is_fetched(
+        self, place: str, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
+        if place == "full":
+            monkeypatch.setattr(records, "MAX_PAGES", 1)
+            take(api, site, html="<p>")
+        where = {"projectId": site} if place == "full" else {place: new_id()}
+        answer = api.refused("POST", IMPORT, where | {"url": AWAY})
+        assert answer.status == (409 if place == "full" else 404)
+        assert away.paths == []
+
+    def test_html_and_pictures_count_together(
+        self, away: Server, api: Api, owner: Owner, site: str
+    ) -> None:
+        away.pages = {"/a.png": says(png())}
+        made = take(api, site, html="<p>" + images(f"{AWAY}/a.png"))["page"]
+        (file,) = rows_of(owner, "FILE")
+        (row,) = rows_of(owner, "PAGE")
+        assert int(row["html_bytes"]["N"]) == len(made["html"])
+        assert files.used_bytes(owner.workspace.id) == len(made["html"]) + int(file["size"]["N"])
 
     def test_over_a_mebibyte_is_413(self, away: Server, api: Api, site: str) -> None:
         html = "<p>" + "x" * MIB

@@ -16,7 +16,8 @@ from chalicelib.core import settings as service_settings
 from chalicelib.core.ids import new_id
 from chalicelib.flows import invoke
 from chalicelib.gateways import object_store
-from chalicelib.store import audit, counters
+from chalicelib.rules import stored_files
+from chalicelib.store import audit, counters, files
 from chalicelib.store import pages as store_pages
 from chalicelib.store.connection import connection
 from chalicelib.store.pages import PAGES
@@ -27,6 +28,9 @@ from tests.conftest import Api, Owner, Time, everything
 LIST, CREATE, SAVE, UPDATE, DELETE = (
     f"/api/pages/{call}" for call in ("list", "create", "save-html", "update", "delete")
 )
+IMPORT = "/api/pages/import-html"
+FILES = "/api/files"
+UPLOAD = f"{FILES}/upload"
 MIB = 2**20
 SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -741,6 +745,85 @@ class TestLongDesignSystem:
 
         monkeypatch.setattr(store_pages, "fetch", fetch_torn)
         assert read(api, page)["page"] == rivals[0]
+
+
+STEPS = ["page", "save", "import", "replace", "upload"]
+STEPS += ["delete page", "delete file", "delete site"]
+
+
+class TestQuota:
+    """HTML counts against the quota of the plan, as files do."""
+
+    def test_ends_where_the_plan_ends_and_nothing_is_stored(
+        self, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 1000)
+        page, other = create(api, site), create(api, site)
+        save(api, page, "x" * 700)
+        before = everything()
+        for path, body in (
+            (SAVE, {"id": other["id"], "html": "y" * 301}),
+            (SAVE, {"id": page["id"], "html": "y" * 1001}),
+            (IMPORT, {"projectId": site, "html": "y" * 301}),
+            (UPLOAD, {"name": "a", "content": "eHh4" * 101}),
+        ):
+            answer = api.refused("POST", path, body)
+            assert (answer.status, answer.data["code"]) == (409, "quota_exceeded"), path
+            assert "Delete some or upgrade" in answer.data["message"]
+        after = {key: row for key, row in everything().items() if "/LIMIT#" not in key}
+        assert after == before
+        assert objects(owner) == [b"x" * 700]
+        save(api, other, "y" * 300)
+        assert files.used_bytes(owner.workspace.id) == 1000
+
+    @settings(
+        max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
+    @given(
+        steps=st.lists(
+            st.tuples(
+                st.sampled_from(STEPS),
+                st.integers(0, 99),
+            ),
+            min_size=4,
+            max_size=10,
+        )
+    )
+    def test_what_is_used_is_always_the_sum_of_what_is_there(
+        self, steps: list[tuple[str, int]], owner: Owner, api: Api
+    ) -> None:
+        sites = [new_site(api), new_site(api)]
+        pages = [create(api, sites[0])]
+        for step, number in steps:
+            html = "ж" * number
+            site, page = sites[number % 2], pages[number % len(pages)]["id"]
+            uploaded = api.get(f"{FILES}/list?size=100")["files"] or [{"id": "x"}]
+            path, body = {
+                "page": (CREATE, {"projectId": site, "title": "x"}),
+                "save": (SAVE, {"id": page, "html": html}),
+                "import": (IMPORT, {"projectId": site, "html": html}),
+                "replace": (IMPORT, {"pageId": page, "html": html}),
+                "upload": (UPLOAD, {"name": "a", "content": "eHh4" * (number + 1)}),
+                "delete page": (DELETE, {"id": page, "confirm": True}),
+                "delete file": (f"{FILES}/delete", {"id": uploaded[number % len(uploaded)]["id"]}),
+                "delete site": ("/api/projects/delete", {"id": site}),
+            }[step]
+            answer = api.call("POST", path, body)
+            assert answer.status in {200, 404, 409}, answer.body
+            if "page" in answer.data:
+                pages.append(answer.data["page"])
+        there = [row for pk in ("PAGE", "FILE") for row in rows_of(owner, pk)]
+        held = sum(int(row.get("html_bytes", row.get("size"))["N"]) for row in there)
+        assert files.used_bytes(owner.workspace.id) == held
+        for row in rows_of(owner, "SITE"):
+            count = int(row.get("page_count", {"N": "0"})["N"])
+            assert count == len(listed(api, row["sk"]["S"]))
+
+
+def rows_of(owner: Owner, noun: str) -> list[Any]:
+    """Return a workspace's stored records of a noun."""
+    prefix = f"content/W#{owner.workspace.id}#{noun}/"
+    return [row for key, row in everything().items() if key.startswith(prefix)]
 
 
 class TestUpdatePage:

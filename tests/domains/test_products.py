@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
@@ -14,11 +15,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from chalicelib.core import retry
+from chalicelib.core import settings as service_settings
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.products import records
 from chalicelib.rules import barcodes
-from chalicelib.store import audit, counters, products
+from chalicelib.store import audit, counters, limits, products
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.unit import UnitOfWork
 from tests.conftest import Answer, Api, Owner, Time, at_once, everything
@@ -309,6 +311,37 @@ class TestImages:
         assert update(api, product, images=[])["images"] == []
         assert update(api, product, images=[{"url": first["url"]}])["images"] == [first]
         assert update(api, product, images=None)["images"] == []
+
+    def test_are_not_fetched_for_an_unknown_category(
+        self, api: Api, away: Server, new_owner: Any
+    ) -> None:
+        product, images = create(api), [{"url": f"{AWAY}/1.png"}]
+        for unknown in (new_id(), category(new_owner().api()), category(api, kind="service")):
+            more = {"categoryId": unknown, "images": images}
+            assert refusal(api, CREATE, {"name": "x", "price": 1, **more}) == (404, "not_found")
+            assert refusal(api, UPDATE, {"id": product["id"], **more}) == (404, "not_found")
+        assert refusal(api, UPDATE, {"id": new_id(), "images": images}) == (404, "not_found")
+        assert away.paths == []
+
+    def test_from_elsewhere_make_a_heavy_call_and_own_ones_do_not(
+        self, api: Api, away: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        mine = create(api, images=[{"url": f"{AWAY}/1.png"}])["images"][0]["url"]
+        monkeypatch.setattr(
+            limits, "settings", lambda: replace(service_settings.settings(), rate_limit_scale=0)
+        )
+        product = create(api, images=[{"url": mine}])
+        update(api, product, images=[{"url": mine}], name="New")
+        update(api, product, images=None)
+        strange = {"images": [{"url": mine}, {"url": f"{AWAY}/2.png"}]}
+        for path, body in (
+            (CREATE, {"name": "x", "price": 1, **strange}),
+            (UPDATE, {"id": product["id"], **strange}),
+        ):
+            answer = api.refused("POST", path, body)
+            assert (answer.status, answer.data["code"]) == (429, "rate_limited")
+            assert int(answer.headers["Retry-After"]) <= 60
+        assert away.paths == ["/1.png"]
 
     def test_of_a_refused_call_leave_nothing(self, api: Api, away: Server) -> None:
         create(api, sku="S")

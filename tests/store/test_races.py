@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from chalicelib.core.errors import ConflictError
 from chalicelib.domains.files import folders
 from chalicelib.domains.identity import keys
-from chalicelib.store import api_keys, counters, workspaces
+from chalicelib.domains.pages import records
+from chalicelib.rules import stored_files
+from chalicelib.store import api_keys, counters, files, workspaces
 from tests.conftest import Answer, Api, Owner, as_operator, at_once
 from tests.factories.examples import Things
 
@@ -89,6 +92,70 @@ def test_of_folders_made_at_once_no_more_than_may(
     answers = at_once(8, lambda n: api.call("POST", "/api/file-folders", {"name": f"{n}"}))
     assert outcomes(answers) == {(200, None): 3, (409, "conflict"): 5}
     assert len(api.get("/api/file-folders")["folders"]) == 3
+
+
+@pytest.mark.parametrize("there", [0, 2])
+def test_of_pages_made_at_once_no_more_than_a_site_may_have(
+    there: int, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MAX_PAGES", 4)
+    site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+    body = {"projectId": site, "title": "Page"}
+    for _ in range(there):
+        api.post("/api/pages/create", body)
+    answers = at_once(8, lambda _: api.call("POST", "/api/pages/create", body))
+    assert outcomes(answers) == {(200, None): 4 - there, (409, "conflict"): 4 + there}
+    refused = next(answer for answer in answers if answer.status == 409)
+    assert "4 pages" in refused.data["message"]
+    pages = api.get(f"/api/pages/list?projectId={site}")["pages"]
+    assert len(pages) == 4
+    deleted = at_once(
+        3,
+        lambda n: api.call(
+            "POST", "/api/pages/delete", {"id": pages[1 + n]["id"], "confirm": True}
+        ),
+    )
+    assert outcomes(deleted) == {(200, None): 3}
+    answers = at_once(8, lambda _: api.call("POST", "/api/pages/create", body))
+    assert outcomes(answers) == {(200, None): 3, (409, "conflict"): 5}
+
+
+def test_a_home_page_never_goes_while_another_page_is_made(api: Api) -> None:
+    for _ in range(5):
+        site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+        body = {"projectId": site, "title": "Page"}
+        home = api.post("/api/pages/create", body)["page"]["id"]
+
+        def act(number: int, body: Any = body, home: str = home) -> Answer:
+            if number == 0:
+                return api.call("POST", "/api/pages/delete", {"id": home, "confirm": True})
+            return api.call("POST", "/api/pages/create", body)
+
+        answers = at_once(3, act)
+        assert {a.status for a in answers[1:]} == {200}
+        pages = api.get(f"/api/pages/list?projectId={site}")["pages"]
+        assert [page["isHome"] for page in pages] == [True] + [False] * (len(pages) - 1)
+
+
+def test_html_saved_at_once_never_passes_the_quota(
+    owner: Owner, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+    body = {"projectId": site, "title": "Page"}
+    pages = [api.post("/api/pages/create", body)["page"]["id"] for _ in range(8)]
+    monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 350)
+
+    def save(number: int) -> Answer:
+        sent = {"id": pages[number], "html": "x" * 100}
+        return api.call("POST", "/api/pages/save-html", sent)
+
+    answers = at_once(8, save)
+    assert outcomes(answers) == {(200, None): 3, (409, "quota_exceeded"): 5}
+    assert files.used_bytes(owner.workspace.id) == 300
+    assert outcomes(
+        at_once(8, lambda _: api.call("POST", "/api/projects/delete", {"id": site}))
+    ) == {(200, None): 1, (404, "not_found"): 7}
+    assert files.used_bytes(owner.workspace.id) == 0
 
 
 def test_saves_without_a_version_all_succeed_one_after_another(api: Api) -> None:
