@@ -3,7 +3,8 @@
 import fcntl
 import json
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -56,6 +57,14 @@ class DataDir:
     def forget_run(self) -> None:
         """Remove what the local stack wrote of itself: it has ended in order."""
         self._run.unlink(missing_ok=True)
+
+    @contextmanager
+    def hold_demo(self) -> Iterator[None]:
+        """Let one process at a time make the demo; the others wait."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "demo.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     @property
     def demo(self) -> dict[str, Any]:

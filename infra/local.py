@@ -99,7 +99,7 @@ def use_local_database() -> None:
 
     from chalicelib.store import tables  # noqa: PLC0415  reads the environment
     from infra import workarounds  # noqa: PLC0415
-    from infra.seed_demo import seed  # noqa: PLC0415
+    from infra.demo.seed import seed  # noqa: PLC0415
 
     tables.ensure_tables()
     workarounds.apply()
@@ -119,7 +119,7 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
     if key:
         header = f"-H 'Authorization: Bearer {key}'"
         lines += [
-            f"  API key   {key}  (workspace Demo, every scope)",
+            f"  API key   {key}  (the demo workspace, every scope)",
             "",
             "  List the sites:",
             f"    curl {header} '{stack.url}/api/projects/list'",

@@ -20,6 +20,7 @@ import requests
 
 from infra import local
 from infra.data_dir import DataDir
+from infra.demo.bakery import SITE
 from infra.dynamodb import SetupError
 from infra.local_stack import LocalStack
 
@@ -229,13 +230,13 @@ class TestStandIn:
     ) -> None:
         run = start(**no_java).wait_until_ready()
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.said
-        assert run.titles() == {"Demo site"}
+        assert run.titles() == {SITE}
         for command in re.findall(r"^    (curl (?:.*\\\n)?.*)$", run.said, re.MULTILINE):
             done = subprocess.run(
                 [*shlex.split(command), "--silent", "--fail"], capture_output=True, check=True
             )
             assert json.loads(done.stdout)["data"]["status"] is True
-        assert run.titles() == {"Demo site", "My site"}
+        assert run.titles() == {SITE, "My site"}
         assert run.stop(signal.SIGINT) == 0
         assert processes_of(tmp_path / "data") == []
         assert not (tmp_path / "data" / "dev.json").exists()
@@ -244,7 +245,7 @@ class TestStandIn:
         self, start: Callable[..., Run], no_java: dict[str, str], tmp_path: Path
     ) -> None:
         run = start(by_hand(), **no_java).wait_until_ready()
-        assert run.titles() == {"Demo site"}
+        assert run.titles() == {SITE}
         run.stop()
         wait_for(lambda: processes_of(tmp_path / "data") == [])
 
@@ -297,15 +298,15 @@ class TestPersistence:
         run.call("POST", "/api/projects/create", json={"title": "Kept"})
         assert run.stop(signal.SIGINT) == 0
         assert processes_of(tmp_path / "data") == []
-        assert start().wait_until_ready().titles() == {"Demo site", "Kept"}
+        assert start().wait_until_ready().titles() == {SITE, "Kept"}
 
     def test_two_stands_run_side_by_side(self, start: Callable[..., Run]) -> None:
         one, other = start(data="one"), start(data="other")
         for run in (one, other):
             run.wait_until_ready()
         one.call("POST", "/api/projects/create", json={"title": "Only here"})
-        assert one.titles() == {"Demo site", "Only here"}
-        assert other.titles() == {"Demo site"}
+        assert one.titles() == {SITE, "Only here"}
+        assert other.titles() == {SITE}
         assert one.key != other.key
 
     def test_chalice_local_by_hand_shares_the_database_of_a_running_stand(
@@ -315,9 +316,9 @@ class TestPersistence:
         by_its_side = start(by_hand()).wait_until_ready()
         assert by_its_side.key == run.key
         by_its_side.call("POST", "/api/projects/create", json={"title": "Seen by both"})
-        assert run.titles() == {"Demo site", "Seen by both"}
+        assert run.titles() == {SITE, "Seen by both"}
         by_its_side.stop()
-        assert run.titles() == {"Demo site", "Seen by both"}
+        assert run.titles() == {SITE, "Seen by both"}
 
     def test_a_given_endpoint_is_used_and_left_running(self, start: Callable[..., Run]) -> None:
         run = start(data="one").wait_until_ready()
@@ -325,7 +326,7 @@ class TestPersistence:
         guest = start(data="other", DYNAMODB_ENDPOINT=endpoint).wait_until_ready()
         assert f"in the database at {endpoint}" in guest.said
         assert guest.stop() == 0
-        assert run.titles() == {"Demo site"}
+        assert run.titles() == {SITE}
 
 
 def write_until_killed(run: Run, pid: int) -> set[str]:

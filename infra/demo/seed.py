@@ -1,0 +1,210 @@
+"""The demo workspace: made in an empty database, its key kept for later starts.
+
+Each noun has a function in ``STEPS``, which makes what is missing of it; ``demo.json`` says which
+of them are through. So a start that was killed is finished by the next one, a demo made before a
+noun was added gets it, and what its developer changed or deleted since stays so.
+"""
+
+import base64
+import json
+import secrets
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
+from chalicelib.core.operations import REGISTRY, load_all
+from chalicelib.flows.invoke import invoke
+from chalicelib.store import accounts, api_keys, tables, workspaces
+from chalicelib.store.connection import connection
+from chalicelib.transports.auth import authenticate
+from infra.admin import call
+from infra.data_dir import DataDir
+from infra.demo import bakery, pages, pictures
+
+EMAIL = "demo@example.com"
+PRODUCT_PICTURES = "Товары"
+
+
+def seed(data: DataDir) -> str | None:
+    """Make what is missing of the demo and return its key; None if the database belongs to others.
+
+    The password is kept before the account is made, the key before what it makes. One process at a
+    time does so. Should a part of the demo be refused, the service starts all the same.
+    """
+    load_all()
+    with data.hold_demo():
+        key = _key(data)
+        if key:
+            try:
+                _furnish(data, key)
+            except AppError as error:
+                print(f"The demo is not complete: {error.message}", file=sys.stderr)
+        return key
+
+
+def _key(data: DataDir) -> str | None:
+    demo = data.demo
+    key: str = demo.get("key", "")
+    if api_keys.authenticate(key):
+        return key
+    try:
+        account = accounts.by_email(EMAIL)
+    except NotFoundError:
+        if not _is_empty():
+            return None
+        demo = {"email": EMAIL, "password": secrets.token_urlsafe(12)}
+        data.demo = demo
+        call("create_account", {"email": EMAIL, "password": demo["password"], "name": "Demo"})
+        account = accounts.by_email(EMAIL)
+    owned = [workspace.id for workspace, _ in workspaces.of_account(account.id)]
+    if owned:
+        workspace = owned[0]
+    else:
+        made = call("create_workspace", {"owner": EMAIL, "name": bakery.NAME})
+        workspace = made["workspaceId"]
+    scopes = ["*:read", "*:write"]
+    key = call("create_key", {"workspaceId": workspace, "name": "Demo", "scopes": scopes})["token"]
+    data.demo = {**demo, "email": EMAIL, "workspaceId": workspace, "key": key}
+    return key
+
+
+def _is_empty() -> bool:
+    name = tables.IdentityRow.Meta.table_name
+    return not connection().client.scan(TableName=name, Limit=1)["Items"]
+
+
+class Caller:
+    """Calls operations as the demo key may."""
+
+    def __init__(self, key: str) -> None:
+        self._principal = authenticate({"authorization": f"Bearer {key}"}, "")
+
+    def __call__(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Call an operation and return what is inside the envelope."""
+        reply = invoke(
+            REGISTRY[operation], self._principal, lambda: arguments, request_id="seed-demo"
+        )
+        data: dict[str, Any] = json.loads(reply.body)["data"]
+        return data
+
+
+def make_files(do: Caller) -> None:
+    """Make the folders, and the files that are no product's."""
+    papers = _folder(do, "Документы", None)
+    photos = _folder(do, "Фото", None)
+    _folder(do, PRODUCT_PICTURES, photos)
+    _file(do, "Витрина.jpg", partial(pictures.showcase, "loaf", "croissant", "cake", "cup"), photos)
+    _file(do, "Прайс-лист.csv", lambda: bakery.price_list().encode("utf-8-sig"), papers)
+    _file(do, "Режим работы.txt", bakery.HOURS.encode, papers)
+    _file(do, "Обложка.jpg", partial(pictures.showcase, "rye", "baguette", "bun"), None)
+
+
+def make_categories(do: Caller) -> None:
+    """Make the two levels of product categories."""
+    there = _by_name(do("list_categories", kind="product")["categories"])
+
+    def make(name: str, above: str | None) -> str:
+        if name not in there:
+            there[name] = do("create_category", name=name, parentId=above)["category"]
+        category_id: str = there[name]["id"]
+        return category_id
+
+    for group, below in bakery.CATEGORIES.items():
+        group_id = make(group, None)
+        for name in below:
+            make(name, group_id)
+
+
+def make_products(do: Caller) -> None:
+    """Make the products, each with a picture; a SKU that is taken is a product that is there."""
+    folder = _picture_folder(do)
+    categories = _by_name(do("list_categories", kind="product")["categories"])
+    for product in bakery.PRODUCTS:
+        name = f"{product.name}.jpg"
+        url = _file(do, name, partial(pictures.picture, product.drawing), folder)
+        values = {
+            "name": product.name,
+            "price": product.price,
+            "description": product.description,
+            "sku": product.sku,
+            "stock": product.stock,
+            "categoryId": categories[product.category]["id"],
+            "barcode": product.barcode,
+            "status": product.status,
+            "images": [{"url": url}],
+        }
+        try:
+            do("create_product", **values)
+        except SkuTakenError:
+            continue
+
+
+def make_site(do: Caller) -> None:
+    """Make the site with its pages, which show the products' pictures."""
+    found = do("list_sites", search=bakery.SITE)["projects"]
+    site = found[0] if found else _made_site(do)
+    there = {page["slug"]: page for page in do("list_pages", projectId=site["id"])["pages"]}
+    photos = do("list_files", folderId=_picture_folder(do), size=100)["files"]
+    urls = {file["name"].removesuffix(".jpg"): file["url"] for file in photos}
+    wanted = pages.pages(urls)
+    for page in wanted:
+        if there.get(page.slug, {}).get("htmlBytes"):
+            continue
+        made = there.get(page.slug) or _made_page(do, site["id"], page)
+        do("update_page", id=made["id"], description=page.description)
+        do("save_page_html", id=made["id"], html=page.html(site["slug"], wanted))
+
+
+def _made_site(do: Caller) -> dict[str, Any]:
+    site: dict[str, Any] = do("create_site", title=bakery.SITE, description=bakery.ABOUT)["project"]
+    return site
+
+
+def _made_page(do: Caller, site_id: str, page: pages.Page) -> dict[str, Any]:
+    made: dict[str, Any]
+    made = do("create_page", projectId=site_id, title=page.title, slug=page.slug)["page"]
+    return made
+
+
+STEPS = (make_files, make_categories, make_products, make_site)
+"""What the demo consists of, a function a noun; each leaves alone what is there."""
+
+
+def _furnish(data: DataDir, key: str) -> None:
+    """Take the steps that were not taken yet."""
+    steps = [step for step in STEPS if step.__name__ not in data.demo.get("steps", ())]
+    if not steps:
+        return
+    do = Caller(key)
+    for step in steps:
+        step(do)
+        data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}
+
+
+def _folder(do: Caller, name: str, above: str | None) -> str:
+    """Return a folder's id; it is made if need be."""
+    found = _by_name(do("list_files", folderId=above, size=1)["folders"])
+    if name not in found:
+        found[name] = do("create_folder", name=name, parentId=above)["folder"]
+    folder_id: str = found[name]["id"]
+    return folder_id
+
+
+def _picture_folder(do: Caller) -> str:
+    return _folder(do, PRODUCT_PICTURES, _folder(do, "Фото", None))
+
+
+def _file(do: Caller, name: str, make: Callable[[], bytes], folder: str | None) -> str:
+    """Return a file's URL; it is made if need be."""
+    found = _by_name(do("list_files", folderId=folder, size=100)["files"])
+    if name not in found:
+        content = base64.b64encode(make()).decode()
+        found[name] = do("upload_file", name=name, content=content, folderId=folder)["file"]
+    url: str = found[name]["url"]
+    return url
+
+
+def _by_name(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {record["name"]: record for record in records}

@@ -1,0 +1,188 @@
+"""The demo: a bakery in an empty database, finished after a kill, and never made twice."""
+
+import json
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from chalicelib.core.errors import PlanRequiredError
+from chalicelib.core.operations import REGISTRY, Operation, load_all
+from chalicelib.core.principals import Audience
+from chalicelib.flows import invoke as runner
+from chalicelib.gateways.object_store import object_store
+from chalicelib.rules import barcodes
+from infra.data_dir import DataDir
+from infra.demo import bakery, pictures
+from infra.demo import seed as demo
+from infra.demo.seed import seed
+from tests.conftest import Api, as_operator
+
+pytestmark = pytest.mark.usefixtures("database")
+load_all()
+LISTS = [each for each in REGISTRY.of(Audience.KEY) if each.name.startswith("list_")]
+INPUTS: dict[str, Callable[[Api], str]] = {
+    "list_pages": lambda api: f"projectId={sites(api)[0]['id']}",
+}
+"""What a list cannot do without."""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataDir:
+    return DataDir(tmp_path / "data")
+
+
+def seeded(data: DataDir) -> Api:
+    """Seed, as a start does; return the API through the demo key."""
+    return Api(seed(data))
+
+
+def sites(api: Api) -> list[dict[str, Any]]:
+    return api.get("/api/projects/list")["projects"]
+
+
+def listed(api: Api, operation: Operation) -> list[Any]:
+    """What a list operation shows."""
+    query = INPUTS.get(operation.name, lambda _: "")(api)
+    answer = api.get(f"{operation.path}?{query}")
+    return [one for value in answer.values() if isinstance(value, list) for one in value]
+
+
+def everything_shown(api: Api) -> dict[str, Any]:
+    """What is in the demo, without ids and times."""
+    shown: dict[str, Any] = {
+        "sites": [site["title"] for site in sites(api)],
+        "products": [
+            (p["sku"], p["stock"], len(p["images"]))
+            for p in api.get("/api/products/list?size=100")["products"]
+        ],
+        "categories": [c["name"] for c in api.get("/api/categories/list")["categories"]],
+        "pages": sorted(
+            (page["title"], page["description"], page["htmlBytes"] > 0, page["isHome"])
+            for site in sites(api)
+            for page in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
+        ),
+    }
+    folders = [{"id": None, "name": "", "children": api.get("/api/file-folders")["folders"]}]
+    while folders:
+        folder = folders.pop()
+        folders += folder["children"]
+        query = f"folderId={folder['id']}" if folder["id"] else ""
+        files = api.get(f"/api/files/list?size=100&{query}")["files"]
+        shown[f"files in {folder['name']}"] = sorted(file["name"] for file in files)
+    return shown
+
+
+def test_every_list_shows_something(data: DataDir) -> None:
+    api = seeded(data)
+    empty = [operation.name for operation in LISTS if not listed(api, operation)]
+    assert len(LISTS) >= 7
+    assert empty == []
+
+
+def test_is_a_bakery_with_pictures_on_its_shelves_and_its_pages(data: DataDir) -> None:
+    api = seeded(data)
+    shown = everything_shown(api)
+    assert shown["sites"] == [bakery.SITE]
+    assert [sku for sku, *_ in shown["products"]] == [p.sku for p in bakery.PRODUCTS]
+    assert {images for *_, images in shown["products"]} == {1}
+    assert {page[0] for page in shown["pages"] if page[3]} == {"Главная"}
+    site = sites(api)[0]["id"]
+    home = api.get(f"/api/pages/list?projectId={site}")["pages"][0]
+    html = api.get(f"/api/pages/{home['id']}")["page"]["html"]
+    product = api.get("/api/products/list?size=1")["products"][0]
+    address = product["images"][0]["url"].split("/", 3)[3]
+    assert f'src="/{address}"' in html
+    picture = Image.open(BytesIO(object_store().get(address) or b""))
+    assert picture.size == (pictures.WIDTH, pictures.HEIGHT)
+
+
+def test_a_later_start_adds_nothing_and_undoes_nothing(data: DataDir) -> None:
+    api = seeded(data)
+    gone = api.get("/api/products/list")["products"][0]["id"]
+    api.post("/api/products/delete", {"id": gone})
+    before = everything_shown(api)
+    again = seeded(data)
+    assert again.token == api.token
+    assert everything_shown(again) == before
+
+
+def test_who_shares_the_database_adds_nothing(data: DataDir, tmp_path: Path) -> None:
+    before = everything_shown(seeded(data))
+    guest = seeded(DataDir(tmp_path / "guest"))
+    assert everything_shown(guest) == before
+
+
+class Killed(BaseException):
+    """The process ended."""
+
+
+def test_goes_on_after_a_kill_between_any_two_steps(
+    data: DataDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emptied: Callable[[], None]
+) -> None:
+    """Each start is killed right after its first change, or note in demo.json, that is new."""
+    expected = everything_shown(seeded(DataDir(tmp_path / "unhurt")))
+    _server()
+    run, write = runner.invoke, DataDir.demo.fset
+    assert write
+    survived: set[str] = set()
+
+    def die_once(*event: Any) -> None:
+        if (name := repr(event)) not in survived:
+            survived.add(name)
+            raise Killed
+
+    def invoke(operation: Operation, principal: Any, read: Any, **more: Any) -> Any:
+        reply = run(operation, principal, read, **more)
+        if not operation.read_only:
+            die_once(operation.name, read())
+        return reply
+
+    def note(self: DataDir, value: dict[str, Any]) -> None:
+        write(self, value)
+        die_once(sorted(value), value.get("steps"))
+
+    with monkeypatch.context() as dying:
+        for module in (runner, demo):
+            dying.setattr(module, "invoke", invoke)
+        dying.setattr(DataDir, "demo", DataDir.demo.setter(note))
+        while True:
+            try:
+                api = seeded(data)
+                break
+            except Killed:
+                assert len(survived) < 200
+    assert len(survived) > 50
+    assert everything_shown(api) == expected
+
+
+def test_a_start_goes_on_without_what_the_demo_was_refused(
+    data: DataDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: object) -> None:
+        raise PlanRequiredError("The API needs the Business plan.")
+
+    monkeypatch.setattr(demo, "STEPS", (*demo.STEPS, refuse))
+    assert sites(seeded(data))
+    assert "The demo is not complete: The API needs the Business plan." in capsys.readouterr().err
+
+
+def test_a_database_of_others_is_left_alone(data: DataDir) -> None:
+    as_operator("create_account", email="ada@example.com", password="correct horse")
+    assert seed(data) is None
+    assert not data.demo
+
+
+def test_the_key_and_the_password_are_kept(data: DataDir) -> None:
+    api = seeded(data)
+    kept = json.loads((data.path / "demo.json").read_text())
+    assert kept["key"] == api.token
+    assert kept["password"]
+
+
+@pytest.mark.parametrize("product", [p for p in bakery.PRODUCTS if p.barcode], ids=lambda p: p.sku)
+def test_its_barcodes_are_numbers_of_its_own(product: bakery.Product) -> None:
+    assert barcodes.parse(product.barcode or "").in_store
