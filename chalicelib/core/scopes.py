@@ -1,15 +1,11 @@
-"""Scopes, plans and roles: what a key may do (spec, Authentication)."""
+"""Scopes and roles: what a key may do (spec, Authentication)."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
 from typing import Literal, get_args
 
-Plan = Literal["free", "start", "business", "enterprise"]
 Role = Literal["user", "admin"]
-
-PLANS_WITH_API: frozenset[str] = frozenset({"business", "enterprise"})
-"""The REST interface and the tool server come with Business and above (spec, Limits)."""
 
 
 class Scope(StrEnum):
@@ -80,5 +76,4 @@ def parse_grants(grants: Iterable[str]) -> list[str]:
     return [grant for grant in known if grant in wanted]
 
 
-PLANS: tuple[Plan, ...] = get_args(Plan)
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -23,9 +23,9 @@ from chalicelib.core.errors import (
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY, RateLimitStatus
 from chalicelib.core.operations import Operation
+from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal
 from chalicelib.core.schema import Wire, wire_name
-from chalicelib.core.scopes import PLANS_WITH_API
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.gateways.object_store import object_store
 from chalicelib.store import idempotency, jobs, limits

@@ -11,7 +11,7 @@ from datetime import timedelta
 from threading import Lock
 from urllib.parse import unquote, urlsplit
 
-from chalicelib.core import clock
+from chalicelib.core import clock, plans
 from chalicelib.core.deadline import map_in_threads
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
@@ -280,7 +280,7 @@ def _stage(
     ctx: Context, objects: dict[str, StoredObject], folder: str, reserved: int
 ) -> dict[str, FileRow]:
     """Stage the files of stored objects, as far as the quota goes; return them by URL."""
-    quota = stored_files.QUOTA_BYTES[ctx.principal.plan]
+    quota = plans.STORAGE_BYTES[ctx.principal.plan]
     free = quota - used_bytes(ctx.workspace_id) - reserved
     fitting: dict[str, StoredObject] = {}
     for url, stored in objects.items():

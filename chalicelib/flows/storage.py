@@ -1,7 +1,7 @@
 """The quota of what a workspace stores: its files, thumbnails included, and its pages' HTML."""
 
+from chalicelib.core import plans
 from chalicelib.core.errors import QuotaExceededError
-from chalicelib.rules import stored_files
 from chalicelib.store import files
 from chalicelib.store.unit import UnitOfWork
 
@@ -15,9 +15,9 @@ def charge(unit: UnitOfWork, plan: str, size: int, *, begin_again: bool = False)
     Raises:
         QuotaExceededError: at commit, if they do not fit, unless it begins again.
     """
-    quota = stored_files.QUOTA_BYTES[plan]
+    quota = plans.STORAGE_BYTES[plan]
     over = QuotaExceededError(
-        f"Files and pages of the workspace may take {quota // 1_000_000:,} MB in all on its plan; "
+        f"Files and pages of the workspace may take {quota // plans.MEGABYTE:,} MB in all on its plan; "
         f"{size:,} bytes more do not fit. Delete some or upgrade."
     )
     if size > 0:

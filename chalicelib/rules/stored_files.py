@@ -4,15 +4,6 @@ import re
 
 from anyascii import anyascii
 
-MEGABYTE = 1_000_000
-QUOTA_BYTES: dict[str, int] = {
-    "free": 100 * MEGABYTE,
-    "start": 1_000 * MEGABYTE,
-    "business": 10_000 * MEGABYTE,
-    "enterprise": 100_000 * MEGABYTE,
-}
-"""What files, thumbnails included, and pages' HTML of a workspace may take in all."""
-
 _INLINE = frozenset(
     {
         "image/jpeg",

@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 import pytest
 
 from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.plans import PLANS, PLANS_WITH_API
 from chalicelib.core.principals import Audience
-from chalicelib.core.scopes import PLANS, PLANS_WITH_API, Scope
+from chalicelib.core.scopes import Scope
 from tests.conftest import Answer, Api, Owner, as_operator, everything
 from tests.factories.examples import Things, every_operation, example, names_things
 

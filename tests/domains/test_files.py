@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from PIL import Image
 
+from chalicelib.core import plans
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
@@ -101,7 +102,7 @@ def form(*parts: tuple[str, bytes], boundary: str = "X") -> tuple[bytes, dict[st
 @pytest.fixture
 def small_quota(monkeypatch: pytest.MonkeyPatch) -> int:
     """A quota of 1,000 bytes."""
-    monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 1000)
+    monkeypatch.setitem(plans.STORAGE_BYTES, "business", 1000)
     return 1000
 
 
@@ -495,8 +496,8 @@ class TestQuota:
     def test_a_lower_plan_stops_uploads_until_enough_is_deleted(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setitem(stored_files.QUOTA_BYTES, "enterprise", 2000)
-        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 1000)
+        monkeypatch.setitem(plans.STORAGE_BYTES, "enterprise", 2000)
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", 1000)
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
         first, _ = (upload(api, body=b"x" * 900) for _ in range(2))
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="business")

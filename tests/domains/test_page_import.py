@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from chalicelib.core import plans
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
@@ -18,7 +19,6 @@ from chalicelib.domains.pages import records
 from chalicelib.flows import rehosting
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import FolderStore
-from chalicelib.rules import stored_files
 from chalicelib.store import files, idempotency, limits
 from chalicelib.store.unit import UnitOfWork
 from chalicelib.transports.schedules import run_jobs
@@ -337,7 +337,7 @@ class TestPictures:
     ) -> None:
         before = kept()
         away.pages = {f"/{n}.png": says(png(n)) for n in range(8)}
-        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", MIB + 2500)
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", MIB + 2500)
         answer = take(api, site, html=images(*(f"{AWAY}/{n}.png" for n in range(8))))
         count = answer["imported"]["images"]
         assert 0 < count < 8
@@ -433,11 +433,11 @@ class TestFailures:
         def lose_while_the_quota_changes(self: UnitOfWork, *rest: Any) -> None:
             if len(left) > 1:
                 left.pop(0)
-                monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", left[0])
+                monkeypatch.setitem(plans.STORAGE_BYTES, "business", left[0])
                 raise ConcurrentUpdateError
             commit(self, *rest)
 
-        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", left[0])
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", left[0])
         monkeypatch.setattr(UnitOfWork, "commit", lose_while_the_quota_changes)
         answer = api.post(IMPORT, {**place, "url": AWAY})
         assert answer["imported"]["images"] == (room[-1] > 0)

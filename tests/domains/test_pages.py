@@ -11,12 +11,11 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.core import retry
+from chalicelib.core import plans, retry
 from chalicelib.core import settings as service_settings
 from chalicelib.core.ids import new_id
 from chalicelib.flows import invoke
 from chalicelib.gateways import object_store
-from chalicelib.rules import stored_files
 from chalicelib.store import audit, counters, files
 from chalicelib.store import pages as store_pages
 from chalicelib.store.connection import connection
@@ -757,7 +756,7 @@ class TestQuota:
     def test_ends_where_the_plan_ends_and_nothing_is_stored(
         self, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 1000)
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", 1000)
         page, other = create(api, site), create(api, site)
         save(api, page, "x" * 700)
         before = everything()

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from chalicelib.core import plans
 from chalicelib.core.ids import new_id
-from chalicelib.rules import stored_files, tokens
+from chalicelib.rules import tokens
 from chalicelib.store import accounts, api_keys, audit, counters, transactions, workspaces
 from infra import admin as command_line
 from infra.admin import admin
@@ -648,7 +649,7 @@ class TestAddFile:
     def test_keeps_to_the_quota(
         self, operator: Operator, workspace: str, paper: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 5)
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", 5)
         before, objects = everything(), kept()
         assert "plan" in operator.fails(*self.words(workspace, paper))
         assert everything() == before

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core import plans
 from chalicelib.core.errors import ConflictError
 from chalicelib.domains.files import folders
 from chalicelib.domains.identity import keys
 from chalicelib.domains.pages import records
-from chalicelib.rules import stored_files
 from chalicelib.store import api_keys, counters, files, workspaces
 from tests.conftest import Answer, Api, Owner, as_operator, at_once
 from tests.factories.examples import Things
@@ -143,7 +143,7 @@ def test_html_saved_at_once_never_passes_the_quota(
     site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
     body = {"projectId": site, "title": "Page"}
     pages = [api.post("/api/pages/create", body)["page"]["id"] for _ in range(8)]
-    monkeypatch.setitem(stored_files.QUOTA_BYTES, "business", 350)
+    monkeypatch.setitem(plans.STORAGE_BYTES, "business", 350)
 
     def save(number: int) -> Answer:
         sent = {"id": pages[number], "html": "x" * 100}

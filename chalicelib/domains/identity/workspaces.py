@@ -8,9 +8,9 @@ from pydantic_core import PydanticCustomError
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
+from chalicelib.core.plans import Plan
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Timestamp, Title, Wire
-from chalicelib.core.scopes import Plan
 from chalicelib.domains.identity.accounts import Email
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import slugs
