@@ -4,18 +4,20 @@ import os
 import sys
 from typing import Any
 
+from chalice.app import Rate
+
+from chalicelib.core import logs
+from chalicelib.core.operations import load_all
+from chalicelib.core.settings import settings
+from chalicelib.transports import chalice_app, schedules
+
 SERVING_LOCALLY = os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv
 if SERVING_LOCALLY:
     from infra.local import use_local_database
 
     use_local_database()
 
-from chalice.app import Rate
-
-from chalicelib.core import logs
-from chalicelib.core.operations import load_all
-from chalicelib.transports import chalice_app, schedules
-
+settings()  # A function without its settings ends here, not at its first request.
 logs.configure()
 load_all()
 app = chalice_app.App(app_name="workspace-api", configure_logs=False)

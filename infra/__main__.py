@@ -38,7 +38,7 @@ def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
     A run that was stopped is begun again with the same words, and goes on where it was.
     """
     connect(None)
-    from infra.seed import NOUNS  # noqa: PLC0415  importing the store reads the environment
+    from infra.seed import NOUNS  # noqa: PLC0415  other commands start without the store
     from infra.seed import seed as write  # noqa: PLC0415
 
     if noun not in NOUNS:

@@ -77,7 +77,7 @@ def dev() -> None:
 def use_local_database() -> None:
     """Give ``chalice local`` the local database, with tables and demo, and its settings.
 
-    For ``app.py``, before anything of the service is imported. Chalice's other commands import
+    For ``app.py``, before the settings are read. Chalice's other commands import
     ``app.py``, too: for those it does nothing.
     """
     arguments = sys.argv[1:]
@@ -97,7 +97,7 @@ def use_local_database() -> None:
     # Chalice has put the values of its stage there, which are those of the deployed service.
     os.environ.update(stack.environment(database.endpoint))
 
-    from chalicelib.store import tables  # noqa: PLC0415  reads the environment
+    from chalicelib.store import tables  # noqa: PLC0415  the stack starts without the store
     from infra import workarounds  # noqa: PLC0415
     from infra.demo.seed import seed  # noqa: PLC0415
 

@@ -17,8 +17,8 @@ def charge(unit: UnitOfWork, plan: str, size: int, *, begin_again: bool = False)
     """
     quota = plans.STORAGE_BYTES[plan]
     over = QuotaExceededError(
-        f"Files and pages of the workspace may take {quota // plans.MEGABYTE:,} MB in all on its plan; "
-        f"{size:,} bytes more do not fit. Delete some or upgrade."
+        f"Files and pages of the workspace may take {quota // plans.MEGABYTE:,} MB in all on its "
+        f"plan; {size:,} bytes more do not fit. Delete some or upgrade."
     )
     if size > 0:
         files.take(unit, size, quota, on_conflict=None if begin_again else over)

@@ -1,6 +1,6 @@
 """The audit log.
 
-Append-only, one record per committed change, kept 90 days (security.md, Audit).
+Append-only by IAM policy, too; one record per committed change, kept 90 days (ADR 0017).
 """
 
 from datetime import timedelta
@@ -10,13 +10,13 @@ from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import AuditEvent
-from chalicelib.store.tables import ControlRow, JsonAttribute
+from chalicelib.store.tables import AuditTableRow, JsonAttribute
 
 KEPT = timedelta(days=90)
 MAX_RESOURCES = 100
 
 
-class AuditRow(ControlRow):
+class AuditRow(AuditTableRow):
     """One change: who, with which key, from where, what, and the names of the changed fields.
 
     ``resources`` are what it touched, such as ``site:<id>``, at most a hundred.

@@ -38,6 +38,20 @@ class JsonAttribute(JSONAttribute):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+class TableName:
+    """A table's full name in PynamoDB's ``Meta``, of the stage that is served when it is asked for.
+
+    So importing the store does not read the environment.
+    """
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+
+    def __get__(self, instance: object, owner: type) -> str:
+        """Return the name, such as ``workspace-dev-content``."""
+        return settings().table_name(self._table)
+
+
 class Row(Model):
     """Base of all rows: a partition key and a sort key, both text."""
 
@@ -79,7 +93,7 @@ class IdentityRow(Row):
     class Meta:
         """PynamoDB's settings."""
 
-        table_name = settings().table_name("identity")
+        table_name = TableName("identity")
 
 
 class ByRow(LocalSecondaryIndex["ContentRow"]):  # type: ignore[no-untyped-call]  # PynamoDB's own hook
@@ -123,7 +137,7 @@ class ContentRow(Row):
     class Meta:
         """PynamoDB's settings."""
 
-        table_name = settings().table_name("content")
+        table_name = TableName("content")
 
     expires = TTLAttribute(null=True)
     r = UnicodeAttribute(null=True)
@@ -221,20 +235,34 @@ class ConversationRow(Row):
     class Meta:
         """PynamoDB's settings."""
 
-        table_name = settings().table_name("conversations")
+        table_name = TableName("conversations")
 
     expires = TTLAttribute(null=True)
 
 
 class ControlRow(Row):
-    """A row of ``control``: idempotency results, scheduled jobs, audit log. Most expire."""
+    """A row of ``control``: idempotency results, scheduled jobs, rate limits. Most expire."""
 
     class Meta:
         """PynamoDB's settings."""
 
-        table_name = settings().table_name("control")
+        table_name = TableName("control")
 
     expires = TTLAttribute(null=True)
+
+
+class AuditTableRow(Row):
+    """A row of ``audit``, a table of its own so that IAM keeps it append-only (ADR 0017).
+
+    Functions may put a row and query; only its time-to-live ever takes one away.
+    """
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = TableName("audit")
+
+    expires = TTLAttribute()
 
 
 TABLES: dict[str, type[Row]] = {
@@ -242,6 +270,7 @@ TABLES: dict[str, type[Row]] = {
     "content": ContentRow,
     "conversations": ConversationRow,
     "control": ControlRow,
+    "audit": AuditTableRow,
 }
 
 

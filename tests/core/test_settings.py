@@ -1,6 +1,10 @@
 """What the environment decides, and what it must not leave open."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +20,36 @@ def test_a_function_without_a_stage_refuses_to_start(
     read_anew()
     with pytest.raises(RuntimeError, match="STAGE is missing"):
         settings()
+
+
+WITHOUT_STAGE = """
+from chalicelib.core.operations import load_all
+from chalicelib.store import tables
+
+load_all()
+try:
+    tables.ContentRow.Meta.table_name
+except RuntimeError as error:
+    print("at first use:", error)
+import app
+"""
+
+
+def test_importing_reads_no_settings_but_starting_checks_them() -> None:
+    environment = {**os.environ, "AWS_LAMBDA_FUNCTION_NAME": "workspace-api-prod"}
+    del environment["STAGE"]
+    started = subprocess.run(
+        [sys.executable, "-c", WITHOUT_STAGE],
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert started.stdout.startswith("at first use: STAGE is missing")
+    assert started.returncode == 1
+    assert "in <module>\n    settings()" in started.stderr
+    assert started.stderr.splitlines()[-1].startswith("RuntimeError: STAGE is missing")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,9 @@ def objects(owner: Owner) -> list[Path]:
 def rows_about(text: str) -> list[str]:
     """Return the keys of all stored rows that mention a text, without the audit log."""
     return [
-        key for key, row in everything().items() if text in f"{key}{row}" and "#AUDIT/" not in key
+        key
+        for key, row in everything().items()
+        if text in f"{key}{row}" and not key.startswith("audit/")
     ]
 
 
