@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import click
 
-from infra import zipcheck
+from infra import policies, zipcheck
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt", "constraints.txt")
@@ -72,7 +72,8 @@ def build(stage: str, out: Path, python: str | None = None, root: Path = ROOT) -
     work = root / "build"
     architecture = _architecture(root, stage)
     builder = _environment(find_python(python), work, root)
-    project = _copy(root, work / f"project-{stage}")
+    project = _copy(root, project_of(stage, root))
+    policies.write(project, stage, policies.Place())
     package = out / "deployment.zip"
     package.unlink(missing_ok=True)
     _say("Packaging {} for python{}.{} on {}.".format(stage, *builder.version, architecture))
@@ -87,6 +88,11 @@ def build(stage: str, out: Path, python: str | None = None, root: Path = ROOT) -
     for cached in (project / ".chalice" / "deployments").glob("*.zip"):
         shutil.copyfile(package, cached)
     return Package(package, project, builder)
+
+
+def project_of(stage: str, root: Path = ROOT) -> Path:
+    """Return where the copy of the project is that a stage is packaged from."""
+    return root / "build" / f"project-{stage}"
 
 
 def find_python(wanted: str | None = None) -> Python:

@@ -1,6 +1,7 @@
 """What the environment decides, read once. Every variable the service knows is named here."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -56,7 +57,16 @@ def _default_provider(stage: str) -> str:
 @cache
 def settings() -> Settings:
     """Return the settings of this process; the environment is read on the first call only."""
-    env = os.environ.get
+    return read(os.environ)
+
+
+def read(environment: Mapping[str, str]) -> Settings:
+    """Return the settings that an environment decides.
+
+    Raises:
+        RuntimeError: it is that of a Lambda function without a stage.
+    """
+    env = environment.get
     stage = env("STAGE", "")
     if not stage and env("AWS_LAMBDA_FUNCTION_NAME"):
         msg = "STAGE is missing: expected the stage that this function serves, such as prod"

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import pytest
 
-from chalicelib.store import tables
 from infra import package, zipcheck
 
 CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
@@ -219,38 +218,6 @@ class TestBuild:
             compiled = archive.read(f"__pycache__/app.{sys.implementation.cache_tag}.pyc")
         assert compiled[:4] == importlib.util.MAGIC_NUMBER
         assert compiled[4:8] == b"\x01\0\0\0"  # PEP 552: by hash, unchecked
-
-
-class TestStages:
-    @pytest.fixture(params=CONFIG["stages"])
-    def stage(self, request: pytest.FixtureRequest) -> str:
-        return str(request.param)
-
-    @pytest.fixture
-    def statements(self, stage: str) -> list[dict[str, Any]]:
-        file = package.ROOT / ".chalice" / CONFIG["stages"][stage]["iam_policy_file"]
-        return json.loads(file.read_text())["Statement"]
-
-    def test_the_policy_reaches_each_table_and_nothing_of_another_stage(
-        self, stage: str, statements: list[dict[str, Any]]
-    ) -> None:
-        rows = next(s for s in statements if s["Sid"] == "Rows")
-        prefix = f"arn:aws:dynamodb:*:*:table/workspace-{stage}-"
-        assert set(rows["Resource"]) == {prefix + table for table in tables.TABLES}
-        for statement in statements:
-            assert all(stage in resource for resource in statement["Resource"])
-
-    def test_the_policy_names_every_action(self, statements: list[dict[str, Any]]) -> None:
-        assert not [s for s in statements if "*" in "".join(s["Action"]) or "NotAction" in s]
-
-    def test_the_bucket_of_the_policy_is_the_one_in_the_environment(
-        self, stage: str, statements: list[dict[str, Any]]
-    ) -> None:
-        environment = CONFIG["stages"][stage]["environment_variables"]
-        bucket = "arn:aws:s3:::" + environment["OBJECT_STORE"].removeprefix("s3://")
-        objects = next(s for s in statements if s["Sid"] == "Objects")
-        assert objects["Resource"] == [f"{bucket}/*"]
-        assert environment["STAGE"] == stage
 
 
 # What follows builds the real zip and stands in for Lambda: `make test-package`.

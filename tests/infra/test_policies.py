@@ -1,0 +1,198 @@
+"""What the functions' IAM policies allow: what they need, and nothing of another stage."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
+
+import app as application
+from chalicelib.store import jobs, tables
+from chalicelib.store.connection import connection
+from chalicelib.store.products import PRODUCTS
+from chalicelib.store.unit import LATE_ENTRIES
+from chalicelib.transports import schedules
+from infra import package, policies
+from tests.conftest import Api, Owner, Time
+
+CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
+PLACE = policies.Place("eu-central-1", "123456789012")
+FUNCTIONS = list(policies.FUNCTIONS)
+
+Allowed = set[tuple[str, str]]
+"""Actions with a resource each."""
+
+
+@pytest.fixture(params=CONFIG["stages"])
+def stage(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def statements(stage: str, function: str) -> list[dict[str, Any]]:
+    return policies.policy(CONFIG, stage, function, PLACE)["Statement"]
+
+
+def allowed(stage: str, function: str) -> Allowed:
+    return {
+        (action, resource)
+        for statement in statements(stage, function)
+        for action in statement["Action"]
+        for resource in statement["Resource"]
+    }
+
+
+def arn(stage: str, table: str) -> str:
+    return f"arn:aws:dynamodb:eu-central-1:123456789012:table/workspace-{stage}-{table}"
+
+
+def actions_on(stage: str, function: str, table: str) -> set[str]:
+    return {a for a, resource in allowed(stage, function) if resource == arn(stage, table)}
+
+
+def test_every_function_of_the_app_has_a_policy_that_chalice_finds() -> None:
+    functions = {policies.API, *(each.name for each in application.app.pure_lambda_functions)}
+    functions |= {each.name for each in application.app.event_sources}
+    assert functions == set(FUNCTIONS)
+    configured = CONFIG["lambda_functions"]
+    assert {name: configured[name]["iam_policy_file"] for name in functions} == {
+        name: policies.file_name(name) for name in functions
+    }
+    # A stage's own would come before the function's.
+    assert not any("iam_policy_file" in stage for stage in CONFIG["stages"].values())
+    assert CONFIG["autogen_policy"] is False
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+class TestPolicy:
+    def test_names_every_table_and_nothing_of_another_stage(
+        self, stage: str, function: str
+    ) -> None:
+        assert all(actions_on(stage, function, table) for table in tables.TABLES)
+        names = {r.rpartition(":")[2].partition("/")[2] for _, r in allowed(stage, function)}
+        others = set(CONFIG["stages"]) - {stage}
+        assert not [name for name in names if any(f"-{other}" in name for other in others)]
+
+    def test_lets_no_audit_record_be_changed_or_deleted(self, stage: str, function: str) -> None:
+        audit = actions_on(stage, function, "audit")
+        assert "dynamodb:PutItem" in audit
+        assert audit <= {"dynamodb:PutItem", "dynamodb:Query"}
+
+    def test_names_every_action_and_what_it_works_on(self, stage: str, function: str) -> None:
+        for action, resource in allowed(stage, function):
+            assert "*" not in action
+            objects, streams = f"arn:aws:s3:::workspace-{stage}-objects/*", ":log-group:/aws/lambda"
+            wild = resource == objects or (streams in resource and resource.endswith(":*"))
+            assert wild or "*" not in resource
+
+    def test_pins_region_and_account(self, stage: str, function: str) -> None:
+        for statement in statements(stage, function):
+            if "s3" in statement["Action"][0]:
+                condition = {"StringEquals": {"aws:ResourceAccount": "123456789012"}}
+                assert statement["Condition"] == condition
+            else:
+                assert all(":eu-central-1:123456789012:" in r for r in statement["Resource"])
+
+    def test_writes_only_the_functions_own_log(self, stage: str, function: str) -> None:
+        name = f"workspace-api-{stage}" + ("" if function == policies.API else f"-{function}")
+        groups = {r.split(":")[6] for a, r in allowed(stage, function) if a.startswith("logs:")}
+        assert groups == {f"/aws/lambda/{name}"}
+
+    def test_fits_into_a_role(self, stage: str, function: str) -> None:
+        """10,240 characters for all inline policies of a role (IAM quotas)."""
+        assert len(json.dumps(policies.policy(CONFIG, stage, function, PLACE))) < 10_240
+
+
+def test_scheduled_jobs_neither_write_nor_read_objects(stage: str) -> None:
+    objects = {a for a, _ in allowed(stage, "run-jobs") if a.startswith("s3:")}
+    assert objects == {"s3:DeleteObject", "s3:ListBucket"}
+
+
+WRITES = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem"}
+
+
+def rights(operation: str, request: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the IAM actions that a request to DynamoDB needs, each with the table or index."""
+    if operation == "TransactWriteItems":
+        for item in request["TransactItems"]:
+            ((kind, write),) = item.items()
+            yield WRITES.get(kind, "ConditionCheckItem"), write["TableName"]
+    elif operation == "BatchGetItem":
+        for table in request["RequestItems"]:
+            yield operation, table
+    else:
+        index = f"/index/{request['IndexName']}" if "IndexName" in request else ""
+        yield operation, request["TableName"] + index
+
+
+@contextmanager
+def used() -> Iterator[Allowed]:
+    """Record the actions that the store's requests need, in the stage dev."""
+    seen: Allowed = set()
+
+    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
+        for action, name in rights(model.name, params):
+            seen.add((f"dynamodb:{action}", arn("dev", name.removeprefix("workspace-test-"))))
+
+    events = connection().client.meta.events
+    events.register("provide-client-params.dynamodb", note)
+    try:
+        yield seen
+    finally:
+        events.unregister("provide-client-params.dynamodb", note)
+
+
+def test_the_policies_suffice(owner: Owner, api: Api, time: Time) -> None:
+    with used() as by_api:
+        site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+        page = api.post("/api/pages/create", {"projectId": site, "title": "Home"})["page"]["id"]
+        api.post("/api/pages/save-html", {"id": page, "html": "<h1>Bread</h1>"})
+        api.get(f"/api/pages/list?projectId={site}&search=home")
+        api.post("/api/projects/delete", {"id": site})
+        product = api.post("/api/products/create", {"name": "Bread", "price": 250})["product"]["id"]
+    jobs.schedule(
+        jobs.row(LATE_ENTRIES, owner.workspace.id, {"records": [f"{PRODUCTS.noun}#{product}"]})
+    )
+    time.pass_by(days=40)
+    with used() as by_jobs:
+        schedules.run_jobs()
+    assert ("dynamodb:Query", arn("dev", "content/index/by_row")) in by_api
+    assert by_api <= allowed("dev", policies.API)
+    assert ("dynamodb:PutItem", arn("dev", "audit")) in by_jobs
+    assert by_jobs <= allowed("dev", "run-jobs")
+
+
+class TestWrite:
+    @pytest.fixture
+    def project(self, tmp_path: Path) -> Path:
+        (tmp_path / ".chalice").mkdir()
+        shutil.copy(package.ROOT / ".chalice" / "config.json", tmp_path / ".chalice")
+        return tmp_path
+
+    def test_leaves_placeholders_until_the_place_is_known(self, project: Path) -> None:
+        for file in policies.write(project, "prod", policies.Place()):
+            assert file.parent == project / ".chalice"
+            text = file.read_text()
+            assert "arn:aws:dynamodb:${AWS::Region}:${AWS::AccountId}:table/workspace-prod-" in text
+            assert json.loads(text)["Version"] == "2012-10-17"
+
+    @pytest.mark.usefixtures("database")
+    def test_takes_region_and_account_of_whoever_is_signed_in(self, project: Path) -> None:
+        for file in policies.write(project, "prod", policies.Place.signed_in()):
+            text = file.read_text()
+            assert f"arn:aws:dynamodb:eu-central-1:{DEFAULT_ACCOUNT_ID}:table/" in text
+            assert "${" not in text
+
+    def test_says_what_is_missing_without_credentials(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+        monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+        with pytest.raises(click.ClickException, match="Sign in to AWS"):
+            policies.Place.signed_in()
