@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from math import inf
 from typing import TypeVar
 
 REQUEST_SECONDS = 24.0
@@ -37,6 +38,22 @@ def remaining(at_most: float) -> float:
     """Return the seconds that are left, but no more than ``at_most``; 0 once time is up."""
     ends = _ends.get()
     return at_most if ends is None else max(0.0, min(at_most, ends - monotonic()))
+
+
+class Deadline:
+    """The time by which a piece of work must be done, in any thread; never after the request's."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ends = monotonic() + remaining(seconds)
+
+    def left(self, at_most: float = inf) -> float:
+        """Return the seconds that are left, but no more than ``at_most``; 0 once time is up."""
+        return max(0.0, min(at_most, self._ends - monotonic()))
+
+    @property
+    def passed(self) -> bool:
+        """Whether the time is up."""
+        return self.left() == 0
 
 
 def passed() -> bool:

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import timedelta
-from time import monotonic
 from typing import Any
 
 from pydantic import Field
 
+from chalicelib.core.deadline import Deadline
 from chalicelib.core.limits import Limit
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.schema import Wire
@@ -93,9 +93,10 @@ def candidates(
         UpstreamFailedError: the provider failed.
         NotConfiguredError: the search is switched off.
     """
-    deadline = monotonic() + within
+    deadline = Deadline(within)
     for query in filter(None, queries):
-        left = max(deadline - monotonic(), 0.0)
-        if found := search(workspace_id, query[:MAX_QUERY], size=most, within=left).photos:
+        if found := search(
+            workspace_id, query[:MAX_QUERY], size=most, within=deadline.left()
+        ).photos:
             return [PhotoOut.model_validate(photo) for photo in found]
     return []

@@ -4,7 +4,6 @@ Each is fetched through the safe fetcher, made safe, and stored with a thumbnail
 """
 
 import secrets
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,7 +11,7 @@ from threading import Lock
 from urllib.parse import unquote, urlsplit
 
 from chalicelib.core import clock, plans
-from chalicelib.core.deadline import map_in_threads
+from chalicelib.core.deadline import Deadline, map_in_threads
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
@@ -241,7 +240,7 @@ def _all_stored(
     workspace_id: str, urls: Sequence[str], seconds: float, *, http_too: bool
 ) -> dict[str, StoredObject | RejectedImage]:
     """Fetch, clean and store images, eight at a time; each is stored or refused."""
-    deadline = time.monotonic() + seconds
+    deadline = Deadline(seconds)
     done = map_in_threads(
         lambda url: _one_stored(workspace_id, url, deadline, http_too=http_too), urls, AT_ONCE
     )
@@ -249,18 +248,17 @@ def _all_stored(
 
 
 def _one_stored(
-    workspace_id: str, url: str, deadline: float, *, http_too: bool
+    workspace_id: str, url: str, deadline: Deadline, *, http_too: bool
 ) -> StoredObject | RejectedImage:
     late = RejectedImage(url, "the time for all images was over")
     try:
-        left = deadline - time.monotonic()
-        if left <= 0:
+        if deadline.passed:
             return late
         fetched = fetch.fetch(
-            url, http_too=http_too, within=min(left, fetch.TOTAL_SECONDS), accept="image/*"
+            url, http_too=http_too, within=deadline.left(fetch.TOTAL_SECONDS), accept="image/*"
         )
         with _cleaning:
-            if time.monotonic() >= deadline:
+            if deadline.passed:
                 return late
             clean = images.sanitize(fetched.body)
         return _put(workspace_id, clean.body, clean.mime_type, _name(fetched.url), clean)

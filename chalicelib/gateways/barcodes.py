@@ -10,9 +10,9 @@ import html
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from time import monotonic
 from typing import Any
 
+from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
 from chalicelib.gateways.json_api import JsonApiError, get_json, link, services, text
 from chalicelib.rules.barcodes import Barcode
@@ -90,7 +90,7 @@ def look_up(
         raise ValueError(msg)
     if not sources:
         raise LookupFailedError("barcode look-ups outside are switched off on this server")
-    deadline, failures = monotonic() + within, []
+    deadline, failures = Deadline(within), []
     for source, base in sources.items():
         if not admits(source):
             failures.append(f"{source} was asked as often as it allows for now")
@@ -114,7 +114,7 @@ def _their_code(barcode: Barcode) -> str:
     return code if len(code) == 8 else code.zfill(13)  # noqa: PLR2004  as documented above
 
 
-def _ask(source: str, base: str, code: str, deadline: float) -> Found | None:
+def _ask(source: str, base: str, code: str, deadline: Deadline) -> Found | None:
     answer = get_json(
         source,
         f"{base}/api/v2/product/{code}.json",

@@ -1,7 +1,8 @@
 """Questions to the DNS. Tests replace ``lookup_txt`` and ``lookup_addresses``."""
 
 from collections.abc import Callable
-from time import monotonic
+
+from chalicelib.core.deadline import Deadline
 
 TIMEOUT_SECONDS = 4.0
 
@@ -35,13 +36,13 @@ def _lookup_addresses(host: str, within: float) -> list[str]:
     import dns.exception  # noqa: PLC0415  only fetching asks for addresses
     import dns.resolver  # noqa: PLC0415
 
-    ends = monotonic() + within
+    deadline = Deadline(within)
     found: list[str] = []
     failure: dns.exception.DNSException | None = None
     for kind in ("A", "AAAA"):
         try:
             answer = dns.resolver.resolve(
-                host, kind, raise_on_no_answer=False, lifetime=ends - monotonic()
+                host, kind, raise_on_no_answer=False, lifetime=deadline.left()
             )
         except dns.resolver.NXDOMAIN:
             continue

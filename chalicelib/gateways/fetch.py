@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from time import monotonic
+from math import inf
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote, urljoin
 
 from chalicelib import SERVICE, VERSION
+from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
 from chalicelib.gateways import dns
 from chalicelib.rules import public_urls
@@ -126,18 +127,14 @@ def fetch(
     raise UpstreamError(msg)
 
 
-class _Deadline:
-    """The time by which all must be done."""
+class _Deadline(Deadline):
+    """A deadline that ends what is under way."""
 
-    def __init__(self, within: float) -> None:
-        self._ends = monotonic() + within
-
-    def left(self, at_most: float) -> float:
+    def left(self, at_most: float = inf) -> float:
         """Return the seconds left, or fewer. Raises TimeoutError if none are."""
-        left = self._ends - monotonic()
-        if left <= 0:
+        if not (left := super().left(at_most)):
             raise TimeoutError
-        return min(left, at_most)
+        return left
 
 
 class _Wire(io.RawIOBase):

@@ -11,11 +11,11 @@ from concurrent.futures import Future
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from threading import Thread
-from time import monotonic
 from urllib.parse import urlsplit
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import clock
+from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
 
 MAX_BYTES = 2**20
@@ -62,7 +62,7 @@ def get_json(
     url: str,
     query: Mapping[str, str | int],
     *,
-    deadline: float,
+    deadline: Deadline,
     statuses: Container[int] = frozenset({200}),
 ) -> object:
     """GET a URL and return the JSON of its answer. Redirects are not followed.
@@ -71,14 +71,13 @@ def get_json(
         service: its name, for errors.
         url: without a query.
         query: its parameters.
-        deadline: when to give up, by ``time.monotonic``.
+        deadline: when to give up.
         statuses: of answers whose body is wanted.
 
     Raises:
         JsonApiError: no answer in time, another status, more than a megabyte, or no JSON.
     """
-    left = deadline - monotonic()
-    if left <= 0:
+    if deadline.passed:
         raise JsonApiError(service, "was not asked because the time was up")
     body: Future[bytes] = Future()
 
@@ -92,7 +91,7 @@ def get_json(
     # that stops waiting bounds everything.
     Thread(target=work, name=f"asking {service}", daemon=True).start()
     try:
-        raw = body.result(left)
+        raw = body.result(deadline.left())
     except TimeoutError:
         raise _too_slow(service) from None
     try:
@@ -109,7 +108,7 @@ def _get(
     service: str,
     url: str,
     query: Mapping[str, str | int],
-    deadline: float,
+    deadline: Deadline,
     statuses: Container[int],
 ) -> bytes:
     import requests  # noqa: PLC0415  a quarter of a second that only look-ups pay
@@ -125,7 +124,7 @@ def _get(
             url,
             params=dict(query),
             headers=headers,
-            timeout=max(deadline - monotonic(), 0.001),
+            timeout=max(deadline.left(), 0.001),
             allow_redirects=False,
             stream=True,
         ) as response:
@@ -136,7 +135,7 @@ def _get(
                 body += chunk
                 if len(body) > MAX_BYTES:
                     raise JsonApiError(service, f"sent more than {MAX_BYTES // 2**20} MB")
-                if monotonic() > deadline:
+                if deadline.passed:
                     raise _too_slow(service)
             return bytes(body)
     except requests.Timeout:

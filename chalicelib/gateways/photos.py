@@ -6,9 +6,9 @@ key; without one it takes 20 requests a minute and 200 a day of an address, so c
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import monotonic
 from typing import Any, Literal, Protocol
 
+from chalicelib.core.deadline import Deadline
 from chalicelib.core.errors import NotConfiguredError, UpstreamFailedError
 from chalicelib.core.settings import settings
 from chalicelib.gateways.json_api import JsonApiError, get_json, link, services, text
@@ -136,7 +136,7 @@ class Openverse:
             asked["aspect_ratio"] = _ASPECTS[orientation]
         try:
             answer = get_json(
-                "openverse", f"{self._base}/v1/images/", asked, deadline=monotonic() + self._within
+                "openverse", f"{self._base}/v1/images/", asked, deadline=Deadline(self._within)
             )
             return _page(answer, page, size)
         except JsonApiError as failure:

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib import VERSION
+from chalicelib.core import deadline
 from chalicelib.gateways import dns, fetch
 from chalicelib.gateways.fetch import (
     FetchError,
@@ -358,7 +359,7 @@ class TestResolving:
             raise dns.DnsUnavailableError
 
         monkeypatch.setattr(dns, "lookup_addresses", unavailable)
-        monkeypatch.setattr(fetch, "monotonic", lambda: 100.0)
+        monkeypatch.setattr(deadline, "monotonic", lambda: 100.0)
         with pytest.raises(UpstreamError, match="no name server could say where"):
             fetch.fetch(HTTPS, within=1.5)
 
@@ -890,7 +891,7 @@ class TestTime:
             now[0] += 15.1
             return [PUBLIC]
 
-        monkeypatch.setattr(fetch, "monotonic", lambda: now[0])
+        monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
         monkeypatch.setattr(dns, "lookup_addresses", slowly)
         with pytest.raises(UpstreamError, match="too slow"):
             fetch.fetch(HTTP, http_too=True)

@@ -1,12 +1,12 @@
 """Imported pages: HTML from elsewhere becomes a page, its images files of the workspace."""
 
-import time
 from email.message import Message
 from typing import Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from chalicelib.core.deadline import Deadline
 from chalicelib.core.errors import (
     PayloadTooLargeError,
     UnsupportedMediaTypeError,
@@ -102,7 +102,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     Relative URLs become absolute, and images are copied to the workspace's files. The HTML
     is untrusted data.
     """
-    began = time.monotonic()
+    deadline = Deadline(rehosting.SECONDS)
     # Unknown ids are told before anything is fetched.
     page = existing_page(ctx, args.page_id) if args.page_id is not None else None
     if page is None:
@@ -116,8 +116,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
         ctx.unit.save(page)
     html, imported, files_size = source.html, Imported(images=0, failed=[]), 0
     if args.rehost_images:
-        left = rehosting.SECONDS - (time.monotonic() - began)
-        html, imported, files_size = _with_own_images(ctx, page, source, left)
+        html, imported, files_size = _with_own_images(ctx, page, source, deadline.left())
     stage_html(ctx, page, html, files_size=files_size)
     return PageImported(page=page_result(page, html).page, imported=imported)
 

@@ -6,7 +6,6 @@ before the first token are worth another attempt; later ones are not, because te
 
 import logging
 import random
-import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from threading import Timer
@@ -16,6 +15,7 @@ import requests
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from chalicelib.core import retry
+from chalicelib.core.deadline import Deadline
 from chalicelib.core.text import cut_bytes
 from chalicelib.gateways.llm import STREAM_SECONDS, FailureKind, ModelError, Usage
 from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
@@ -76,7 +76,7 @@ class OpenAiModel:
         json_object: bool = False,
     ) -> Generator[str | Usage, None, None]:
         """Ask, and yield the answer's text in pieces as they come, then one ``Usage``."""
-        deadline = time.monotonic() + seconds
+        deadline = Deadline(seconds)
         body: dict[str, Any] = {
             "model": model,
             "messages": [{"role": each.role, "content": each.content} for each in messages],
@@ -103,7 +103,7 @@ class OpenAiModel:
                 return
 
     def _attempt(
-        self, messages: Sequence[Message], body: dict[str, Any], deadline: float
+        self, messages: Sequence[Message], body: dict[str, Any], deadline: Deadline
     ) -> Generator[str | Usage, None, None]:
         budget = LEAST_BUDGET + BYTES_PER_OUTPUT_TOKEN * body["max_tokens"]
         with closing(self._ask(body, deadline)) as response, _until(deadline, response):
@@ -112,7 +112,7 @@ class OpenAiModel:
             except ProviderFailedError as failure:
                 raise self._failure(failure.code, str(failure), response) from None
 
-    def _ask(self, body: dict[str, Any], deadline: float) -> requests.Response:
+    def _ask(self, body: dict[str, Any], deadline: Deadline) -> requests.Response:
         """Return a response that says 200, its body unread."""
         refused = self._refused.get(body["model"], frozenset())
         while True:
@@ -129,9 +129,8 @@ class OpenAiModel:
                 raise self._failure(response.status_code, said.decode(errors="replace"), response)
             refused |= more
 
-    def _post(self, body: dict[str, Any], deadline: float) -> requests.Response:
-        left = deadline - time.monotonic()
-        if left <= 0:
+    def _post(self, body: dict[str, Any], deadline: Deadline) -> requests.Response:
+        if deadline.passed:
             raise ModelError("timeout", "The time was up before the provider answered.")
         try:
             with _Session() as session:
@@ -141,7 +140,10 @@ class OpenAiModel:
                     headers={"Accept": "text/event-stream", "Accept-Encoding": "identity"},
                     auth=self._authorize,
                     stream=True,
-                    timeout=(min(self._connect_seconds, left), min(self._read_seconds, left)),
+                    timeout=(
+                        max(deadline.left(self._connect_seconds), 0.001),
+                        max(deadline.left(self._read_seconds), 0.001),
+                    ),
                 )
         except requests.Timeout:
             raise ModelError("timeout", "The provider did not answer in time.") from None
@@ -187,14 +189,14 @@ def _kind(status: object) -> FailureKind:
             return "unavailable"
 
 
-def _pause(error: ModelError, pause: float | None, deadline: float) -> float | None:
+def _pause(error: ModelError, pause: float | None, deadline: Deadline) -> float | None:
     """Return how long to wait before asking again, or None if that is of no use."""
     if pause is None or not error.before_first_token:
         return None
     if error.kind not in {"unavailable", "rate_limited"}:
         return None
     wait = max(random.uniform(pause / 2, pause), error.retry_after or 0)  # noqa: S311  jitter is no secret
-    return wait if wait <= LONGEST_PAUSE and time.monotonic() + wait < deadline else None
+    return wait if wait <= LONGEST_PAUSE and wait < deadline.left() else None
 
 
 _SIGNS = {
@@ -224,7 +226,7 @@ def _without(refused: frozenset[str], body: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _until(deadline: float, response: requests.Response) -> Iterator[None]:
+def _until(deadline: Deadline, response: requests.Response) -> Iterator[None]:
     """End all reading of a response at the deadline, even one that waits for the next byte.
 
     A socket's timeout alone would start again with every byte.
@@ -234,7 +236,7 @@ def _until(deadline: float, response: requests.Response) -> Iterator[None]:
         with suppress(Exception):  # It may be closed, or read to its end, at this very moment.
             response.raw.shutdown()
 
-    timer = Timer(max(0.0, deadline - time.monotonic()), end)
+    timer = Timer(deadline.left(), end)
     timer.daemon = True
     timer.start()
     try:
@@ -243,7 +245,7 @@ def _until(deadline: float, response: requests.Response) -> Iterator[None]:
         timer.cancel()
 
 
-def _blocks(response: requests.Response, deadline: float) -> Iterator[bytes]:
+def _blocks(response: requests.Response, deadline: Deadline) -> Iterator[bytes]:
     """Yield a response's bytes as they arrive.
 
     ``iter_content`` would wait for whole blocks from servers that do not send chunks.
@@ -255,18 +257,18 @@ def _blocks(response: requests.Response, deadline: float) -> Iterator[bytes]:
         except ReadTimeoutError:
             raise late from None
         except (HTTPError, OSError, ValueError) as error:
-            if time.monotonic() >= deadline:
+            if deadline.passed:
                 raise late from None
             reason = f"The provider's answer was cut off ({type(error).__name__})."
             raise ModelError("unavailable", reason) from None
-        if time.monotonic() >= deadline:
+        if deadline.passed:
             raise late
         if not block:
             return
         yield block
 
 
-def _beginning(response: requests.Response, deadline: float) -> bytes:
+def _beginning(response: requests.Response, deadline: Deadline) -> bytes:
     """Return the first 64 KB or so of a failure's body, as far as it can be read."""
     said = b""
     with suppress(ModelError):
@@ -277,7 +279,7 @@ def _beginning(response: requests.Response, deadline: float) -> bytes:
     return said
 
 
-def _lines(response: requests.Response, deadline: float, budget: int) -> Iterator[bytes]:
+def _lines(response: requests.Response, deadline: Deadline, budget: int) -> Iterator[bytes]:
     """Yield the lines of a response, without their ends, as they arrive.
 
     Split as bytes, so that a character never is.
