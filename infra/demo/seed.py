@@ -24,7 +24,6 @@ from infra.data_dir import DataDir
 from infra.demo import bakery, pages, pictures
 
 EMAIL = "demo@example.com"
-PRODUCT_PICTURES = "Товары"
 
 
 def seed(data: DataDir) -> str | None:
@@ -92,13 +91,13 @@ class Caller:
 
 def make_files(do: Caller) -> None:
     """Make the folders, and the files that are no product's."""
-    papers = _folder(do, "Документы", None)
-    photos = _folder(do, "Фото", None)
-    _folder(do, PRODUCT_PICTURES, photos)
-    _file(do, "Витрина.jpg", partial(pictures.showcase, "loaf", "croissant", "cake", "cup"), photos)
-    _file(do, "Прайс-лист.csv", lambda: bakery.price_list().encode("utf-8-sig"), papers)
-    _file(do, "Режим работы.txt", bakery.HOURS.encode, papers)
-    _file(do, "Обложка.jpg", partial(pictures.showcase, "rye", "baguette", "bun"), None)
+    root = Folder(do, None)
+    root.file("Обложка.jpg", partial(pictures.showcase, "rye", "baguette", "bun"))
+    papers = root.folder("Документы")
+    papers.file("Прайс-лист.csv", lambda: bakery.price_list().encode("utf-8-sig"))
+    papers.file("Режим работы.txt", bakery.HOURS.encode)
+    photos = root.folder("Фото")
+    photos.file("Витрина.jpg", partial(pictures.showcase, "loaf", "croissant", "cake", "cup"))
 
 
 def make_categories(do: Caller) -> None:
@@ -119,11 +118,10 @@ def make_categories(do: Caller) -> None:
 
 def make_products(do: Caller) -> None:
     """Make the products, each with a picture; a SKU that is taken is a product that is there."""
-    folder = _picture_folder(do)
+    photos = _product_pictures(do)
     categories = _by_name(do("list_categories", kind="product")["categories"])
     for product in bakery.PRODUCTS:
-        name = f"{product.name}.jpg"
-        url = _file(do, name, partial(pictures.picture, product.drawing), folder)
+        draw = partial(pictures.picture, product.drawing)
         values = {
             "name": product.name,
             "price": product.price,
@@ -133,7 +131,7 @@ def make_products(do: Caller) -> None:
             "categoryId": categories[product.category]["id"],
             "barcode": product.barcode,
             "status": product.status,
-            "images": [{"url": url}],
+            "images": [{"url": photos.file(f"{product.name}.jpg", draw)}],
         }
         try:
             do("create_product", **values)
@@ -146,8 +144,8 @@ def make_site(do: Caller) -> None:
     found = do("list_sites", search=bakery.SITE)["projects"]
     site = found[0] if found else _made_site(do)
     there = {page["slug"]: page for page in do("list_pages", projectId=site["id"])["pages"]}
-    photos = do("list_files", folderId=_picture_folder(do), size=100)["files"]
-    urls = {file["name"].removesuffix(".jpg"): file["url"] for file in photos}
+    photos = _product_pictures(do).files.items()
+    urls = {name.removesuffix(".jpg"): file["url"] for name, file in photos}
     wanted = pages.pages(urls)
     for page in wanted:
         if there.get(page.slug, {}).get("htmlBytes"):
@@ -183,27 +181,33 @@ def _furnish(data: DataDir, key: str) -> None:
         data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}
 
 
-def _folder(do: Caller, name: str, above: str | None) -> str:
-    """Return a folder's id; it is made if need be."""
-    found = _by_name(do("list_files", folderId=above, size=1)["folders"])
-    if name not in found:
-        found[name] = do("create_folder", name=name, parentId=above)["folder"]
-    folder_id: str = found[name]["id"]
-    return folder_id
+class Folder:
+    """A folder of files, None for the root; what it lacks is made when asked for."""
+
+    def __init__(self, do: Caller, folder_id: str | None) -> None:
+        self._do, self._id = do, folder_id
+        found = do("list_files", folderId=folder_id, size=100)
+        self.files, self._folders = _by_name(found["files"]), _by_name(found["folders"])
+
+    def folder(self, name: str) -> "Folder":
+        """Return a folder in this one."""
+        if name not in self._folders:
+            made = self._do("create_folder", name=name, parentId=self._id)
+            self._folders[name] = made["folder"]
+        return Folder(self._do, self._folders[name]["id"])
+
+    def file(self, name: str, make: Callable[[], bytes]) -> str:
+        """Return a file's URL."""
+        if name not in self.files:
+            content = base64.b64encode(make()).decode()
+            made = self._do("upload_file", name=name, content=content, folderId=self._id)
+            self.files[name] = made["file"]
+        url: str = self.files[name]["url"]
+        return url
 
 
-def _picture_folder(do: Caller) -> str:
-    return _folder(do, PRODUCT_PICTURES, _folder(do, "Фото", None))
-
-
-def _file(do: Caller, name: str, make: Callable[[], bytes], folder: str | None) -> str:
-    """Return a file's URL; it is made if need be."""
-    found = _by_name(do("list_files", folderId=folder, size=100)["files"])
-    if name not in found:
-        content = base64.b64encode(make()).decode()
-        found[name] = do("upload_file", name=name, content=content, folderId=folder)["file"]
-    url: str = found[name]["url"]
-    return url
+def _product_pictures(do: Caller) -> Folder:
+    return Folder(do, None).folder("Фото").folder("Товары")
 
 
 def _by_name(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
