@@ -321,24 +321,36 @@ def new_owner(database: None) -> Callable[..., Owner]:
 
 
 class Snapshots:
-    """What moto's tables held once something had been made in them, to be put back for each test.
+    """What something adds to moto's tables when it is made, to be put there again for each test.
 
     Making a workspace with a key over and over took half of the suite's time.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[Any, dict[str, Any]]] = {}
+        self._kept: dict[str, tuple[Any, list[tuple[str, Any, Any, Any]]]] = {}
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return what ``make`` made the first time, with the tables as they were then."""
+        """Return what ``make`` made the first time, with the rows that it added put back."""
         if name not in self._kept:
+            before = {(t, pk, sk) for t, pk, sk, _ in _moto_rows()}
             made = make()
-            self._kept[name] = made, {n: copy.deepcopy(t.items) for n, t in _moto_tables()}
+            added = [row for row in _moto_rows() if row[:3] not in before]
+            self._kept[name] = made, copy.deepcopy(added)
             return made
         made, rows = self._kept[name]
-        for table_name, table in _moto_tables():
-            table.items = copy.deepcopy(rows[table_name])
+        tables_by_name = dict(_moto_tables())
+        for table, pk, sk, item in copy.deepcopy(rows):
+            tables_by_name[table].items[pk][sk] = item
         return made
+
+
+def _moto_rows() -> list[tuple[str, Any, Any, Any]]:
+    return [
+        (name, pk, sk, item)
+        for name, table in _moto_tables()
+        for pk, rows in table.items.items()
+        for sk, item in rows.items()
+    ]
 
 
 def _moto_tables() -> list[tuple[str, Any]]:
