@@ -1,7 +1,7 @@
 """``python -m infra seed``: fill a workspace with made-up records, the same for the same seed."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -10,13 +10,14 @@ from typing import Any
 from ulid import ULID
 
 from chalicelib.core import clock
+from chalicelib.core.unit import AuditEvent
 from chalicelib.rules import ordering, slugs
 from chalicelib.store.categories import CATEGORIES, CategoryRow
 from chalicelib.store.listing import Listing
-from chalicelib.store.products import PRODUCTS, ProductRow
+from chalicelib.store.products import PRODUCTS
 from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.store.unit import UnitOfWork, run_unit
 
 BATCH = 30
 """Records in one transaction, with their claims and counters; DynamoDB takes a hundred items."""
@@ -100,20 +101,17 @@ def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[in
 
 def _write_categories(workspace_id: str) -> None:
     """Write the categories that products are made in, unless they are there."""
-    made = [_category(workspace_id, number) for number in range(CATEGORY_COUNT)]
-    there = {row.sk for row in fetch(Key(type(row), row.pk, row.sk) for row in made)}
-    unit = UnitOfWork(workspace_id, "seed")
-    for category in made:
-        if category.id not in there:
-            unit.create(category)
-    unit.commit()
+    _write(workspace_id, [_category(workspace_id, number) for number in range(CATEGORY_COUNT)])
 
 
-def _write(workspace_id: str, batch: list[ProductRow]) -> int:
-    there = {row.sk for row in fetch(Key(type(row), row.pk, row.sk) for row in batch)}
-    unit = UnitOfWork(workspace_id, "seed")
-    for record in batch:
-        if record.id not in there:
-            unit.create(record)
-    unit.commit()
+def _write(workspace_id: str, batch: Sequence[Record]) -> int:
+    """Write those records that are not there; a write whose answer is lost is sent again."""
+
+    def stage(unit: UnitOfWork) -> None:
+        there = {row.sk for row in fetch(Key(type(row), row.pk, row.sk) for row in batch)}
+        for record in batch:
+            if record.id not in there:
+                unit.create(record)
+
+    run_unit(workspace_id, AuditEvent("seed", "operator"), stage)
     return len(batch)

@@ -241,8 +241,8 @@ from chalicelib.flows.invoke import invoke
 from chalicelib.store import tables
 load_all()
 tables.ensure_tables()
-def call(name, **arguments):
-    reply = invoke(REGISTRY[name], OperatorPrincipal(), lambda: arguments, request_id="seed")
+def call(operation, /, **arguments):
+    reply = invoke(REGISTRY[operation], OperatorPrincipal(), lambda: arguments, request_id="seed")
     return json.loads(reply.body)["data"]
 boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="workspace-dev-objects")
 call("create_account", email="owner@example.com", password="correct horse")
