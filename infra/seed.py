@@ -19,9 +19,9 @@ from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import Record
 from chalicelib.store.unit import UnitOfWork, run_unit
 
-BATCH = 30
+BATCH = 10
 """Records in one transaction, with their claims and counters; DynamoDB takes a hundred items."""
-WRITERS = 4
+WRITERS = 2
 FIRST_MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
 """When the first record was made, by its id; the next follow a second apart."""
 STATUSES = ("active", "active", "active", "inactive")
