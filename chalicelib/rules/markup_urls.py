@@ -61,7 +61,7 @@ def resolve(url: str, base: str, encoding: str = "utf-8") -> str:
 def without_dots(base: str) -> str:
     """Return a URL to join with, without the empty and dot segments of its path.
 
-    ``urljoin`` would drop them anew for each link, from thousands of them at times.
+    ``urljoin`` would drop them again for each link, from thousands of them at times.
     """
     return base and urljoin(base, "./" + urlsplit(base).path.rpartition("/")[2])
 
