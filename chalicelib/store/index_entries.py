@@ -95,13 +95,18 @@ class IndexEntry:
         return f"{part}{_SEPARATOR}{self.id}"
 
 
+def under(parent: str) -> Condition:
+    """Return the condition on keys that entries lie under one parent."""
+    return ContentRow.r.startswith(group(parent))
+
+
 def entries(
-    partition: Partition, parent: str | None, where: Condition | None, *, consistent: bool
+    partition: Partition, keys: Condition | None, where: Condition | None, *, consistent: bool
 ) -> Iterator[IndexEntry]:
-    """Yield the entries of a partition, or those under one parent, in the order of creation."""
+    """Yield the entries of a partition, or those between some keys, in the order of creation."""
     items = partition.items(
         index_name=BY_ROW,
-        range_key_condition=parent and ContentRow.r.startswith(group(parent)),
+        range_key_condition=keys,
         filter_condition=where,
         consistent_read=consistent,
     )

@@ -36,6 +36,7 @@ from chalicelib.store.index_entries import (
     partition_of,
     texts_partition,
     token,
+    under,
 )
 from chalicelib.store.lookups import Lookup, SideRow
 from chalicelib.store.queries import Query, ResultPage
@@ -249,7 +250,8 @@ class Listing(Generic[R]):
                 place = partition_of(workspace_id, self.noun, facet, rest.pop(facet))
                 break
         partition = Partition(place, Cost())
-        return list(entries(partition, parent, self.having(rest), consistent=True))
+        keys = None if parent is None else under(parent)
+        return list(entries(partition, keys, self.having(rest), consistent=True))
 
     def having(self, filters: Mapping[str, str]) -> Condition | None:
         """Return the condition that an entry has these values."""

@@ -8,7 +8,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import AppError, ConcurrentUpdateError
 from chalicelib.store.connection import reaching
-from chalicelib.store.index_entries import IndexEntry, entries, group
+from chalicelib.store.index_entries import IndexEntry, entries, group, under
 from chalicelib.store.listing import Listing
 from chalicelib.store.lookups import Lookup, LookupRow, unique_key
 from chalicelib.store.reading import Cost, Key, Partition, fetch
@@ -117,7 +117,7 @@ def forget_design(unit: UnitOfWork, page: PageRow) -> None:
 def purge_designs(workspace_id: str, site_id: str) -> None:
     """Remove the long design systems of all pages that a site had."""
     pk = _design_key(workspace_id, "").pk
-    found = list(entries(Partition(pk, Cost()), site_id, None, consistent=True))
+    found = list(entries(Partition(pk, Cost()), under(site_id), None, consistent=True))
     for entry in found:
         with reaching():
             DesignRow(pk, entry.id).delete()

@@ -123,7 +123,9 @@ class _Range:
     @property
     def condition(self) -> Condition | None:
         """What a Query along the index demands of its keys."""
-        slot: Any = ContentRow.sk if self.index is None else getattr(ContentRow, self.index[3:])
+        slot: Any = ContentRow.sk
+        if self.index is not None:
+            slot = ContentRow.r if self.index == BY_ROW else getattr(ContentRow, self.index[3:])
         condition: Condition | None = None
         if self.least is not None or self.most is not None:
             # "~" comes after every character of a number's digits and of an id.
@@ -362,8 +364,9 @@ class _Reading(Generic[R]):
     def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
         """Look at every entry that DynamoDB's filter lets through."""
         query, wanted = self.query, fold(self.query.search or "")
+        keys = _Range(BY_ROW, "" if query.parent is None else group(query.parent), *self._created())
         found = list(
-            entries(self.partition, query.parent, self._where(wanted), consistent=consistent)
+            entries(self.partition, keys.condition, self._where(wanted), consistent=consistent)
         )
         if wanted:
             found = self._matching(found, wanted, consistent=consistent)
@@ -398,26 +401,26 @@ class _Reading(Generic[R]):
             has = ContentRow.c.contains(token("has", name))
             conditions.append(has if there else ~has)
         for name, bounds in self.ranges.items():
-            conditions += self._bounds(name, bounds)
+            if name != "created_at":
+                conditions += self._bounds(name, bounds)
         if wanted:
             conditions.append(ContentRow.t.contains(wanted) | ContentRow.x.exists())
         return reduce(and_, conditions) if conditions else None
 
     def _bounds(self, name: str, bounds: Bounds) -> list[Condition]:
-        slot: Any
-        least: int | str | None
-        top: int | str | None
-        if name == "created_at":
-            # Without a parent, the key of an entry is the record's id.
-            slot, (least, most) = ContentRow.r, _id_bounds(bounds)
-            top = None if most is None else most + "~"
-        else:
-            slot = getattr(ContentRow, self.listing.number_slots[name])
-            least, top = map(_number, bounds)
+        slot = getattr(ContentRow, self.listing.number_slots[name])
+        least, most = map(_number, bounds)
         return [
             *([slot >= least] if least is not None else []),
-            *([slot <= top] if top is not None else []),
+            *([slot <= most] if most is not None else []),
         ]
+
+    def _created(self) -> tuple[str | None, str | None]:
+        """Return the bounds on the time of creation, which keys begin with.
+
+        DynamoDB refuses a key of the index that it reads in a filter.
+        """
+        return _id_bounds(self.ranges.get("created_at", (None, None)))
 
     def _records(self, ids: Iterable[str]) -> list[R]:
         return self.listing.fetch(self.workspace_id, ids, self.cost)

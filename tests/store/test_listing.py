@@ -333,6 +333,21 @@ class TestPlans:
         Shop().add(SMALL)
         assert page().plan == "full scan"
 
+    @pytest.mark.parametrize("sort", ["createdAt", "name"])
+    @pytest.mark.parametrize("filters", [{}, {"category_id": "c"}])
+    def test_a_small_collection_is_bounded_by_the_time_of_creation(
+        self, sort: str, filters: dict[str, str]
+    ) -> None:
+        shop = Shop()
+        with clock.using(lambda: BEGUN):
+            shop.add(2, category_id="c")
+        with clock.using(lambda: BEGUN + timedelta(days=1)):
+            shop.add(3, category_id="c")
+        bounds = (BEGUN + timedelta(hours=1), None)
+        found = page(sort, filters=filters, ranges={"created_at": bounds})
+        assert (found.plan, found.total) == ("full scan", 3)
+        assert {record.id for record in found.records} == set(shop.ids[2:])
+
     def test_reads_consistently_up_to_the_limit_and_pages_even_beyond(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
