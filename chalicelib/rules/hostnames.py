@@ -52,3 +52,13 @@ def _is_address(name: str) -> bool:
         last = name.rpartition(".")[2].lower()
         return last.isdigit() or last.startswith("0x")
     return True
+
+
+def proof_host(domain: str) -> str:
+    """Return where the TXT record stands that proves who owns a domain."""
+    return f"_svc-verify.{domain}"
+
+
+def proof(token: str) -> str:
+    """Return what that record says."""
+    return f"svc-verify={token}"

@@ -14,7 +14,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
-from chalicelib.domains import sites as sites_domain
+from chalicelib.domains.sites import deletion
 from chalicelib.store import audit, counters
 from chalicelib.store.connection import connection
 from chalicelib.store.pages import PAGES, DesignRow
@@ -702,7 +702,7 @@ class TestDeleteSite:
 
     def test_takes_more_pages_than_one_transaction_holds(self, owner: Owner, api: Api) -> None:
         site = create(api)
-        count = sites_domain.PAGES_A_UNIT + 2
+        count = deletion.PAGES_A_UNIT + 2
         for _ in range(count):
             add_page(api, site, "Page")
         assert delete(api, site)["cascade"]["pages"] == count
@@ -760,7 +760,7 @@ class TestDeleteSite:
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(sites_domain, "PAGES_A_UNIT", 2)
+        monkeypatch.setattr(deletion, "PAGES_A_UNIT", 2)
         site = create(api)
         for _ in range(5):
             add_page(api, site)

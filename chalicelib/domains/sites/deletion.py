@@ -1,0 +1,118 @@
+"""The deletion of a site with everything on it."""
+
+from datetime import datetime, timedelta
+
+from pydantic import Field
+
+from chalicelib.core import clock
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.operations import operation
+from chalicelib.core.schema import (
+    DeletedResult,
+    Id,
+    Wire,
+)
+from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.sites.records import find
+from chalicelib.flows.invoke import Context
+from chalicelib.gateways.object_store import object_store
+from chalicelib.store import files, jobs, pages
+from chalicelib.store.sites import (
+    free_domain,
+)
+from chalicelib.store.unit import UnitOfWork, run_unit
+
+KEPT_AFTER_DELETION = timedelta(days=30)
+"""How long the platform can still bring a deleted site back (tools.md, row 7)."""
+CASCADE = "site-cascade"
+PURGE = "site-purge"
+
+
+class SiteDelete(Wire):
+    """Which site to delete."""
+
+    id: Id = Field(description="Site id, from the site list.")
+    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+
+
+class SiteCascade(Wire):
+    """What goes with a deleted site. Leads, clients and services stay."""
+
+    pages: int = Field(description="Pages deleted with it.")
+    forms: int = Field(description="Forms deleted with it.")
+    domain: str | None = Field(description="Custom domain freed, or null.")
+
+
+class SiteDeleted(DeletedResult):
+    """A deletion and what went with it."""
+
+    cascade: SiteCascade = Field(description="What went with it.")
+
+
+@operation(
+    tool="svc_delete_site",
+    rest="POST /api/projects/delete",
+    scope=Scope.PROJECTS_WRITE,
+    title="Delete a site",
+    destructive=True,
+    idempotent=True,
+)
+def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
+    """Delete a site with its pages and forms, and free its slug and domain.
+
+    Leads, clients and services stay. Try dryRun first to see what would go.
+    """
+    site = find(ctx, args.id)
+    cascade = SiteCascade(
+        pages=len(pages.PAGES.entries(ctx.workspace_id, site.id)),
+        forms=0,
+        domain=site.domain.name if site.domain else None,
+    )
+    if args.dry_run:
+        return SiteDeleted(id=site.id, deleted=False, cascade=cascade)
+    until = clock.now() + KEPT_AFTER_DELETION
+    job = jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
+    ctx.unit.soft_delete(site, until=until)
+    free_domain(ctx.unit, site)
+    ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
+    _discard_some_pages(ctx.unit, site.id, until)
+    ctx.unit.create(job)
+    ctx.unit.after_commit(lambda: jobs.attempt(job, delete_pages_of_site))
+    return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
+
+
+PAGES_A_UNIT = 25
+"""Pages deleted in one transaction: each takes its record, the copy in the trash, a slug claim."""
+
+
+def _discard_some_pages(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
+    """Stage the deletion of a site's next pages; say whether there were any."""
+    rows = pages.PAGES.entries(unit.workspace_id, site_id)
+    some = pages.read(unit.workspace_id, rows[:PAGES_A_UNIT])
+    for page in some:
+        unit.soft_delete(page, until=until)
+    files.give_back(unit, sum(int(page.html_bytes) for page in some))
+    return bool(rows)
+
+
+@job_handler(CASCADE)
+def delete_pages_of_site(job: Job) -> None:
+    """Delete the pages that a site's deletion left: those past its unit, or made at that moment.
+
+    It runs right after the deletion; what a killed process leaves, the runner finishes.
+    """
+    until = clock.now() + KEPT_AFTER_DELETION
+
+    def some(unit: UnitOfWork) -> bool:
+        return _discard_some_pages(unit, job.payload["siteId"], until)
+
+    while run_unit(job.workspace_id, AuditEvent.by_job(CASCADE), some):
+        pass
+
+
+@job_handler(PURGE)
+def purge_site_files(job: Job) -> None:
+    """Remove what the pages of a site that was deleted a month ago kept outside their records."""
+    pages.purge_designs(job.workspace_id, job.payload["siteId"])
+    object_store().delete_under(pages.html_folder(job.workspace_id, job.payload["siteId"]))

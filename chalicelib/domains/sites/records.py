@@ -1,0 +1,266 @@
+"""Sites (spec: projects): list, create, update, and whether visits are counted."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.core.errors import (
+    NotFoundError,
+    SlugTakenError,
+    ValidationError,
+)
+from chalicelib.core.operations import operation
+from chalicelib.core.schema import (
+    Id,
+    PageNumber,
+    Pagination,
+    Patch,
+    SearchText,
+    Slug,
+    Timestamp,
+    Title,
+    Wire,
+    optional,
+)
+from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings
+from chalicelib.flows.invoke import Context
+from chalicelib.rules import hostnames, slugs
+from chalicelib.store.claims import ClaimRow
+from chalicelib.store.queries import Query
+from chalicelib.store.sites import (
+    SITES,
+    SLUG_CLAIM,
+    SUSPENDED,
+    DomainMap,
+    SiteRow,
+)
+
+Description = Annotated[str, StringConstraints(max_length=1000)]
+
+
+class DnsRecord(Wire):
+    """A DNS record to create."""
+
+    type: str = Field(description="Record type.")
+    host: str = Field(description="Full host name.")
+    value: str = Field(description="Value.")
+
+
+class DomainOut(Wire):
+    """A custom domain and how far its proof is."""
+
+    name: str = Field(description="Host name, in punycode.")
+    status: str = Field(
+        description="pending: create the record; active: proven; error: the proof is gone."
+    )
+    records: list[DnsRecord] = Field(description="The records that prove you own the domain.")
+    checked_at: Timestamp = Field(description="When the DNS was last asked.")
+
+    @classmethod
+    def of(cls, domain: DomainMap) -> Self:
+        """Return the wire form of a stored binding."""
+        proof = DnsRecord(
+            type="TXT", host=hostnames.proof_host(domain.name), value=hostnames.proof(domain.token)
+        )
+        return cls(
+            name=domain.name,
+            status=domain.status,
+            records=[proof],
+            checked_at=domain.checked_at,
+        )
+
+
+class SiteOut(Wire):
+    """A site, as every answer shows it."""
+
+    id: Id = Field(description="Site id; other calls take it as projectId.")
+    title: str = Field(description="Title.")
+    description: str | None = Field(description="Description, or null.")
+    slug: str = Field(description="Unique short name, part of the site's URL.")
+    status: str = Field(description="active, inactive, or suspended by the platform.")
+    url: str = Field(description="Public URL.")
+    domain: DomainOut | None = Field(description="Custom domain, or null.")
+    stats_enabled: bool = Field(description="Whether visits are counted.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+
+    @classmethod
+    def of(cls, site: SiteRow) -> Self:
+        """Return the wire form of a stored site."""
+        stored, domain = site.values, site.domain
+        return cls.from_row(
+            stored,
+            url=f"{settings().public_url}/s/{stored['slug']}",
+            domain=DomainOut.of(domain) if domain else None,
+        )
+
+
+class SiteResult(Wire):
+    """One site."""
+
+    project: SiteOut = Field(description="The site.")
+
+
+class SiteListQuery(Wire):
+    """Which sites to list, and how."""
+
+    page: PageNumber = Field(default=1, description="Page, from 1.")
+    size: int = Field(default=10, ge=1, le=100, description="Sites a page.")
+    status: Literal["active", "inactive", "suspended"] | None = optional(
+        "Only sites with this status."
+    )
+    search: SearchText | None = optional("Part of the title or slug.")
+    sort_by: Literal["createdAt", "updatedAt", "title"] = Field(
+        default="createdAt", description="What to sort by."
+    )
+    sort_dir: Literal["asc", "desc"] = Field(default="desc", description="Sort direction.")
+
+
+class SiteList(Wire):
+    """One page of sites."""
+
+    projects: list[SiteOut] = Field(description="The sites of this page.")
+    pagination: Pagination = Field(description="Where this page stands.")
+
+
+class SiteCreate(Wire):
+    """A new site."""
+
+    title: Title = Field(description="Title.")
+    description: Description | None = optional("Description.")
+    slug: Slug | None = optional("Unique part of the URL; made from the title if omitted.")
+
+
+class SitePatch(Patch):
+    """Changes to a site."""
+
+    id: Id = Field(description="Site id, from the site list.")
+    title: Title = optional("New title.")
+    description: Description | None = optional("New description; null clears it.")
+    slug: Slug = optional("New slug; the old URL stops working.")
+    status: Literal["active", "inactive"] = optional("active shows the site, inactive hides it.")
+
+
+class SiteStats(Wire):
+    """Whether to count a site's visits."""
+
+    id: Id = Field(description="Site id, from the site list.")
+    enabled: bool | None = optional("Say it: omitted, the setting flips, and a retry undoes that.")
+
+
+class SiteStatsResult(Wire):
+    """Whether a site's visits are counted."""
+
+    id: Id = Field(description="Site id.")
+    stats_enabled: bool = Field(description="Whether visits are counted now.")
+
+
+def find(ctx: Context, site_id: str) -> SiteRow:
+    """Return a site of the workspace.
+
+    Raises:
+        NotFoundError: it has none of that id.
+    """
+    site = SITES.find(ctx.workspace_id, site_id)
+    if site is None:
+        raise NotFoundError.of("site", "List the sites (svc_list_sites) for valid ids.")
+    return site
+
+
+def _check_slug(slug: str) -> str:
+    if slug in slugs.RESERVED:
+        raise ValidationError.of("slug", f'"{slug}" is reserved for the platform; choose another')
+    return slug
+
+
+def _taken(slug: str) -> SlugTakenError:
+    return SlugTakenError(
+        f'The slug "{slug}" is taken. Choose another, or omit it to have one made from the title.'
+    )
+
+
+@operation(
+    tool="svc_list_sites",
+    rest="GET /api/projects/list",
+    scope=Scope.PROJECTS_READ,
+    title="List sites",
+)
+def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
+    """List the workspace's sites, newest first unless asked otherwise.
+
+    A site's id is the projectId of the page, form and statistics calls.
+    """
+    found = SITES.page(
+        ctx.workspace_id,
+        Query(
+            page=args.page,
+            size=args.size,
+            sort=args.sort_by,
+            descending=args.sort_dir == "desc",
+            filters={"status": args.status},
+            search=args.search,
+        ),
+    )
+    return SiteList(
+        projects=[SiteOut.of(site) for site in found.records],
+        pagination=Pagination(total=found.total, page=args.page, limit=args.size),
+    )
+
+
+@operation(
+    tool="svc_create_site",
+    rest="POST /api/projects/create",
+    scope=Scope.PROJECTS_WRITE,
+    title="Create a site",
+)
+def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
+    """Create an active, empty site. Add pages to it with svc_create_page."""
+    if args.slug is not None:
+        slug, on_conflict = _check_slug(args.slug), _taken(args.slug)
+    else:
+        options = list(slugs.candidates(slugs.slugify(args.title, "site")))
+        slug, on_conflict = slugs.first_free(options, ClaimRow.taken(SLUG_CLAIM, options)), None
+    site = SITES.new(
+        ctx.workspace_id, title=args.title, description=args.description, slug=slug, status="active"
+    )
+    ctx.unit.create(site, taken={SLUG_CLAIM: on_conflict} if on_conflict else {})
+    return SiteResult(project=SiteOut.of(site))
+
+
+@operation(
+    tool="svc_update_site",
+    rest="POST /api/projects/update",
+    scope=Scope.PROJECTS_WRITE,
+    title="Update a site",
+    idempotent=True,
+)
+def update_site(ctx: Context, args: SitePatch) -> SiteResult:
+    """Change a site's title, description, slug or status; what is omitted stays."""
+    site = find(ctx, args.id)
+    changes = args.provided("id")
+    if changes.get("slug", site.slug) != site.slug:
+        _check_slug(changes["slug"])
+    if site.status == SUSPENDED and "status" in changes:
+        site.status_when_resumed = changes.pop("status")
+        ctx.warn(
+            "The platform has suspended this site; the status takes effect when that is lifted."
+        )
+    for name, value in changes.items():
+        setattr(site, name, value)
+    ctx.unit.save(site, taken={SLUG_CLAIM: _taken(site.slug)})
+    return SiteResult(project=SiteOut.of(site))
+
+
+@operation(
+    tool="svc_toggle_site_stats",
+    rest="POST /api/projects/toggle-stats",
+    scope=Scope.PROJECTS_WRITE,
+    title="Switch visit counting",
+)
+def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
+    """Switch the counting of a site's visits on or off. What was counted stays."""
+    site = find(ctx, args.id)
+    site.stats_enabled = (not site.stats_enabled) if args.enabled is None else args.enabled
+    ctx.unit.save(site)
+    return SiteStatsResult(id=site.id, stats_enabled=site.stats_enabled)
