@@ -5,14 +5,12 @@ or a library's address. Codes are stable: clients may branch on them (contract, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic_core import to_json
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(NamedTuple):
     """One invalid field.
 
     Its wire path (``client.phone``, ``rules.2.start``) and what is wrong with it.

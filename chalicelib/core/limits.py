@@ -7,7 +7,7 @@ A Lambda instance serves one request at a time, so a counter in its memory limit
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,7 @@ HEAVY = Limit(
 """Operations that keep a Lambda, or a service outside, busy for seconds; held by an API key."""
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimitStatus:
+class RateLimitStatus(NamedTuple):
     """What remains of a limit, for the ``RateLimit-*`` headers."""
 
     limit: int

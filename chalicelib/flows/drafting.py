@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
@@ -64,8 +64,7 @@ class DraftOut(Wire):
     tags: list[str] = Field(description="Words that customers search by.")
 
 
-@dataclass(frozen=True, slots=True)
-class Drafted:
+class Drafted(NamedTuple):
     """A draft; ``card`` are the fields of a ``DraftOut``."""
 
     card: Mapping[str, object]

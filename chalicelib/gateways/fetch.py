@@ -13,10 +13,9 @@ import string
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from urllib.parse import quote, urljoin
 
 from chalicelib import SERVICE, VERSION
@@ -69,8 +68,7 @@ class UpstreamError(FetchError):
     """The server is not there, too slow, or does not answer as expected (502)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(NamedTuple):
     """What came. ``url`` is where it came from, after redirects.
 
     ``content_type`` is as declared, with parameters; empty if it was not. The content may be of

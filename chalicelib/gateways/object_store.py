@@ -11,10 +11,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
@@ -25,8 +24,7 @@ UPLOAD_PATH = "files/uploads/"
 NO_HEADERS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class UploadRequest:
+class UploadRequest(NamedTuple):
     """A PUT that needs no key: its body is the object."""
 
     url: str

@@ -1,8 +1,7 @@
 """Barcodes of trade items: EAN-8, UPC-A, EAN-13 and GTIN-14 (GS1 General Specifications)."""
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Format = Literal["EAN8", "UPCA", "EAN13", "GTIN14"]
 
@@ -26,8 +25,7 @@ class BarcodeError(ValueError):
     """A text is no barcode. The message says what was expected and what came."""
 
 
-@dataclass(frozen=True, slots=True)
-class Barcode:
+class Barcode(NamedTuple):
     """A barcode whose check digit is right.
 
     ``digits`` are as they came, without separators; ``gtin14`` is one for all forms of an article's

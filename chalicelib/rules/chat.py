@@ -1,8 +1,7 @@
 """What is said to a chat model, and how its tokens are counted where nobody tells."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Role = Literal["system", "user", "assistant"]
 """The only roles that models are sent (chat.md, The stream)."""
@@ -13,8 +12,7 @@ TOKENS_PER_MESSAGE = 4
 """What a message costs beside its text: its role and its ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message of a chat."""
 
     role: Role

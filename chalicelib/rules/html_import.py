@@ -11,9 +11,8 @@ rewritten; and lxml is no HTML 5 parser, html5lib has had no release since 2020.
 import codecs
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from chalicelib.rules.file_types import sniff
@@ -61,8 +60,7 @@ class PageTooLargeError(Exception):
         super().__init__(self.reason)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedHtml:
+class ImportedHtml(NamedTuple):
     """A page whose URLs are absolute, where a base to join them with was known."""
 
     html: str

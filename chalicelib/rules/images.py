@@ -15,10 +15,9 @@ are gone after that. The originals are never served.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chalicelib.rules.file_types import sniff
 
@@ -65,8 +64,7 @@ class ImageError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class CleanImage:
+class CleanImage(NamedTuple):
     """An image of our own making. Sizes are in pixels."""
 
     body: bytes

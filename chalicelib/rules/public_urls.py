@@ -1,9 +1,8 @@
 """Addresses on the public internet that users may have fetched, and how they must be written."""
 
 import re
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 MAX_LENGTH = 4096
@@ -55,8 +54,7 @@ def _is_isatap(ip: IPv6Address) -> bool:
     return (int(ip) >> 32) & 0xFDFFFFFF == _ISATAP
 
 
-@dataclass(frozen=True, slots=True)
-class PublicUrl:
+class PublicUrl(NamedTuple):
     """A URL in its parts.
 
     ``host`` is a host name in lower case and punycode without a final dot, or an IP address without

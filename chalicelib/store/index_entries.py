@@ -6,8 +6,7 @@ in the partition of a value that the record has, such as its category.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pynamodb.attributes import UnicodeAttribute
 from pynamodb.expressions.condition import Condition
@@ -58,8 +57,7 @@ def token(name: str, value: str) -> str:
     return f"{_SEPARATOR}{name}={fold(value)}{_SEPARATOR}"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(NamedTuple):
     """An entry; ``cut`` if the record's search text is longer than what it holds."""
 
     id: str

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import and_
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pynamodb.expressions.condition import Condition
 
@@ -52,8 +52,7 @@ NUMBER_SLOTS = ("n1", "n2")
 INDEX_SLOTS = ("o1", "o2", "o3", "o4")
 
 
-@dataclass(frozen=True, slots=True)
-class SortIndex:
+class SortIndex(NamedTuple):
     """An index to read large collections along.
 
     By a sort and, if ``partition_by`` names a facet, separately for each of its values.

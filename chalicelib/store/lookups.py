@@ -6,7 +6,7 @@ people give are hashed: folding may make them longer than a key may be.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from pynamodb.attributes import UnicodeAttribute
 
@@ -35,8 +35,7 @@ class Lookup(Generic[R]):
     platform_wide: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SideRow:
+class SideRow(NamedTuple):
     """A row that goes with a record; ``unique`` is the look-up that it claims, if any."""
 
     row: Row

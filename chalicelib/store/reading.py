@@ -5,7 +5,7 @@ Raw, because a PynamoDB model per row costs ten times the CPU, and lists look at
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from chalicelib.core import deadline, retry
 from chalicelib.core.errors import UnavailableError
@@ -89,8 +89,7 @@ class Partition:
         return answer
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """A row's class and full key."""
 
     row: type[ContentRow]

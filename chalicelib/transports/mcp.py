@@ -8,7 +8,7 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
@@ -73,8 +73,7 @@ Answer = tuple[int, bytes, dict[str, Any]]
 """HTTP status, body, and what the log line says beyond the usual."""
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(NamedTuple):
     """JSON bytes that stand in a result as they are."""
 
     name: str

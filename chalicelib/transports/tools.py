@@ -4,9 +4,8 @@ A tool's bytes are made once per process, and a list's bytes once per distinct s
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
@@ -68,8 +67,7 @@ def list_bytes(names: tuple[str, ...]) -> bytes:
     return b"[" + b",".join(map(_tool_bytes, names)) + b"]"
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """What a caller trims the list to, by headers or query (mcp.md, The list).
 
     ``toolsets`` and ``tools`` add up; ``exclude`` wins over both; ``read_only`` hides every write.

@@ -6,9 +6,8 @@ The adapters differ in nothing that a caller sees: ``openai`` speaks to any serv
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
@@ -23,8 +22,7 @@ COMPLETION_BYTES = 128 * 1024
 FailureKind = Literal["refused", "rate_limited", "unavailable", "timeout", "garbage"]
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """The tokens of one request; estimated (``rules.chat``) if the provider did not tell."""
 
     input_tokens: int
@@ -32,8 +30,7 @@ class Usage:
     estimated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(NamedTuple):
     """A whole answer."""
 
     text: str
