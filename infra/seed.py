@@ -10,6 +10,7 @@ from typing import Any
 from ulid import ULID
 
 from chalicelib.core import clock
+from chalicelib.core.errors import UnavailableError
 from chalicelib.core.unit import AuditEvent
 from chalicelib.rules import ordering, slugs
 from chalicelib.store.categories import CATEGORIES, CategoryRow
@@ -22,6 +23,11 @@ from chalicelib.store.unit import UnitOfWork, run_unit
 BATCH = 10
 """Records in one transaction, with their claims and counters; DynamoDB takes a hundred items."""
 WRITERS = 2
+PATIENCE = 20
+"""How often a batch is begun again: a development database that is busy answers late, for a while.
+
+What was written in spite of that is found, and left alone.
+"""
 FIRST_MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
 """When the first record was made, by its id; the next follow a second apart."""
 STATUSES = ("active", "active", "active", "inactive")
@@ -91,7 +97,8 @@ def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[in
     Every step is one transaction with its counters, so that a run that was stopped can be begun
     again and goes on where it was.
     """
-    _write_categories(workspace_id)
+    if noun == "products":
+        _write_categories(workspace_id)
     made = records(workspace_id, noun, count, seed)
     last = FIRST_MADE_AT + timedelta(seconds=count)
     with clock.using(lambda: last), ThreadPoolExecutor(WRITERS) as pool:
@@ -113,5 +120,11 @@ def _write(workspace_id: str, batch: Sequence[Record]) -> int:
             if record.id not in there:
                 unit.create(record)
 
-    run_unit(workspace_id, AuditEvent("seed", "operator"), stage)
+    for last in (*[False] * PATIENCE, True):
+        try:
+            run_unit(workspace_id, AuditEvent("seed", "operator"), stage)
+            break
+        except UnavailableError:
+            if last:
+                raise
     return len(batch)

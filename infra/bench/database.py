@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,37 +11,41 @@ import click
 from chalicelib.store import counters, tables
 from infra import dynamodb, workarounds
 from infra.local_stack import ENDPOINT, LOCAL_AWS
-from infra.seed import seed
+from infra.seed import NOUNS, seed
 
 FOLDER = Path(__file__).parents[2] / "build" / "bench" / "data"
-COUNTS = (1_000, 10_000, 100_000)
 
 
 def workspace(count: int) -> str:
-    """Return the workspace that has this many products."""
+    """Return the workspace that has this many records of a noun."""
     return f"bench-{count}"
 
 
 @contextmanager
-def seeded() -> Iterator[None]:
-    """Serve the seeded database for the length of a ``with`` block; seed what is missing."""
+def seeded(wanted: Mapping[str, Sequence[int]]) -> Iterator[None]:
+    """Serve a database with so many records of each noun for the length of a ``with`` block.
+
+    What is missing is seeded.
+    """
     FOLDER.mkdir(parents=True, exist_ok=True)
     database = dynamodb.start(FOLDER)
     try:
         os.environ.update(LOCAL_AWS | {ENDPOINT: database.endpoint})
         tables.ensure_tables()
         workarounds.apply()
-        for count in COUNTS:
-            if _is_whole(count):
-                continue
-            label = f"seeding {count:,} products"
-            with click.progressbar(length=count, label=label, file=sys.stderr) as bar:
-                for done in seed(workspace(count), "products", count):
-                    bar.update(done)
+        for noun, counts in wanted.items():
+            for count in counts:
+                _seed(noun, count)
         yield
     finally:
         database.stop()
 
 
-def _is_whole(count: int) -> bool:
-    return counters.read(workspace(count), "PRODUCT")[counters.TOTAL] == count
+def _seed(noun: str, count: int) -> None:
+    total = counters.read(workspace(count), NOUNS[noun][0].noun)[counters.TOTAL]
+    if total == count:
+        return
+    label = f"seeding {count:,} {noun}"
+    with click.progressbar(length=count, label=label, file=sys.stderr) as bar:
+        for done in seed(workspace(count), noun, count):
+            bar.update(done)

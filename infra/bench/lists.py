@@ -7,19 +7,26 @@ Both must find the same records.
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 from chalicelib.core.text import fold
+from chalicelib.store.listing import Listing
 from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.queries import CONSISTENT_ROWS, Query
 from chalicelib.store.reading import Cost, Partition
 from infra.bench import database
-from infra.seed import SMALL_CATEGORY, category_id
+from infra.bench.made_up import APPOINTMENTS, CONTACTS, TAGS
+from infra.seed import FIRST_MADE_AT, SMALL_CATEGORY, category_id
+
+COUNTS = (1_000, 10_000, 100_000)
 
 
 def section() -> str:
     """Measure, and return the page's section."""
-    with database.seeded():
-        tables = [_table(count) for count in database.COUNTS]
+    with database.seeded({"products": COUNTS, "appointments": [50_000], "contacts": [10_000]}):
+        tables = [_table(count) for count in COUNTS]
+        others = [_appointments(50_000), _contacts(10_000)]
     return "\n".join(
         [
             "## Lists, on DynamoDB Local",
@@ -32,8 +39,55 @@ def section() -> str:
             "trips there, and the same units.",
             "",
             *tables,
+            "### Other shapes",
+            "",
+            "Made-up nouns with what the next ones need: a range along an index, values of many,",
+            "and search texts too long for an index entry, which have rows of their own.",
+            "",
+            "| list | plan | matches | units | round trips |",
+            "|---|---|---|---|---|",
+            *(line for some in others for line in some),
+            "",
         ]
     )
+
+
+def _appointments(count: int) -> list[str]:
+    """Return lines on a month among two years of appointments."""
+    begin = FIRST_MADE_AT + timedelta(days=365)
+    month = Query(
+        page=1,
+        size=20,
+        sort="startAt",
+        descending=True,
+        ranges={"starts_at": (begin, begin + timedelta(days=30))},
+    )
+    queries = {
+        f"a month of {count:,} appointments, page 1": month,
+        "the same month, page 5": replace(month, page=5),
+        "the same month of one master": replace(month, filters={"resource_id": "resource-3"}),
+    }
+    return [_line(APPOINTMENTS, count, label, query) for label, query in queries.items()]
+
+
+def _contacts(count: int) -> list[str]:
+    """Return lines on tags and long texts."""
+    newest = Query(page=1, size=20, sort="createdAt", descending=True)
+    queries = {
+        f"one tag of {count:,} contacts": replace(newest, filters={"tags": TAGS[3]}),
+        f"search in {count:,} texts of 2 KB, one match": replace(newest, search="no. 04242"),
+        "the same search, no match": replace(newest, search="no such text"),
+    }
+    whole = Cost()
+    list(Partition(CONTACTS.partition(database.workspace(count)), whole).items())
+    naive = f"| all {count:,} contacts, read whole | naive | {count:,} | {whole.units:,.0f} | |"
+    return [*(_line(CONTACTS, count, label, query) for label, query in queries.items()), naive]
+
+
+def _line(listing: Listing[Any], count: int, label: str, query: Query) -> str:
+    page = listing.page(database.workspace(count), query)
+    cost = page.cost
+    return f"| {label} | {page.plan} | {page.total:,} | {cost.units:,.0f} | {cost.round_trips} |"
 
 
 def _queries(count: int) -> dict[str, Query]:
