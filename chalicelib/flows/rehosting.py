@@ -67,7 +67,7 @@ class RejectedImage:
 class StoredObject:
     """Bytes in the object store that are to become a file; sizes in bytes and pixels.
 
-    ``watch`` is the due work that removes them if they do not.
+    ``watch`` is the job that removes them if they do not.
     """
 
     file_id: str
@@ -162,7 +162,7 @@ def stored_object(workspace_id: str, body: bytes, name: str) -> StoredObject:
 
 
 def remove_objects(stored: Iterable[StoredObject]) -> None:
-    """Remove objects that will not become files; what cannot be removed now goes by due work."""
+    """Remove objects that will not become files; what cannot be removed now is removed by a job."""
     for one in stored:
         jobs.attempt(one.watch, remove_orphan)
 

@@ -1,0 +1,65 @@
+"""Who may call what: an operation answers its own audience, and nobody else, whatever they hold."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import ForbiddenError
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.principals import (
+    ApiKeyPrincipal,
+    Audience,
+    OperatorPrincipal,
+    Principal,
+    SessionPrincipal,
+    VisitorPrincipal,
+)
+from chalicelib.core.scopes import Scope
+from chalicelib.flows.invoke import invoke
+from chalicelib.transports import openapi, tools
+
+CALLERS: dict[Audience, Principal] = {
+    Audience.KEY: ApiKeyPrincipal(
+        key_id="k", workspace_id="w", plan="enterprise", role="admin", scopes=frozenset(Scope)
+    ),
+    Audience.SESSION: SessionPrincipal(account_id="a", workspace_id="w", membership="owner"),
+    Audience.PUBLIC: VisitorPrincipal(visitor="v"),
+    Audience.OPERATOR: OperatorPrincipal(),
+}
+OTHERS = [
+    pytest.param(operation, caller, id=f"{operation.name}-{audience}")
+    for operation in REGISTRY
+    for audience, caller in CALLERS.items()
+    if audience not in operation.audience
+]
+NOT_FOR_KEYS = [
+    operation for operation in REGISTRY if not operation.audience & {Audience.KEY, Audience.PUBLIC}
+]
+
+
+def test_every_audience_has_a_caller_here() -> None:
+    assert set(CALLERS) == set(Audience)
+    assert all(caller.audience is audience for audience, caller in CALLERS.items())
+
+
+@pytest.mark.parametrize(("operation", "caller"), OTHERS)
+def test_another_audience_is_refused_before_its_input_is_read(
+    operation: Operation, caller: Principal
+) -> None:
+    def read() -> Mapping[str, Any]:
+        raise AssertionError("the input was read")
+
+    with pytest.raises(ForbiddenError):
+        invoke(operation, caller, read, request_id="r")
+
+
+@pytest.mark.parametrize("operation", NOT_FOR_KEYS, ids=lambda operation: operation.name)
+def test_what_is_not_for_keys_has_no_route_tool_or_reference_entry(operation: Operation) -> None:
+    assert (operation.path, operation.tool, operation.scope) == ("", None, None)
+    assert operation.tool not in tools.by_name()
+    assert operation.name not in str(openapi.document()["paths"])
+
+
+def test_there_is_something_to_keep_from_keys() -> None:
+    assert {operation.name for operation in NOT_FOR_KEYS} >= {"create_key", "create_account"}
