@@ -755,7 +755,8 @@ class TestBulkProducts:
             ("setPrice", {"value": 7}, "price", [7, 7, 7]),
             ("changePricePercent", {"value": -10}, "price", [95, 14, 0]),
             ("changePricePercent", {"value": 12.5}, "price", [118, 17, 0]),
-            ("changePricePercent", {"value": -250}, "price", [0, 0, 0]),
+            ("changePricePercent", {"value": -100}, "price", [0, 0, 0]),
+            ("changePricePercent", {"value": 1000}, "price", [1155, 165, 0]),
             ("setStock", {"value": 4}, "stock", [4, 4, 4]),
             ("setStock", {"value": None}, "stock", [None, None, None]),
         ],
@@ -767,6 +768,8 @@ class TestBulkProducts:
         answer = self.bulk(api, some, action, **more)
         words = ["unchanged" if b == a else "changed" for b, a in zip(before, after, strict=True)]
         assert outcomes(answer) == [(200, word) for word in words]
+        assert [result["before"] for result in answer["results"]] == before
+        assert [result["after"] for result in answer["results"]] == after
         assert answer["summary"] == {"ok": 3, "failed": 0}
         assert [product[field] for product in listed(api)] == after
 
@@ -797,6 +800,7 @@ class TestBulkProducts:
         answer = self.bulk(api, [dear, some[0]], "changePricePercent", value=1)
         assert [result["status"] for result in answer["results"]] == [400, 200]
         assert "100,000,000,000" in answer["results"][0]["message"]
+        assert [result["after"] for result in answer["results"]] == [None, 106]
         assert read(api, dear) == dear
 
     def test_deletes_when_confirmed(self, api: Api, some: list[Any]) -> None:
@@ -808,16 +812,32 @@ class TestBulkProducts:
         assert listed(api) == []
         create(api, sku="b")
 
-    @pytest.mark.parametrize("action", ["delete", "setPrice", "deactivate"])
-    def test_dry_changes_nothing_and_tells_the_same(
-        self, action: str, api: Api, some: list[Any]
+    @pytest.mark.parametrize(
+        ("action", "value", "done", "would"),
+        [
+            ("delete", None, "deleted", "would be deleted"),
+            ("setPrice", 15, "changed", "would change"),
+            ("changePricePercent", 10, "changed", "would change"),
+            ("deactivate", None, "changed", "would change"),
+        ],
+    )
+    def test_dry_changes_nothing_and_says_what_would_be(
+        self, action: str, value: Any, done: str, would: str, api: Api, some: list[Any]
     ) -> None:
-        more = {"confirm": True} | ({"value": 7} if action == "setPrice" else {})
+        more = {"confirm": True} | ({} if value is None else {"value": value})
         both = [*some, {"id": new_id()}]
         before = everything()
         dry = self.bulk(api, both, action, **more, dryRun=True)
         assert everything() == before
-        assert dry["results"] == self.bulk(api, both, action, **more)["results"]
+        real = self.bulk(api, both, action, **more)
+        assert {result["message"] for result in real["results"][:3]} <= {done, "unchanged"}
+        for one, other in zip(dry["results"], real["results"], strict=True):
+            assert one["message"] == {done: would}.get(other["message"], other["message"])
+            assert one | {"message": ""} == other | {"message": ""}
+
+    def test_a_deletion_names_what_goes(self, api: Api, some: list[Any]) -> None:
+        dry = self.bulk(api, some, "delete", dryRun=True)["results"]
+        assert [(each["before"], each["after"]) for each in dry] == [(name, None) for name in "ABC"]
 
     @pytest.mark.parametrize(
         ("action", "value"),
@@ -833,7 +853,8 @@ class TestBulkProducts:
             ("setCategory", ""),
             ("changePricePercent", "10%"),
             ("changePricePercent", None),
-            ("changePricePercent", 10**7),
+            ("changePricePercent", 1000.01),
+            ("changePricePercent", -100.01),
             ("changePricePercent", True),
         ],
     )
