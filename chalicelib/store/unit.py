@@ -189,6 +189,19 @@ class UnitOfWork:
         """
         return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage))
 
+    def recalls_batch(self, name: str) -> bool:
+        """Whether an earlier call under the same key has committed a batch, to prepare nothing for.
+
+        ``commit_batch`` returns its outcome, in either case.
+        """
+        record = self._record and self._record.part(name)
+        stored = record and idempotency.find(self.tenant, record)
+        if record is None or stored is None:
+            return False
+        body = record.answered(stored).body or b""
+        self.run_side_effect_once(name, lambda: body)
+        return True
+
     def _commit_batch(self, name: str, stage: "Callable[[UnitOfWork], bytes]") -> bytes:
         record = self._record and self._record.part(name)
         event = self._event or AuditEvent.by_job(name)

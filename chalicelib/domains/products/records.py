@@ -238,7 +238,7 @@ def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
     unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
 
 
-def weight(args: ProductCreate | ProductPatch) -> int:
+def weight(args: Wire) -> int:
     """Return how many heavy calls a call is: one if it names images elsewhere."""
     images = args.provided().get("images") or ()
     return int(not all(rehosting.is_own_url(image.url) for image in images))
