@@ -52,8 +52,7 @@ class BulkProducts(Wire):
     value: Annotated[Any, WithJsonSchema({"type": ["number", "string", "null"]})] = Field(
         default=None,
         description=(
-            "By action: category id or null; price in kopecks; percent, -100 to 1000, 10 = +10 %; "
-            "stock or null."
+            "Category id or null; kopecks; percent -100 to 1000, 10 = +10 %; stock or null."
         ),
     )
     confirm: bool = Field(default=False, description="Must be true to delete.")
@@ -154,7 +153,7 @@ class _Action:
 def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
     """Do one thing with up to 100 products, each with its own outcome. Try dryRun first.
 
-    Each result has the value before and after. changePricePercent rounds half up to a kopeck.
+    Results show before and after. Percent rounds half up to a kopeck.
     """
     action = _action(ctx, args)
     results: list[ItemOutcome] = []

@@ -135,16 +135,16 @@ class ProductListQuery(Wire):
     size: int = Field(default=20, ge=1, le=100, description="Products a page.")
     q: SearchText | None = optional("Part of the name or SKU.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
-    category_id: Id | None = optional("Only products of this category itself.")
-    subcategories: bool = Field(default=False, description="Of all categories below, too.")
-    sku: Sku | None = optional("Exactly this SKU, in any case.")
-    barcode: BarcodeText | None = optional("Exactly this barcode, in any of its forms.")
-    min_price: Kopecks | None = optional("In kopecks, inclusive.")
-    max_price: Kopecks | None = optional("In kopecks, inclusive.")
+    category_id: Id | None = optional("Category id.")
+    subcategories: bool = Field(default=False, description="Also of all below it.")
+    sku: Sku | None = optional("Exact SKU.")
+    barcode: BarcodeText | None = optional("Exact barcode.")
+    min_price: Kopecks | None = optional("Kopecks.")
+    max_price: Kopecks | None = optional("Kopecks, inclusive.")
     sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
-        default="sortOrder", description="What to sort by."
+        default="sortOrder", description="Sort by."
     )
-    sort_dir: Literal["asc", "desc"] | None = optional("createdAt: desc; the rest: asc.")
+    sort_dir: Literal["asc", "desc"] | None = optional("desc for createdAt, else asc.")
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
