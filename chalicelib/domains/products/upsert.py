@@ -1,7 +1,7 @@
 """Products made or changed by their SKUs, many in one call: how a shop moves in, and stays in step.
 
-Items without images go some to a transaction, those with images alone: an image brings a file with
-rows of its own. All images of a call are fetched before, side by side, under one deadline.
+Items that leave images alone go some to a transaction, those that name them by themselves: an image
+brings rows of its own. All images of a call are fetched before, side by side, under one deadline.
 """
 
 from collections import Counter
@@ -142,8 +142,9 @@ def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
 
 def _batches(items: Mapping[int, UpsertItem]) -> Iterator[list[int]]:
     """Yield the numbers of the items of each transaction."""
-    yield from in_batches((n for n, item in items.items() if not item.images), STEP)
-    yield from ([n] for n, item in items.items() if item.images)
+    alone = {n for n, item in items.items() if "images" in item.model_fields_set}
+    yield from in_batches((n for n in items if n not in alone), STEP)
+    yield from ([n] for n in items if n in alone)
 
 
 def _fetched(
@@ -155,6 +156,7 @@ def _fetched(
         for name, (number, *_) in batches.items()
         if items[number].images and not ctx.unit.recalls_batch(name)
         for image in items[number].images or ()
+        if image.url
     ]
     seconds = max(0.0, deadline.remaining(IMAGE_SECONDS) - COMMIT_SECONDS)
     return ctx.unit.run_side_effect_once(
@@ -275,7 +277,7 @@ def _stage_one(ctx: Context, item: UpsertItem, rows: _Rows, *, late: bool) -> Up
         msg = f"A new product needs a {' and a '.join(missing)}."
         raise ValidationError(msg)
     if product is not None and late:
-        del given["images"]
+        given.pop("images")
         ctx.warn("The time was too short for its images; it keeps those it has. Send it again.")
     values = _stored(ctx, given)
     if given.get("images") and not values["images"]:
