@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,13 @@ def connect(stage: str | None) -> None:
     os.environ.update(LOCAL_AWS)
 
 
-def call(operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def call(
+    operation: str, arguments: dict[str, Any], *, workspace: str | None = None
+) -> dict[str, Any]:
     """Run an operation as the operator; return what is inside the envelope.
 
-    Warnings go to stderr.
+    In a workspace's place, if one is named, where the operation is for keys as well. Warnings go to
+    stderr.
 
     Raises:
         AppError: any failure.
@@ -53,11 +57,14 @@ def call(operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
     from chalicelib.core.operations import REGISTRY, load_all  # noqa: PLC0415
     from chalicelib.core.principals import OperatorPrincipal  # noqa: PLC0415
     from chalicelib.flows.invoke import invoke  # noqa: PLC0415
+    from chalicelib.store import workspaces  # noqa: PLC0415
 
     load_all()
-    reply = invoke(
-        REGISTRY[operation], OperatorPrincipal(), lambda: arguments, request_id=str(uuid4())
-    )
+    principal = OperatorPrincipal()
+    if workspace is not None:
+        plan = workspaces.get(workspace).plan
+        principal = OperatorPrincipal(workspace_id=workspace, plan=plan)
+    reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id=str(uuid4()))
     data: dict[str, Any] = json.loads(reply.body)["data"]
     del data["status"]
     for warning in data.pop("warnings", ()):
@@ -69,7 +76,7 @@ def call(operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
 @click.option("--stage", help="A deployed stage; without it, the database of make dev.")
 @click.pass_context
 def admin(ctx: click.Context, stage: str | None) -> None:
-    """Operate accounts, workspaces, keys, files and sites."""
+    """Operate accounts, workspaces, keys, files, sites and products."""
     ctx.obj = stage
 
 
@@ -214,3 +221,54 @@ _command(
     workspace="workspaceId",
     path="content",
 )
+
+
+@admin.command("import-products")
+@click.option("--workspace", required=True)
+@click.option("--csv", "path", type=_FILE, required=True, help="UTF-8 or Windows-1251.")
+@click.option(
+    "--prices",
+    type=click.Choice(["rubles", "kopecks"]),
+    required=True,
+    help="What the table's prices are in.",
+)
+@click.option("--dry-run", is_flag=True, help="Only report what would happen.")
+@click.option("--create-categories", is_flag=True, help="Those that are missing, by their paths.")
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Where refused rows go as CSV; beside the table if omitted.",
+)
+@click.pass_context
+def import_products(  # noqa: PLR0913  an option each
+    ctx: click.Context,
+    *,
+    workspace: str,
+    path: Path,
+    prices: Any,  # noqa: ANN401  one of the choices
+    dry_run: bool,
+    create_categories: bool,
+    report: Path | None,
+) -> None:
+    """Create or update products by SKU from a table; what is left empty stays as it is.
+
+    Columns go by their Russian or English headers: артикул / sku, название / name, цена / price,
+    остаток / stock, штрихкод / barcode, категория / category (a name, or a path such as A / B),
+    описание / description, изображения / images (addresses separated by |), статус / status.
+    Refused rows are reported with the reason; put right, the report can be imported itself. Safe to
+    repeat.
+    """
+    connect(ctx.obj)
+    from infra import product_import  # noqa: PLC0415  the command line starts without it
+
+    options = product_import.Options(
+        prices=prices,
+        report=report or path.with_name(f"{path.stem}.refused.csv"),
+        dry_run=dry_run,
+        create_categories=create_categories,
+    )
+    if options.report.resolve() == path.resolve():
+        msg = "The report would overwrite the table; name another --report."
+        raise click.ClickException(msg)
+    run = partial(call, workspace=workspace)
+    click.echo(json.dumps(product_import.import_products(run, path, options), ensure_ascii=False))

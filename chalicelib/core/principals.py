@@ -32,6 +32,8 @@ class Principal:
     """
 
     audience: ClassVar[Audience]
+    limited: ClassVar[bool] = True
+    """Whether an operation's limit holds for it."""
 
     workspace_id: str = PLATFORM
     plan: str = ""
@@ -124,13 +126,17 @@ class VisitorPrincipal(Principal):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPrincipal(Principal):
-    """The platform's operator at the command line."""
+    """The platform's operator at the command line.
+
+    In a workspace's place, with its plan, where an operation is for keys as well.
+    """
 
     audience: ClassVar[Audience] = Audience.OPERATOR
+    limited: ClassVar[bool] = False
 
     @property
     def rate_limit_key(self) -> str:
-        """The operator, who has no limits, but idempotency keys."""
+        """The operator, whose idempotency keys are kept."""
         return "operator"
 
     @property

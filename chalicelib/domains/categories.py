@@ -15,6 +15,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
 from chalicelib.core.schema import (
     DeletedResult,
     Id,
@@ -122,6 +123,7 @@ class CategoryDeleted(DeletedResult):
     tool="svc_list_categories",
     rest="GET /api/categories/list",
     scope=Scope.PRODUCTS_READ,
+    audience=(Audience.KEY, Audience.OPERATOR),
     title="List categories",
 )
 def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
@@ -145,6 +147,7 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
     tool="svc_create_category",
     rest="POST /api/categories/create",
     scope=Scope.PRODUCTS_WRITE,
+    audience=(Audience.KEY, Audience.OPERATOR),
     title="Create a category",
 )
 def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:

@@ -24,6 +24,7 @@ from chalicelib.rules.barcodes import Barcode
 from chalicelib.rules.drafts import DraftError, DraftRequest, Kind
 from chalicelib.store import categories, limits
 from chalicelib.store.categories import CategoryRow
+from chalicelib.store.products import ProductRow, with_barcode
 
 MODEL_SECONDS = 15.0
 """With 3 for the barcode and 8 for photos, an answer stays within API Gateway's 29 seconds."""
@@ -83,7 +84,9 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
 ) -> Drafted:
     """Ask the model for a card, and look for photos of it.
 
-    A photo search that fails is a warning; so is a barcode look-up, if there is more to go by.
+    A product of the workspace with the barcode is what the card starts from, and a warning says so;
+    else open databases are asked. A photo search that fails is a warning; so is a barcode look-up,
+    if there is more to go by.
 
     Raises:
         RateLimitedError: the key's heavy calls of this minute, or the workspace's drafts of this
@@ -97,21 +100,36 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
     def draft() -> Drafted:
         drafting_model()  # says that there is none before anybody is asked for facts
         known = _categories(ctx.workspace_id, kind)
+        own = with_barcode(ctx.workspace_id, barcode.gtin14) if barcode else None
+        if own is not None:
+            warnings.append(
+                f'Your product "{own.name}" ({own.id}) has this barcode, so the draft starts from '
+                "its data. Change it (svc_update_product) rather than create another."
+            )
+            facts = _facts_of(own, known)
+        else:
+            needed = not (name or prompt)
+            facts = _facts(ctx.workspace_id, barcode, warnings, needed=needed) if barcode else {}
         request = DraftRequest(
             kind=kind,
             language=language,
             name=name,
             prompt=prompt,
             barcode=barcode.digits if barcode else None,
-            facts=_facts(ctx.workspace_id, barcode, warnings, needed=not (name or prompt))
-            if barcode
-            else {},
+            facts=facts,
             categories=_paths(known),
         )
         limits.take(_daily(), ctx.workspace_id)
         draft = _ask(request)
-        category = known[draft.category_id].name if draft.category_id else None
-        card = {**asdict(draft), "tags": list(draft.tags), "category_name": category}
+        kept = own.category_id if own is not None and own.category_id in known else None
+        category_id = kept or draft.category_id
+        category = known[category_id].name if category_id else None
+        card = {
+            **asdict(draft),
+            "tags": list(draft.tags),
+            "category_id": category_id,
+            "category_name": category,
+        }
         images = _photos(ctx.workspace_id, [draft.name, category], warnings)
         return Drafted(card, images, tuple(warnings))
 
@@ -124,6 +142,17 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
 def _daily() -> Limit:
     max_requests = settings().ai_drafts_per_day
     return Limit("ai-drafts", "AI drafts a workspace and UTC day", max_requests, timedelta(days=1))
+
+
+def _facts_of(product: ProductRow, known: Mapping[str, CategoryRow]) -> dict[str, str]:
+    """Return what a product's own card says, by label."""
+    category = known.get(product.category_id or "")
+    told = {
+        "name": product.name,
+        "description": product.description,
+        "category": category and category.name,
+    }
+    return {label: text for label, text in told.items() if text}
 
 
 def _facts(

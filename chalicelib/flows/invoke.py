@@ -58,7 +58,8 @@ class Context:
         Raises:
             RateLimitedError: there are no more of them this minute.
         """
-        limits.take(HEAVY, self.principal.rate_limit_key, units)
+        if self.principal.limited:
+            limits.take(HEAVY, self.principal.rate_limit_key, units)
 
     def warn(self, message: str) -> None:
         """Add a sentence to ``data.warnings``.
@@ -99,7 +100,7 @@ def invoke(
         AppError: any failure a client can see; nothing was changed then.
     """
     authorize(operation, principal)
-    limit, status = operation.limit, None
+    limit, status = operation.limit if principal.limited else None, None
     if limit is not None and limit.weigh is None:
         status = limits.take(limit, principal.rate_limit_key)
     raw = read()

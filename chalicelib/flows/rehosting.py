@@ -4,7 +4,7 @@ Each is fetched through the safe fetcher, made safe, and stored with a thumbnail
 """
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
@@ -41,6 +41,8 @@ ID_LENGTH = 26
 ORPHAN = "file-orphan"
 ORPHAN_AFTER = timedelta(hours=1)
 """Objects are looked at again then; an operation has a minute at most."""
+STRANGE_IMAGES = "strange images"
+"""The side effect of fetching a unit's images (``UnitOfWork.run_side_effect_once``)."""
 _cleaning = Lock()
 """Images are cleaned one at a time anyway (``rules.images``); here the time is looked at."""
 
@@ -57,10 +59,11 @@ class ImportedImage:
 
 @dataclass(frozen=True, slots=True)
 class RejectedImage:
-    """An image that could not be taken, and why."""
+    """An image that could not be taken, and why; ``late`` if only time was too short."""
 
     url: str
     reason: str
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ def import_images(  # noqa: PLR0913  what may be known of the images
     )
     strange = [url for url, file in own.items() if file is None]
     stored = ctx.unit.run_side_effect_once(
-        "strange images", lambda: _all_stored(ctx.workspace_id, strange, seconds, http_too=http_too)
+        STRANGE_IMAGES, lambda: _all_stored(ctx.workspace_id, strange, seconds, http_too=http_too)
     )
     objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
     ctx.unit.on_failure(lambda: remove_objects(objects.values()))
@@ -133,6 +136,23 @@ def import_images(  # noqa: PLR0913  what may be known of the images
         else:
             answer.append(RejectedImage(url, "the workspace's files take all that its plan allows"))
     return answer, sum(int(file.size) for file in taken.values())
+
+
+def fetch_images(
+    workspace_id: str, urls: Iterable[str], seconds: float
+) -> dict[str, StoredObject | RejectedImage]:
+    """Fetch, clean and store the images of several units, within so many seconds in all.
+
+    Each unit is then given its own (``provide``), and stages their files by ``rehost``. URLs of the
+    service's own files are left to it.
+    """
+    strange = [url for url in dict.fromkeys(urls) if not is_own_url(url)]
+    return _all_stored(workspace_id, strange, seconds, http_too=False)
+
+
+def provide(unit: UnitOfWork, images: Mapping[str, StoredObject | RejectedImage]) -> None:
+    """Give a unit the images that were fetched for it, so that it fetches none itself."""
+    unit.run_side_effect_once(STRANGE_IMAGES, lambda: images)
 
 
 def is_own_url(url: str) -> bool:
@@ -250,7 +270,7 @@ def _all_stored(
 def _one_stored(
     workspace_id: str, url: str, deadline: Deadline, *, http_too: bool
 ) -> StoredObject | RejectedImage:
-    late = RejectedImage(url, "the time for all images was over")
+    late = RejectedImage(url, "the time for all images was over", late=True)
     try:
         if deadline.passed:
             return late

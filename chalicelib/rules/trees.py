@@ -40,3 +40,8 @@ def height(parents: Parents, node: str) -> int:
 def is_cycle(parents: Parents, node: str, parent: str | None) -> bool:
     """Whether a node would come to stand below itself under a parent."""
     return parent is not None and (parent == node or node in ancestors(parents, parent))
+
+
+def below(parents: Parents, node: str) -> list[str]:
+    """Return the ids below a node, on any level."""
+    return [each for each in parents if node in ancestors(parents, each)]

@@ -5,6 +5,7 @@ from typing import Any
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from chalicelib.core.errors import AppError
+from chalicelib.rules import trees
 from chalicelib.store import counters
 from chalicelib.store.listing import Listing
 from chalicelib.store.lookups import Lookup
@@ -42,6 +43,12 @@ def tree(workspace_id: str) -> list[CategoryRow]:
     """Return all categories of a workspace, of both kinds, in their order."""
     found = CategoryRow.partition(CATEGORIES.partition(workspace_id))
     return sorted(found, key=lambda category: (category.sort_order, category.id))
+
+
+def with_all_below(workspace_id: str, category_id: str, kind: str) -> list[str]:
+    """Return the id of a category and those of all below it; of an unknown one, its own."""
+    rows = [row for row in tree(workspace_id) if row.kind == kind]
+    return [category_id, *trees.below({row.id: row.parent_id for row in rows}, category_id)]
 
 
 def tree_lock(kind: str) -> str:

@@ -76,9 +76,9 @@ def read_value(
     return _sum(workspace_id, noun, shards, cost)[name(facet, value)]
 
 
-def read_all(workspace_id: str, noun: str) -> Counter[str]:
+def read_all(workspace_id: str, noun: str, cost: Cost | None = None) -> Counter[str]:
     """Return all counters of a noun: the total, and those of every facet that is counted."""
-    return _sum(workspace_id, noun, None, None)
+    return _sum(workspace_id, noun, None, cost)
 
 
 def forget(unit: "UnitOfWork", noun: str, facet: str, value: str) -> None:

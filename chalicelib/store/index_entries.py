@@ -5,14 +5,15 @@ which the other indexes sort. Entries are the indexes' own of a record's row; or
 in the partition of a value that the record has, such as its category.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pynamodb.attributes import UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.text import cut_bytes, fold
-from chalicelib.store.reading import Partition
+from chalicelib.store.reading import MergedPartitions, Partition
 from chalicelib.store.tables import ContentRow
 
 INLINE_TEXT_BYTES = 512
@@ -99,16 +100,27 @@ def under(parent: str) -> Condition:
 
 
 def entries(
-    partition: Partition, keys: Condition | None, where: Condition | None, *, consistent: bool
+    partition: Partition | MergedPartitions,
+    keys: Condition | None,
+    where: Condition | None,
+    *,
+    consistent: bool,
+    any_of: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> Iterator[IndexEntry]:
-    """Yield the entries of a partition, or those between some keys, in the order of creation."""
+    """Yield the entries of a partition, or those between some keys, in the order of creation.
+
+    ``any_of`` maps slots to values, one of which an entry must have. That is seen to here: an
+    expression of DynamoDB's does not hold a thousand values, and saves no units.
+    """
     items = partition.items(
         index_name=BY_ROW,
         range_key_condition=keys,
         filter_condition=where,
         consistent_read=consistent,
     )
-    return map(IndexEntry.read, items)
+    for item in items:
+        if all(item.get(slot, {}).get("S") in values for slot, values in any_of.items()):
+            yield IndexEntry.read(item)
 
 
 class EntryRow(ContentRow):

@@ -38,7 +38,7 @@ from chalicelib.store.index_entries import (
     token,
     under,
 )
-from chalicelib.store.lookups import Lookup, SideRow
+from chalicelib.store.lookups import Lookup, LookupRow, SideRow
 from chalicelib.store.queries import Query, ResultPage
 from chalicelib.store.reading import Cost, Key, Partition, fetch
 from chalicelib.store.tables import ContentRow, Facets, Record
@@ -222,10 +222,20 @@ class Listing(Generic[R]):
         """
         return self.row.find(self.partition(workspace_id), record_id)
 
-    def find_by(self, workspace_id: str, lookup: str, value: str) -> list[str]:
+    def find_by(
+        self, workspace_id: str, lookup: str, value: str, cost: Cost | None = None
+    ) -> list[str]:
         """Return the ids of the records that have this value of a look-up, oldest first."""
         (declared,) = (each for each in self.lookups if each.name == lookup)
-        return lookups.find(declared, workspace_id, self.noun, value)
+        return lookups.find(declared, workspace_id, self.noun, value, cost=cost)
+
+    def find_unique(self, workspace_id: str, lookup: str, values: Iterable[str]) -> dict[str, str]:
+        """Return the ids of the records that have these values of a unique look-up, by value."""
+        keys = {
+            value: lookups.unique_key(workspace_id, self.noun, lookup, value) for value in values
+        }
+        held = {row.pk: row.target for row in fetch(keys.values()) if isinstance(row, LookupRow)}
+        return {value: held[key.pk] for value, key in keys.items() if key.pk in held}
 
     def key(self, workspace_id: str, record_id: str) -> Key:
         """Return the record's key, for ``fetch``."""

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from pynamodb.attributes import UnicodeAttribute
 
 from chalicelib.store.claims import ClaimRow, claim, name_hash
-from chalicelib.store.reading import Key
+from chalicelib.store.reading import Cost, Key, Partition
 from chalicelib.store.tables import ContentRow, Record, Row
 
 R = TypeVar("R", bound=Record)
@@ -68,12 +68,19 @@ def unique_key(workspace_id: str, noun: str, name: str, value: str, within: str 
     return Key(LookupRow, f"W#{workspace_id}#{noun}#BY#{name}#{hashed}", SORT_KEY)
 
 
-def find(
-    lookup: Lookup[R], workspace_id: str, noun: str, value: str, within: str = ""
+def find(  # noqa: PLR0913  what a look-up goes by
+    lookup: Lookup[R],
+    workspace_id: str,
+    noun: str,
+    value: str,
+    *,
+    within: str = "",
+    cost: Cost | None = None,
 ) -> list[str]:
     """Return the ids of the records that have a value, oldest first."""
     if lookup.platform_wide:
         held = ClaimRow.find_claim(lookup.name, value)
         return [held.target] if held else []
     key = unique_key(workspace_id, noun, lookup.name, value, within)
-    return [row.target for row in LookupRow.partition(key.pk)]
+    rows = Partition(key.pk, cost or Cost()).items(consistent_read=True)
+    return [row["target"]["S"] for row in rows]

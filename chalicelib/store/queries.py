@@ -1,6 +1,8 @@
 """One page of a noun, read in the cheapest way that is exact (ADR 0008).
 
-First the partition: the noun's, or that of a value asked for, where the noun keeps one. Then
+A *look-up* fetches the few records that a look-up leads to, filtered and sorted here. Else first
+the partition: the noun's, or that of a value asked for, where the noun keeps one. Of several values
+the partitions are merged, unless that reads more than the noun's own does. Then
 
 - *index scan*: an index in the order asked for, straight to the page; a range asked for along it
   bounds it. The total comes from the counters, or from counting the range. It costs the same
@@ -15,17 +17,14 @@ there, are read eventually consistently, at half the units: they may miss the la
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pynamodb.expressions.condition import Condition
 
-from chalicelib.core.clock import epoch_ms
-from chalicelib.core.ids import first_id_at
 from chalicelib.core.text import fold
 from chalicelib.store import counters
 from chalicelib.store.index_entries import (
@@ -34,12 +33,12 @@ from chalicelib.store.index_entries import (
     TextRow,
     entries,
     group,
-    number_key,
     partition_of,
     texts_partition,
     token,
 )
-from chalicelib.store.reading import Cost, Key, Partition, fetch
+from chalicelib.store.index_ranges import Bounds, IndexRange, as_number, id_bounds, key_bounds
+from chalicelib.store.reading import Cost, Key, MergedPartitions, Partition, fetch
 from chalicelib.store.tables import ContentRow, Record
 
 if TYPE_CHECKING:
@@ -52,29 +51,33 @@ FETCHED_SKIP = 500
 """A scan that skips no more entries fetches their keys, too, and saves a round trip of counting."""
 ROWS_A_RECORD = 50
 """A record read by its key costs about as much as so many entries of a full scan."""
+ROWS_A_QUERY = 28
+"""A partition costs a read unit at least, which is so many entries of a full scan."""
 FETCHED_TEXTS = 100
 """Up to so many long texts are fetched by their keys; more are searched where they all lie."""
 
 R = TypeVar("R", bound=Record)
-Plan = Literal["index scan", "range scan", "full scan"]
-Bounds = tuple[Any, Any]
+Plan = Literal["index scan", "range scan", "full scan", "look-up"]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """What a list operation asks for.
 
-    ``page`` counts from 1. ``filters`` maps attributes to wanted values (of several values, one);
-    ``present`` attributes to whether they are set; ``ranges`` numbers, times, or ``created_at`` to
-    their bounds, both inclusive. None means any. ``parent`` is the wanted parent's id. ``charge``
-    is called with a weight before a search reads a large collection, and may refuse it.
+    ``page`` counts from 1. ``filters`` maps attributes to a wanted value (one of several that a
+    record has), or a facet to several values, any of which will do; ``lookups`` look-ups to a
+    value; ``present`` attributes to whether they are set; ``ranges`` numbers, times, or
+    ``created_at`` to their bounds, both inclusive. None means any. ``parent`` is the wanted
+    parent's id. ``charge`` is called with a weight before a search reads a large collection, and
+    may refuse it.
     """
 
     page: int
     size: int
     sort: str
     descending: bool = False
-    filters: Mapping[str, str | None] = field(default_factory=dict)
+    filters: Mapping[str, str | Collection[str] | None] = field(default_factory=dict)
+    lookups: Mapping[str, str | None] = field(default_factory=dict)
     present: Mapping[str, bool | None] = field(default_factory=dict)
     ranges: Mapping[str, Bounds] = field(default_factory=dict)
     search: str | None = None
@@ -111,41 +114,6 @@ def read(
     return _Reading(listing, workspace_id, query, Cost(), counts).page()
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """Bounds along an index, on the keys themselves; None is the table, in order of creation."""
-
-    index: str | None
-    prefix: str
-    least: str | None = None
-    most: str | None = None
-
-    @property
-    def condition(self) -> Condition | None:
-        """What a Query along the index demands of its keys."""
-        slot: Any = ContentRow.sk
-        if self.index is not None:
-            slot = ContentRow.r if self.index == BY_ROW else getattr(ContentRow, self.index[3:])
-        condition: Condition | None = None
-        if self.least is not None or self.most is not None:
-            # "~" comes after every character of a number's digits and of an id.
-            top = self.prefix + (self.most or "") + "~"
-            least = self.prefix + (self.least or "")
-            condition = slot.between(least, top) if least else slot <= top
-        elif self.prefix:
-            condition = slot.startswith(self.prefix)
-        return condition
-
-    def options(self, *, descending: bool) -> dict[str, Any]:
-        """Return the options of a Query along the index."""
-        options: dict[str, Any] = {"scan_index_forward": not descending}
-        if self.index is not None:
-            options["index_name"] = self.index
-        if (condition := self.condition) is not None:
-            options["range_key_condition"] = condition
-        return options
-
-
 @dataclass(slots=True)
 class _Reading(Generic[R]):
     """One page being read."""
@@ -156,18 +124,28 @@ class _Reading(Generic[R]):
     cost: Cost
     all_counts: Counter[str] | None
     counts: Counter[str] = field(init=False)
-    partition: Partition = field(init=False)
+    partition: Partition | MergedPartitions = field(init=False)
     filters: dict[str, str] = field(init=False)
+    any_of: dict[str, frozenset[str]] = field(init=False)
+    lookups: dict[str, str] = field(init=False)
     ranges: dict[str, Bounds] = field(init=False)
     present: dict[str, bool] = field(init=False)
 
     def __post_init__(self) -> None:
         listing, query = self.listing, self.query
-        self.filters = {n: v for n, v in query.filters.items() if v is not None}
+        self.filters = {n: v for n, v in query.filters.items() if isinstance(v, str)}
+        self.any_of = {
+            name: frozenset(values)
+            for name, values in query.filters.items()
+            if values is not None and not isinstance(values, str)
+        }
+        self.lookups = {n: v for n, v in query.lookups.items() if v is not None}
         self.ranges = {n: b for n, b in query.ranges.items() if b != (None, None)}
         self.present = {n: p for n, p in query.present.items() if p is not None}
         unknown = [
             *(self.filters.keys() - {*listing.facet_slots, *listing.tags}),
+            *(self.any_of.keys() - listing.facet_slots.keys()),
+            *(self.lookups.keys() - {lookup.name for lookup in listing.lookups}),
             *(self.present.keys() - set(listing.presence)),
             *(self.ranges.keys() - {*listing.numbers, "created_at"}),
             *({query.sort} - listing.sorts.keys()),
@@ -182,6 +160,8 @@ class _Reading(Generic[R]):
     def page(self) -> ResultPage[R]:
         if any(None not in bounds and bounds[0] > bounds[1] for bounds in self.ranges.values()):
             return ResultPage([], 0, "range scan", self.cost)
+        if self.lookups:
+            return self._look_up()
         if not self.listing.indexes and not self.listing.partitioned:
             return self._full_scan(consistent=True)
         rows = self._choose_partition()
@@ -206,42 +186,64 @@ class _Reading(Generic[R]):
                 if self.all_counts is not None:
                     return self.all_counts[counters.name(facet, value)]
                 return counters.read_value(self.workspace_id, noun, facet, value, self.cost)
+            if facet in self.any_of:
+                return self._choose_partitions(facet)
         noun = self.listing.noun
         self.counts = self.all_counts or counters.read(self.workspace_id, noun, self.cost)
         return self.counts[counters.TOTAL]
 
+    def _choose_partitions(self, facet: str) -> int:
+        """Go to the partitions of several values, or stay with the noun's if that reads less.
+
+        Of a partition that an index leads through, no more is read than up to the page's end.
+        Counting the rows asks for the counters of all values: a unit for each twenty of them.
+        """
+        noun, values = self.listing.noun, self.any_of.pop(facet)
+        self.counts = self.all_counts or counters.read_all(self.workspace_id, noun, self.cost)
+        rows = {v: n for v in sorted(values) if (n := self.counts[counters.name(facet, v)])}
+        total = self.counts[counters.TOTAL]
+        in_order = self._scannable() and self._range_in_order() is not None
+        most = self.query.offset + self.query.size if in_order else total
+        if sum(ROWS_A_QUERY + min(n, most) for n in rows.values()) >= total:
+            self.any_of[facet] = values
+            return total
+        places = [partition_of(self.workspace_id, noun, facet, value) for value in rows]
+        self.partition = MergedPartitions(places, self.cost)
+        return sum(rows.values())
+
     @property
     def _whole(self) -> bool:
         """Whether the partition is the noun's own, which holds records rather than entries."""
-        return self.partition.pk == self.listing.partition(self.workspace_id)
+        own = Partition(self.listing.partition(self.workspace_id), self.cost)
+        return self.partition == own
 
     def _scannable(self) -> bool:
         """Whether all that is asked for, beside one filter and one range, is an order."""
         return (
-            not (self.query.search or self.present)
+            not (self.query.search or self.present or self.any_of)
             and max(len(self.filters), len(self.ranges)) <= 1
         )
 
-    def _range_in_order(self) -> _Range | None:
+    def _range_in_order(self) -> IndexRange | None:
         """Return the index, and the range of it, that is the list asked for."""
         facet, value = next(iter(self.filters.items()), (None, ""))
         number, bounds = next(iter(self.ranges.items()), (None, (None, None)))
         sort = self.listing.sorts[self.query.sort]
         if facet is None and sort == "id" and number in {None, "created_at"}:
-            return _Range(None, "", *_id_bounds(bounds))
+            return IndexRange(None, "", *id_bounds(bounds))
         for slot, index in self._indexes():
             if (index.sort, index.partition_by) != (self.query.sort, facet):
                 continue
             if number is None or self.listing.number_slots.get(number) == sort:
-                return _Range(f"by_{slot}", group(value) if facet else "", *_key_bounds(bounds))
+                return IndexRange(f"by_{slot}", group(value) if facet else "", *key_bounds(bounds))
         return None
 
-    def _narrow_range(self, rows: int, *, consistent: bool) -> _Range | None:
+    def _narrow_range(self, rows: int, *, consistent: bool) -> IndexRange | None:
         """Return a range along an index whose records cost less than a full scan."""
         affordable = rows // ROWS_A_RECORD * (2 if consistent else 1)
         for number, bounds in self.ranges.items():
             if number == "created_at":
-                found = _Range(None, "", *_id_bounds(bounds))
+                found = IndexRange(None, "", *id_bounds(bounds))
             else:
                 wanted = self.listing.number_slots[number]
                 sorts = {name for name, slot in self.listing.sorts.items() if slot == wanted}
@@ -252,7 +254,7 @@ class _Reading(Generic[R]):
                 ]
                 if not slots:
                     continue
-                found = _Range(f"by_{slots[0]}", "", *_key_bounds(bounds))
+                found = IndexRange(f"by_{slots[0]}", "", *key_bounds(bounds))
             options = found.options(descending=False)
             if self.partition.count(affordable, consistent_read=False, **options) < affordable:
                 return found
@@ -261,23 +263,24 @@ class _Reading(Generic[R]):
     def _indexes(self) -> "Iterable[tuple[str, SortIndex]]":
         return zip(("o1", "o2", "o3", "o4"), self.listing.indexes, strict=False)
 
-    def _index_scan(self, found: _Range, rows: int, *, consistent: bool) -> ResultPage[R]:
+    def _index_scan(self, found: IndexRange, rows: int, *, consistent: bool) -> ResultPage[R]:
         """Go to the page along an index; the entries before it are counted, not fetched."""
         options = found.options(descending=self.query.descending)
         total = self._total(rows, options, consistent=consistent)
         offset, size = self.query.offset, self.query.size
         if offset >= total:
             return ResultPage([], total, "index scan", self.cost)
-        if found.index is None and self._whole:
-            return ResultPage(self._from_table(options, consistent), total, "index scan", self.cost)
-        skipped = offset if offset > FETCHED_SKIP else 0
-        start = self.partition.skip(skipped, consistent_read=consistent, **options)
+        partition, start, skipped = self.partition, None, 0
+        if isinstance(partition, Partition):
+            if found.index is None and self._whole:
+                records = self._from_table(partition, options, consistent)
+                return ResultPage(records, total, "index scan", self.cost)
+            skipped = offset if offset > FETCHED_SKIP else 0
+            start = partition.skip(skipped, consistent_read=consistent, **options)
         if skipped and start is None:
             return ResultPage([], total, "index scan", self.cost)
         limit = offset - skipped + size
-        items = self.partition.items(
-            limit, exclusive_start_key=start, consistent_read=True, **options
-        )
+        items = partition.items(limit, exclusive_start_key=start, consistent_read=True, **options)
         ids = [item["sk"]["S"] for item in items]
         return ResultPage(self._records(ids[offset - skipped :]), total, "index scan", self.cost)
 
@@ -297,7 +300,12 @@ class _Reading(Generic[R]):
             return counters.read_value(self.workspace_id, noun, facet, value, self.cost)
         return self.partition.count(None, consistent_read=consistent, **options)
 
-    def _from_table(self, options: dict[str, Any], consistent: bool) -> list[R]:  # noqa: FBT001  internal
+    def _from_table(
+        self,
+        partition: Partition,
+        options: dict[str, Any],
+        consistent: bool,  # noqa: FBT001  internal
+    ) -> list[R]:
         """Read the records in the order of creation, which the table itself has.
 
         The rows before the page are counted in the compact index, which is ten times smaller,
@@ -306,30 +314,44 @@ class _Reading(Generic[R]):
         offset, size = self.query.offset, self.query.size
         way = dict(options)
         if "range_key_condition" in way:
-            start = self.partition.skip(offset, consistent_read=consistent, **way)
+            start = partition.skip(offset, consistent_read=consistent, **way)
         else:
-            start = self.partition.skip(
-                offset, index_name=BY_ROW, consistent_read=consistent, **way
-            )
+            start = partition.skip(offset, index_name=BY_ROW, consistent_read=consistent, **way)
         if offset and start is None:
             return []
         key = start and {name: start[name] for name in ("pk", "sk")}
-        items = self.partition.items(size, exclusive_start_key=key, consistent_read=True, **way)
+        items = partition.items(size, exclusive_start_key=key, consistent_read=True, **way)
         return [self.listing.row.from_raw_data(item) for item in items]
 
-    def _range_scan(self, found: _Range) -> ResultPage[R]:
+    def _range_scan(self, found: IndexRange) -> ResultPage[R]:
         """Read all records in a range; filter, search and sort them here."""
         options = found.options(descending=False)
         items = self.partition.items(consistent_read=True, **options)
+        return self._of(self._records(item["sk"]["S"] for item in items), "range scan")
+
+    def _look_up(self) -> ResultPage[R]:
+        """Read the records that the look-ups lead to; they may have changed since."""
+        found = [
+            self.listing.find_by(self.workspace_id, name, value, self.cost)
+            for name, value in self.lookups.items()
+        ]
+        ids = set(found[0]).intersection(*found[1:])
+        wanted = {name: fold(value) for name, value in self.lookups.items()}
+        held = {each.name: each.value for each in self.listing.lookups if each.name in wanted}
         records = [
             record
-            for record in self._records(item["sk"]["S"] for item in items)
-            if self._fits(record)
+            for record in self._records(ids)
+            if all(fold(held[name](record) or "") == value for name, value in wanted.items())
         ]
+        return self._of(records, "look-up")
+
+    def _of(self, candidates: Iterable[R], plan: Plan) -> ResultPage[R]:
+        """Return the page of those records that are in the list asked for."""
+        records = [record for record in candidates if self._fits(record)]
         sort = self.listing.sorts[self.query.sort]
         records.sort(key=lambda r: self._entry(r).sort_key(sort), reverse=self.query.descending)
         page = records[self.query.offset : self.query.offset + self.query.size]
-        return ResultPage(page, len(records), "range scan", self.cost)
+        return ResultPage(page, len(records), plan, self.cost)
 
     def _entry(self, record: R) -> IndexEntry:
         n1, n2 = (int(number or 0) for number in (record.n1, record.n2))
@@ -346,6 +368,7 @@ class _Reading(Generic[R]):
                 else getattr(record, slots[name]) == value
                 for name, value in self.filters.items()
             )
+            and all(getattr(record, slots[n]) in values for n, values in self.any_of.items())
             and all((token("has", name) in tokens) == there for name, there in self.present.items())
             and all(self._within(record, name, bounds) for name, bounds in self.ranges.items())
             and self._entry(record).matches(wanted)
@@ -353,10 +376,10 @@ class _Reading(Generic[R]):
 
     def _within(self, record: R, name: str, bounds: Bounds) -> bool:
         if name == "created_at":
-            first, last = _id_bounds(bounds)
+            first, last = id_bounds(bounds)
             return (first or "") <= record.id and (last is None or record.id <= last + "~")
         number = getattr(record, self.listing.number_slots[name])
-        least, most = map(_number, bounds)
+        least, most = map(as_number, bounds)
         return number is not None and (
             (least is None or number >= least) and (most is None or number <= most)
         )
@@ -364,9 +387,17 @@ class _Reading(Generic[R]):
     def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
         """Look at every entry that DynamoDB's filter lets through."""
         query, wanted = self.query, fold(self.query.search or "")
-        keys = _Range(BY_ROW, "" if query.parent is None else group(query.parent), *self._created())
+        keys = IndexRange(
+            BY_ROW, "" if query.parent is None else group(query.parent), *self._created()
+        )
         found = list(
-            entries(self.partition, keys.condition, self._where(wanted), consistent=consistent)
+            entries(
+                self.partition,
+                keys.condition,
+                self._where(wanted),
+                consistent=consistent,
+                any_of={self.listing.facet_slots[n]: v for n, v in self.any_of.items()},
+            )
         )
         if wanted:
             found = self._matching(found, wanted, consistent=consistent)
@@ -409,7 +440,7 @@ class _Reading(Generic[R]):
 
     def _bounds(self, name: str, bounds: Bounds) -> list[Condition]:
         slot = getattr(ContentRow, self.listing.number_slots[name])
-        least, most = map(_number, bounds)
+        least, most = map(as_number, bounds)
         return [
             *([slot >= least] if least is not None else []),
             *([slot <= most] if most is not None else []),
@@ -420,7 +451,7 @@ class _Reading(Generic[R]):
 
         DynamoDB refuses a key of the index that it reads in a filter.
         """
-        return _id_bounds(self.ranges.get("created_at", (None, None)))
+        return id_bounds(self.ranges.get("created_at", (None, None)))
 
     def _records(self, ids: Iterable[str]) -> list[R]:
         return self.listing.fetch(self.workspace_id, ids, self.cost)
@@ -428,25 +459,3 @@ class _Reading(Generic[R]):
 
 def _has(text: str, wanted: str) -> bool:
     return any(wanted in part for part in text.split("\n"))
-
-
-def _number(bound: Any) -> int | None:  # noqa: ANN401  a number, a time or None
-    return epoch_ms(bound) if isinstance(bound, datetime) else bound
-
-
-def _key_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
-    """Return bounds on a number as bounds on the keys of its index."""
-    least, most = map(_number, bounds)
-    return (
-        None if least is None else number_key(least),
-        None if most is None else number_key(most),
-    )
-
-
-def _id_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
-    """Return bounds on the time of creation as bounds on ids, whose first ten characters it is."""
-    least, most = bounds
-    return (
-        None if least is None else first_id_at(least)[:10],
-        None if most is None else first_id_at(most)[:10],
-    )

@@ -3,9 +3,10 @@
 Raw, because a PynamoDB model per row costs ten times the CPU, and lists look at many rows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from heapq import merge
+from typing import Any, NamedTuple, TypeVar, cast
 
 from chalicelib.core import deadline, retry
 from chalicelib.core.errors import UnavailableError
@@ -15,8 +16,10 @@ from chalicelib.store.tables import ContentRow, Row
 BATCH_GET_KEYS = 100
 """Keys in one BatchGetItem (DynamoDB quota)."""
 PARALLEL_BATCHES = 8
+PARALLEL_PARTITIONS = 8
 
 Item = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass
@@ -32,6 +35,11 @@ class Cost:
         consumed = answer.get("ConsumedCapacity") or []
         for entry in consumed if isinstance(consumed, list) else [consumed]:
             self.units += entry.get("CapacityUnits", 0.0)
+
+    def include(self, other: "Cost") -> None:
+        """Add what was counted apart, such as in another thread."""
+        self.round_trips += other.round_trips
+        self.units += other.units
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,39 @@ class Partition:
             answer: Item = table.query(self.pk, **options)
         self.cost.add(answer)
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class MergedPartitions:
+    """Several partitions of ``content`` read as if they were one, some at a time.
+
+    There is no passing over rows that are not fetched: a key to go on from is one partition's.
+    """
+
+    pks: Sequence[str]
+    cost: Cost
+
+    def items(self, limit: int | None = None, **options: Any) -> Iterator[Item]:  # noqa: ANN401  PynamoDB's query options
+        """Yield items in the order of the index that is read, at most ``limit``."""
+        index, forward = options.get("index_name"), options.get("scan_index_forward", True)
+        name = index.removeprefix("by_").replace("row", "r") if index else "sk"
+        found = self._each(lambda partition: list(partition.items(limit, **options)))
+        merged = merge(*found, key=lambda item: item[name]["S"], reverse=not forward)
+        for number, item in enumerate(merged):
+            if number == limit:
+                return
+            yield item
+
+    def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
+        """Return how many rows there are, without fetching them; beyond ``limit``, about that."""
+        return sum(self._each(lambda partition: partition.count(limit, **options)))
+
+    def _each(self, read: Callable[[Partition], T]) -> list[T]:
+        partitions = [Partition(pk, Cost()) for pk in self.pks]
+        answers = deadline.map_in_threads(read, partitions, PARALLEL_PARTITIONS)
+        for partition in partitions:
+            self.cost.include(partition.cost)
+        return answers
 
 
 class Key(NamedTuple):

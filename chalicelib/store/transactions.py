@@ -31,7 +31,9 @@ MAX_BYTES = 4_000_000
 ATTEMPTS = 4
 
 Stage = Callable[[TransactWrite], None]
-Staged = tuple[Stage, Exception | None]
+OnConflict = Exception | Callable[[str], Exception] | None
+"""The error that a failed condition means; a function makes it of the id that holds a name."""
+Staged = tuple[Stage, OnConflict]
 """A write, and the error that its failed condition means."""
 
 log = logging.getLogger(__name__)
@@ -81,7 +83,7 @@ class Transaction:
             UnavailableError: DynamoDB refused for now; nothing was carried out.
             TransactionTooLargeError: more than DynamoDB takes.
         """
-        errors = [on_conflict for _, on_conflict in self.staged]
+        errors: list[OnConflict] = [on_conflict for _, on_conflict in self.staged]
         if marker is not None:
             position = len(self.checks) + len(self.deletes) + len(self.puts)
             errors.insert(position, _CarriedOutError())
@@ -124,13 +126,20 @@ class _CarriedOutError(Exception):
     """The marker is there: an earlier sending of this very transaction was carried out."""
 
 
-def _failed(error: TransactWriteError, errors: list[Exception | None]) -> list[Exception]:
+def _failed(error: TransactWriteError, errors: list[OnConflict]) -> list[Exception]:
     """Return the errors of the writes whose conditions failed."""
     return [
-        on_conflict or ConcurrentUpdateError()
+        _meant(on_conflict, reason.raw_item)
         for reason, on_conflict in zip(error.cancellation_reasons, errors, strict=False)
         if reason is not None and reason.code == "ConditionalCheckFailed"
     ]
+
+
+def _meant(on_conflict: OnConflict, held: dict[str, Any] | None) -> Exception:
+    """Return the error of a failed condition on a row, of which is known what is there now."""
+    if on_conflict is None or isinstance(on_conflict, Exception):
+        return on_conflict or ConcurrentUpdateError()
+    return on_conflict(held["target"]["S"]) if held else ConcurrentUpdateError()
 
 
 def _raise_if_final(error: TransactWriteError, failed: list[Exception], *, unknown: bool) -> None:

@@ -42,7 +42,12 @@ T = TypeVar("T")
 
 LATE_ENTRIES = "late-entries"
 """The scheduled job of writing index entries that did not fit into their transaction."""
-NOTHING: Mapping[str, AppError] = {}
+Taken = Mapping[str, AppError | Callable[[str], AppError]]
+"""What it means that a unique look-up is held by another, by its name; or made of the holder's id.
+
+Without one the operation begins again.
+"""
+NOTHING: Taken = {}
 
 log = logging.getLogger(__name__)
 
@@ -98,22 +103,17 @@ class UnitOfWork:
         row: Row,
         *,
         on_conflict: AppError | None = None,
-        taken: Mapping[str, AppError] = NOTHING,
+        taken: Taken = NOTHING,
     ) -> None:
-        """Stage a new row; if one with its key exists at commit, ``on_conflict`` is raised.
-
-        ``taken`` says what it means that a record's unique look-up is held by another: the error of
-        each, by its name. Without one the operation begins again.
-        """
+        """Stage a new row; if one with its key exists at commit, ``on_conflict`` is raised."""
         self._index(row, taken)
         stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
         self._transaction.puts.append((stage, on_conflict))
 
-    def save(self, row: Row, *, taken: Mapping[str, AppError] = NOTHING) -> None:
+    def save(self, row: Row, *, taken: Taken = NOTHING) -> None:
         """Stage the new state of a row that was read, which must still be at the version read.
 
-        Of a record, only the attributes that have changed are written. ``taken`` is as for
-        ``create``.
+        Of a record, only the attributes that have changed are written.
         """
         self._uncount(row)
         self._index(row, taken)
@@ -189,6 +189,19 @@ class UnitOfWork:
         """
         return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage))
 
+    def recalls_batch(self, name: str) -> bool:
+        """Whether an earlier call under the same key has committed a batch, to prepare nothing for.
+
+        ``commit_batch`` returns its outcome, in either case.
+        """
+        record = self._record and self._record.part(name)
+        stored = record and idempotency.find(self.tenant, record)
+        if record is None or stored is None:
+            return False
+        body = record.answered(stored).body or b""
+        self.run_side_effect_once(name, lambda: body)
+        return True
+
     def _commit_batch(self, name: str, stage: "Callable[[UnitOfWork], bytes]") -> bytes:
         record = self._record and self._record.part(name)
         event = self._event or AuditEvent.by_job(name)
@@ -262,7 +275,7 @@ class UnitOfWork:
         stage: Stage = lambda t: t.save(row, condition=condition)  # noqa: E731
         self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
 
-    def _index(self, row: Row, taken: Mapping[str, AppError]) -> None:
+    def _index(self, row: Row, taken: Taken) -> None:
         """Set a record's times, revision and index keys, and count it. Other rows are not listed.
 
         The rows that go with it are written with it.
@@ -281,7 +294,7 @@ class UnitOfWork:
         listing: Listing[Any],
         before: Record | None,
         after: Record | None,
-        taken: Mapping[str, AppError],
+        taken: Taken,
     ) -> None:
         """Stage what changes of the rows that go with a record."""
         old = listing.side_rows(self.tenant, before) if before else {}
@@ -343,7 +356,8 @@ class UnitOfWork:
 
 
 def _put(row: Row, condition: Condition | None, transaction: TransactWrite) -> None:
-    transaction.save(row, condition=condition)
+    shown = None if condition is None else "ALL_OLD"
+    transaction.save(row, condition=condition, return_values=shown)
 
 
 def _delete(row: Row, transaction: TransactWrite) -> None:

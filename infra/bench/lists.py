@@ -95,6 +95,7 @@ def _queries(count: int) -> dict[str, Query]:
 
     first = Query(page=1, size=20, sort="sortOrder")
     deep = min(500, count // 20)
+    ten = [category_id(number) for number in range(10)]
     return {
         "page 1 by sortOrder": first,
         "page 1 by createdAt": replace(first, sort="createdAt", descending=True),
@@ -104,6 +105,10 @@ def _queries(count: int) -> dict[str, Query]:
         "page 1, one category": replace(first, filters={"category_id": category_id(7)}),
         "page 1, one small category": replace(
             first, filters={"category_id": category_id(SMALL_CATEGORY)}
+        ),
+        "page 1, ten categories": replace(first, filters={"category_id": ten}),
+        "page 1, ten categories by price": replace(
+            first, sort="price", filters={"category_id": ten}
         ),
         "page 1, price range": replace(first, ranges={"price": (100_000, 200_000)}),
         "page 1, price range by price": replace(
@@ -154,7 +159,8 @@ def _read_all(count: int) -> tuple[list[ProductRow], Cost]:
 def _pick(products: list[ProductRow], query: Query) -> tuple[list[str], int]:
     """Filter and sort in Python; return the ids of the page, and how many match."""
     for name, value in query.filters.items():
-        products = [p for p in products if getattr(p, name) == value]
+        values = {value} if isinstance(value, str) else set(value or ())
+        products = [p for p in products if getattr(p, name) in values]
     for name, (least, most) in query.ranges.items():
         products = [p for p in products if (least or 0) <= getattr(p, name) <= (most or 10**12)]
     if query.search:

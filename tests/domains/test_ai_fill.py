@@ -317,6 +317,30 @@ class TestBarcode:
         )
         assert model.asked == []
 
+    def test_of_an_own_product_starts_from_it_and_asks_nobody(
+        self, model: OpenAiApi, open_facts: list[OpenFacts], openverse: FakeOpenverse, api: Api
+    ) -> None:
+        open_facts[0].products[NUTELLA] = nutella()
+        body = {"name": "Паста", "price": 1, "barcode": "0" + NUTELLA, "description": "Наша."}
+        bread = category(api, "Сладкое")
+        product = api.post("/api/products/create", body | {"categoryId": bread})["product"]
+        data = fill(api, barcode=NUTELLA)
+        facts = {"name": "Паста", "description": "Наша.", "category": "Сладкое"}
+        assert request(model)["facts"] == facts
+        assert (data["draft"]["categoryId"], data["draft"]["categoryName"]) == (bread, "Сладкое")
+        (warning,) = data["warnings"]
+        assert product["id"] in warning
+        assert "svc_update_product" in warning
+        assert [server.requests for server in open_facts] == [[], [], []]
+
+    def test_of_a_shop_is_found_among_its_own_products(
+        self, model: OpenAiApi, open_facts: list[OpenFacts], openverse: FakeOpenverse, api: Api
+    ) -> None:
+        body = {"name": "Булка", "price": 1, "barcode": "2000000000008"}
+        api.post("/api/products/create", body)
+        fill(api, barcode="2000000000008", prompt="К чаю")
+        assert request(model)["facts"] == {"name": "Булка"}
+
     def test_that_nobody_knows_does_not_keep_a_name_from_being_drafted(
         self, model: OpenAiApi, open_facts: list[OpenFacts], api: Api
     ) -> None:

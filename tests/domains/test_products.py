@@ -106,6 +106,60 @@ class TestListProducts:
         assert names(api, q="-1") == "Ёлка Oak"
         assert names(api, q="nothing") == ""
 
+    def test_may_be_turned_around(self, api: Api) -> None:
+        for name, price in (("A", 300), ("C", 100), ("B", 200)):
+            create(api, name, price)
+        assert names(api, sortDir="desc") == "B C A"
+        assert names(api, sort="price", sortDir="desc") == "A B C"
+        assert names(api, sort="name", sortDir="desc") == "C B A"
+        assert names(api, sort="createdAt", sortDir="asc") == "A C B"
+        assert names(api, sort="createdAt", sortDir="desc") == names(api, sort="createdAt")
+
+    def test_filters_by_price_with_both_bounds_included(self, api: Api) -> None:
+        for price in (0, 100, 199, 200, 201):
+            create(api, str(price), price)
+        assert names(api, minPrice=100, maxPrice=200) == "100 199 200"
+        assert names(api, minPrice=200) == "200 201"
+        assert names(api, maxPrice=0) == "0"
+        assert names(api, minPrice=100, maxPrice=100) == "100"
+        assert names(api, minPrice=1, maxPrice=200, q="19", sortDir="desc") == "199"
+
+    def test_finds_the_one_with_an_sku_or_those_with_a_barcode(self, api: Api) -> None:
+        bread = category(api)
+        create(api, "A", sku="Ёж-1", barcode=EAN, categoryId=bread)
+        create(api, "B", sku="Ёж-10", barcode="0" + EAN, status="inactive", price=7)
+        create(api, "C", barcode="12345670")
+        assert names(api, sku=" еЖ-1") == "A"
+        assert names(api, sku="Ёж") == ""
+        assert names(api, barcode=EAN) == names(api, barcode=f"0{EAN}") == "A B"
+        assert names(api, barcode=EAN, status="active") == "A"
+        assert names(api, barcode=EAN, sort="price") == "B A"
+        assert names(api, barcode=EAN, categoryId=bread, minPrice=8) == "A"
+        assert names(api, barcode=EAN, sku="Ёж-10", q="b") == "B"
+        assert names(api, barcode="12345670", sku="Ёж-10") == ""
+        found = api.get(f"{LIST}?{urlencode({'barcode': EAN, 'size': 1, 'page': 2})}")
+        assert ([p["name"] for p in found["products"]], found["total"]) == (["B"], 2)
+
+    def test_of_a_category_can_include_those_below_it(self, api: Api, new_owner: Any) -> None:
+        bakery = category(api, "Bakery")
+        bread, cakes = category(api, parentId=bakery), category(api, "Cakes", parentId=bakery)
+        rye = category(api, "Rye", parentId=bread)
+        for name, place in zip("ABCDE", (rye, bakery, None, cakes, bread), strict=True):
+            create(api, name, categoryId=place)
+        assert names(api, categoryId=bakery) == "B"
+        assert names(api, categoryId=bakery, subcategories="true") == "A B D E"
+        assert names(api, categoryId=bread, subcategories="true", sortDir="desc") == "E A"
+        assert names(api, categoryId=rye, subcategories="true") == "A"
+        assert names(api, categoryId=bakery, subcategories="true", q="d") == "D"
+        paged = {"categoryId": bakery, "subcategories": "true", "size": 3}
+        found = [api.get(f"{LIST}?{urlencode({**paged, 'page': page})}") for page in (1, 2)]
+        assert [len(each["products"]) for each in found] == [3, 1]
+        assert [each["total"] for each in found] == [4, 4]
+        foreign = category(new_owner().api())
+        assert names(api, categoryId=foreign, subcategories="true") == ""
+        warned = api.get(f"{LIST}?subcategories=true")
+        assert (warned["total"], len(warned["warnings"])) == (5, 1)
+
     def test_filters_by_status_and_by_category(self, api: Api) -> None:
         bread, cakes = category(api), category(api, "Cakes")
         create(api, "A", categoryId=bread)
@@ -133,7 +187,14 @@ class TestListProducts:
         assert api.get(f"{LIST}?page=9")["products"] == []
         assert names(api, page=3, size=7).split()[0] == "14"
 
-    @pytest.mark.parametrize("query", ["size=0", "size=101", "page=0", "sort=sku", "status=on"])
+    @pytest.mark.parametrize(
+        "query",
+        [
+            *("size=0", "size=101", "page=0", "sort=sku", "status=on", "sortDir=down"),
+            *("minPrice=2&maxPrice=1", "minPrice=-1", "maxPrice=1.5", "subcategories=maybe"),
+            *("barcode=4006381333932", "barcode=x"),
+        ],
+    )
     def test_refuses_what_it_does_not_know(self, query: str, api: Api) -> None:
         assert api.refused("GET", f"{LIST}?{query}").status == 400
 
@@ -252,6 +313,17 @@ class TestCreateProduct:
         create(new_owner().api(), sku="Ёж-1")
         create(api, sku="Ёж-2")
         assert len(listed(api)) == 2
+
+    def test_a_taken_sku_names_who_has_it_and_what_the_call_can_do(self, api: Api) -> None:
+        first, second = create(api, sku="S"), create(api, sku="T")
+        made = api.refused("POST", CREATE, {"name": "x", "price": 1, "sku": "s"}).data
+        changed = api.refused("POST", UPDATE, {"id": second["id"], "sku": "s"}).data
+        for refused in (made, changed):
+            assert (refused["code"], refused["productId"]) == ("sku_taken", first["id"])
+            assert first["id"] in refused["message"]
+        assert "svc_update_product" in made["message"]
+        assert "null" in changed["message"]
+        assert "svc_update_product" not in changed["message"]
 
     def test_an_unknown_foreign_or_service_category_is_404(self, api: Api, new_owner: Any) -> None:
         strange = [new_id(), category(new_owner().api()), category(api, kind="service")]
@@ -683,7 +755,8 @@ class TestBulkProducts:
             ("setPrice", {"value": 7}, "price", [7, 7, 7]),
             ("changePricePercent", {"value": -10}, "price", [95, 14, 0]),
             ("changePricePercent", {"value": 12.5}, "price", [118, 17, 0]),
-            ("changePricePercent", {"value": -250}, "price", [0, 0, 0]),
+            ("changePricePercent", {"value": -100}, "price", [0, 0, 0]),
+            ("changePricePercent", {"value": 1000}, "price", [1155, 165, 0]),
             ("setStock", {"value": 4}, "stock", [4, 4, 4]),
             ("setStock", {"value": None}, "stock", [None, None, None]),
         ],
@@ -695,6 +768,8 @@ class TestBulkProducts:
         answer = self.bulk(api, some, action, **more)
         words = ["unchanged" if b == a else "changed" for b, a in zip(before, after, strict=True)]
         assert outcomes(answer) == [(200, word) for word in words]
+        assert [result["before"] for result in answer["results"]] == before
+        assert [result["after"] for result in answer["results"]] == after
         assert answer["summary"] == {"ok": 3, "failed": 0}
         assert [product[field] for product in listed(api)] == after
 
@@ -725,6 +800,7 @@ class TestBulkProducts:
         answer = self.bulk(api, [dear, some[0]], "changePricePercent", value=1)
         assert [result["status"] for result in answer["results"]] == [400, 200]
         assert "100,000,000,000" in answer["results"][0]["message"]
+        assert [result["after"] for result in answer["results"]] == [None, 106]
         assert read(api, dear) == dear
 
     def test_deletes_when_confirmed(self, api: Api, some: list[Any]) -> None:
@@ -736,16 +812,32 @@ class TestBulkProducts:
         assert listed(api) == []
         create(api, sku="b")
 
-    @pytest.mark.parametrize("action", ["delete", "setPrice", "deactivate"])
-    def test_dry_changes_nothing_and_tells_the_same(
-        self, action: str, api: Api, some: list[Any]
+    @pytest.mark.parametrize(
+        ("action", "value", "done", "would"),
+        [
+            ("delete", None, "deleted", "would be deleted"),
+            ("setPrice", 15, "changed", "would change"),
+            ("changePricePercent", 10, "changed", "would change"),
+            ("deactivate", None, "changed", "would change"),
+        ],
+    )
+    def test_dry_changes_nothing_and_says_what_would_be(
+        self, action: str, value: Any, done: str, would: str, api: Api, some: list[Any]
     ) -> None:
-        more = {"confirm": True} | ({"value": 7} if action == "setPrice" else {})
+        more = {"confirm": True} | ({} if value is None else {"value": value})
         both = [*some, {"id": new_id()}]
         before = everything()
         dry = self.bulk(api, both, action, **more, dryRun=True)
         assert everything() == before
-        assert dry["results"] == self.bulk(api, both, action, **more)["results"]
+        real = self.bulk(api, both, action, **more)
+        assert {result["message"] for result in real["results"][:3]} <= {done, "unchanged"}
+        for one, other in zip(dry["results"], real["results"], strict=True):
+            assert one["message"] == {done: would}.get(other["message"], other["message"])
+            assert one | {"message": ""} == other | {"message": ""}
+
+    def test_a_deletion_names_what_goes(self, api: Api, some: list[Any]) -> None:
+        dry = self.bulk(api, some, "delete", dryRun=True)["results"]
+        assert [(each["before"], each["after"]) for each in dry] == [(name, None) for name in "ABC"]
 
     @pytest.mark.parametrize(
         ("action", "value"),
@@ -761,7 +853,8 @@ class TestBulkProducts:
             ("setCategory", ""),
             ("changePricePercent", "10%"),
             ("changePricePercent", None),
-            ("changePricePercent", 10**7),
+            ("changePricePercent", 1000.01),
+            ("changePricePercent", -100.01),
             ("changePricePercent", True),
         ],
     )

@@ -97,6 +97,9 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "delete_product": lambda t: {"id": t.product},
     "duplicate_product": lambda t: {"id": t.product},
     "reorder_products": lambda t: {"ids": [t.product], "categoryId": t.category},
+    "upsert_products": lambda t: {
+        "items": [{"sku": "R-1", "name": "Rye", "price": 7000, "categoryId": t.category}]
+    },
     "bulk_products": lambda t: {"ids": [t.product], "action": "setPrice", "value": 100},
     "lookup_barcode": lambda _: {"barcode": "4006381333931"},
     "ai_fill_product": lambda _: {"name": "Rye bread", "prompt": "Baked daily", "language": "en"},

@@ -24,6 +24,7 @@ LIST = "/api/projects/list"
 COMMANDS = (
     *("create-account", "create-workspace", "add-member", "create-key", "revoke-key"),
     *("set-plan", "suspend-site", "resume-site", "add-file"),
+    "import-products",
 )
 
 

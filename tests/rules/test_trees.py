@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.rules.trees import ancestors, depth, height, is_cycle
+from chalicelib.rules.trees import ancestors, below, depth, height, is_cycle
 
 FAMILY: dict[str, str | None] = {"a": None, "b": "a", "c": "b", "d": "a", "e": None, "f": "gone"}
 
@@ -20,6 +20,10 @@ def any_tree(draw: st.DrawFn) -> dict[str, str | None]:
 def test_levels_count_from_the_roots() -> None:
     assert [depth(FAMILY, node) for node in (None, "a", "b", "c", "d", "e")] == [0, 1, 2, 3, 2, 1]
     assert ancestors(FAMILY, "c") == ["b", "a"]
+
+
+def test_what_is_below_a_node_is_on_any_level() -> None:
+    assert [below(FAMILY, node) for node in "abcx"] == [["b", "c", "d"], ["c"], [], []]
 
 
 def test_a_node_whose_parent_is_gone_stands_at_the_root() -> None:

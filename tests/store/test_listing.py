@@ -42,6 +42,7 @@ def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator
     monkeypatch.setattr(queries, "FETCHED_SKIP", 3)
     monkeypatch.setattr(queries, "ROWS_A_RECORD", 2)
     monkeypatch.setattr(queries, "FETCHED_TEXTS", 2)
+    monkeypatch.setattr(queries, "ROWS_A_QUERY", 1)
     before = PRODUCTS.inline_bytes
     object.__setattr__(PRODUCTS, "inline_bytes", 95)
     yield
@@ -99,7 +100,11 @@ def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
     found = products
     for name, wanted in query.filters.items():
         if wanted is not None:
-            found = [p for p in found if p[name] == wanted]
+            values = {wanted} if isinstance(wanted, str) else wanted
+            found = [p for p in found if p[name] in values]
+    for name, wanted in query.lookups.items():
+        if wanted is not None:
+            found = [p for p in found if fold(p[name] or "") == fold(wanted)]
     times = query.ranges.get("created_at", (None, None))
     found = [p for p in found if times[0] is None or p["made"] >= times[0]]
     found = [p for p in found if times[1] is None or p["made"] <= times[1]]
@@ -128,8 +133,12 @@ ANY = st.builds(
         {},
         optional={
             "status": st.sampled_from([None, "active", "inactive", "unknown"]),
-            "category_id": st.sampled_from(["c1", "c2", "of another"]),
+            "category_id": st.sampled_from(["c1", "c2", "of another"])
+            | st.sets(st.sampled_from(["c1", "c2", "c3", "of another"])),
         },
+    ),
+    lookups=st.fixed_dictionaries(
+        {}, optional={"sku": st.sampled_from([None, None, None, "a0", "B1", "none"])}
     ),
     ranges=st.fixed_dictionaries(
         {},
@@ -155,6 +164,15 @@ ORDERED = (
             {"status": st.sampled_from(["active", "inactive", "unknown"])}
         ),
     )
+)
+OF_CATEGORIES = st.builds(
+    partial(Query, page=1),
+    **PAGES,
+    filters=st.fixed_dictionaries(
+        {"category_id": st.sets(st.sampled_from(["c1", "c2", "c3"]))},
+        optional={"status": st.sampled_from(["active", "inactive"])},
+    ),
+    ranges=st.just({}) | st.fixed_dictionaries({"price": st.tuples(BOUNDS, BOUNDS)}),
 )
 
 
@@ -218,6 +236,11 @@ class ListsLikeTheModel(RuleBasedStateMachine):
 
     @rule(queries=st.lists(ANY, min_size=2, max_size=3), rows=PAGE_ROWS)
     def any_list_agrees(self, queries: list[Query], rows: int | None) -> None:
+        for query in queries:
+            self._agrees(query, rows)
+
+    @rule(queries=st.lists(OF_CATEGORIES, min_size=2, max_size=3), rows=PAGE_ROWS)
+    def lists_of_several_categories_agree(self, queries: list[Query], rows: int | None) -> None:
         for query in queries:
             self._agrees(query, rows)
 
@@ -385,6 +408,38 @@ class TestPlans:
         found = page(page=10**9, size=100)
         assert (found.records, found.total, found.cost.round_trips) == ([], SMALL + 1, 1)
 
+    def test_several_categories_cost_what_they_hold_and_the_page_asks_for(self) -> None:
+        shop = Shop().add(SMALL + 1, category_id="a").add(SMALL, category_id="b").add(3)
+        some: dict[str, Any] = {"filters": {"category_id": {"a", "b", "none"}}}
+        first = page("price", size=2, **some)
+        assert first.plan == "index scan"
+        assert [product.price for product in first.records] == [0, 0]
+        last = page("price", size=2, page=7, descending=True, **some)
+        assert ([product.price for product in last.records], last.total) == ([0], 2 * SMALL + 1)
+        assert page("price", search="product", **some).plan == "full scan"
+        everywhere = page("createdAt", filters={"category_id": {"a", "b"}}, size=100)
+        assert [product.id for product in everywhere.records] == shop.ids[: 2 * SMALL + 1]
+
+    def test_many_categories_with_little_in_them_are_filtered_out_of_the_whole(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(9):
+            Shop().add(1, category_id=f"c{number}")
+        some = {"category_id": {f"c{number}" for number in range(8)}}
+        found = page("price", filters=some)
+        assert (found.total, found.plan, found.cost.round_trips) == (8, "full scan", 3)
+        monkeypatch.setattr(queries, "ROWS_A_QUERY", 0)
+        merged = page("price", filters=some)
+        assert merged.cost.round_trips == 10
+        assert [p.id for p in merged.records] == [p.id for p in found.records]
+
+    def test_a_look_up_reads_its_row_and_the_record(self) -> None:
+        Shop().add(SMALL + 1)
+        Shop().add(1, sku="Ёж-1", status="inactive")
+        found = page(lookups={"sku": "еЖ-1"})
+        assert (found.plan, found.total, found.cost.round_trips) == ("look-up", 1, 2)
+        assert page(lookups={"sku": "еЖ-1"}, filters={"status": "active"}).total == 0
+
 
 class TestDeclarations:
     @pytest.mark.parametrize(
@@ -412,6 +467,8 @@ class TestDeclarations:
         "asked",
         [
             {"filters": {"colour": "red"}},
+            {"filters": {"colour": ["red", "blue"]}},
+            {"lookups": {"name": "x"}},
             {"ranges": {"stock": (1, 2)}},
             {"present": {"sku": True}},
             {"parent": "c"},

@@ -66,7 +66,7 @@ class ProductDraftRequest(Wire):
     """What to draft a card from."""
 
     name: CardName | None = optional("Name, however rough.")
-    barcode: str | None = optional("Looked up in open databases.")
+    barcode: str | None = optional("Looked up: own products, then open databases.")
     prompt: Prompt | None = optional("What it is and what to stress.")
     language: Language = Field(default="ru", description="Language code.")
 

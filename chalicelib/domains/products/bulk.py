@@ -5,19 +5,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
-from pydantic_core import from_json, to_json
 
 from chalicelib.core import parsing
 from chalicelib.core.errors import (
     AppError,
     ConfirmationRequiredError,
-    NotFoundError,
-    UnavailableError,
     ValidationError,
 )
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import MAX_KOPECKS, Id, Kopecks, Wire
 from chalicelib.core.scopes import Scope
+from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, Summary, commit_outcomes
 from chalicelib.domains.products.order import unique
 from chalicelib.domains.products.records import (
     Stock,
@@ -30,13 +28,10 @@ from chalicelib.rules.percentages import changed_by
 from chalicelib.store import categories
 from chalicelib.store.categories import CATEGORIES
 from chalicelib.store.products import PRODUCTS, ProductRow
-from chalicelib.store.transactions import OutcomeUnknownError
 from chalicelib.store.unit import UnitOfWork
 
-MAX_AT_ONCE = 100
 STEP = 15
 """Products changed in one transaction: a deleted one takes five of its hundred items."""
-OK = 200
 
 
 class BulkProducts(Wire):
@@ -56,32 +51,41 @@ class BulkProducts(Wire):
     ] = Field(description="What to do with each.")
     value: Annotated[Any, WithJsonSchema({"type": ["number", "string", "null"]})] = Field(
         default=None,
-        description="As the action needs: category id or null, kopecks, percent, stock or null.",
+        description=(
+            "Category id or null; kopecks; percent -100 to 1000, 10 = +10 %; stock or null."
+        ),
     )
     confirm: bool = Field(default=False, description="Must be true to delete.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
 
+Shown = Annotated[
+    int | str | None, WithJsonSchema({"type": ["integer", "string", "null"]}, mode="serialization")
+]
+
+
 class ItemOutcome(Wire):
-    """What became of one product."""
+    """What became of one product, or would."""
 
     id: Id = Field(description="Product id.")
     status: int = Field(description="200, or the HTTP status of the failure.")
-    message: str = Field(description="changed, unchanged, deleted, or why it failed.")
-
-
-class BulkSummary(Wire):
-    """How many succeeded and failed."""
-
-    ok: int = Field(description="Products with status 200.")
-    failed: int = Field(description="The others.")
+    message: str = Field(
+        description=(
+            "changed, unchanged or deleted; with dryRun, would change or would be deleted; or why "
+            "it failed."
+        )
+    )
+    before: Shown = Field(
+        default=None, description="What the action changes, as it was; of a deletion, the name."
+    )
+    after: Shown = Field(default=None, description="As it is now or, with dryRun, would be.")
 
 
 class BulkResult(Wire):
     """What became of the products."""
 
     results: list[ItemOutcome] = Field(description="An outcome per id, in the order of ids.")
-    summary: BulkSummary = Field(description="The outcomes counted.")
+    summary: Summary = Field(description="The outcomes counted.")
 
 
 class _Category(Wire):
@@ -93,7 +97,7 @@ class _Price(Wire):
 
 
 class _Percent(Wire):
-    value: Annotated[float, Field(ge=-(10**6), le=10**6)]
+    value: Annotated[float, Field(ge=-100, le=1000)]
 
 
 class _Stock(Wire):
@@ -109,17 +113,34 @@ _VALUES: Mapping[str, type[Wire]] = {
 """What the actions take that take a value."""
 
 CHANGED, UNCHANGED, DELETED = "changed", "unchanged", "deleted"
+WOULD = {CHANGED: "would change", DELETED: "would be deleted"}
+"""What a dry run says instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Action:
-    """Stages the change of a product and says what it is; an ``AppError`` is that product's own.
+    """What a bulk change does with a product.
 
-    ``demand`` stages what must hold when a change commits.
+    ``field`` is the attribute that it changes, ``new`` gives what it becomes; an ``AppError`` is
+    that product's own. Without a field, products are deleted. ``demand`` stages what must hold when
+    a change commits.
     """
 
-    apply: Callable[[UnitOfWork, ProductRow], str]
+    field: str | None = None
+    new: Callable[[ProductRow], Any] = lambda _: None
     demand: Callable[[UnitOfWork], None] = lambda _: None
+
+    def stage(self, unit: UnitOfWork, product: ProductRow) -> ItemOutcome:
+        """Stage what becomes of a product, and return it."""
+        if self.field is None:
+            stage_deletion(unit, product)
+            return ItemOutcome(id=product.id, status=OK, message=DELETED, before=product.name)
+        before, after = getattr(product, self.field), self.new(product)
+        if before != after:
+            setattr(product, self.field, after)
+            unit.save(product)
+        message = UNCHANGED if before == after else CHANGED
+        return ItemOutcome(id=product.id, status=OK, message=message, before=before, after=after)
 
 
 @operation(
@@ -132,51 +153,41 @@ class _Action:
 def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
     """Do one thing with up to 100 products, each with its own outcome. Try dryRun first.
 
-    Prices changed by percent are rounded half up to a kopeck.
+    Results show before and after. Percent rounds half up to a kopeck.
     """
     action = _action(ctx, args)
     results: list[ItemOutcome] = []
     for start in range(0, len(args.ids), STEP):
         ids = args.ids[start : start + STEP]
         if args.dry_run:
-            results += _stage(ctx.unit, ids, action)
+            results += _would(_stage(ctx.unit, ids, action))
         else:
-            results += _step(ctx.unit, f"products from {start}", ids, action)
-    ok = sum(result.status == OK for result in results)
-    return BulkResult(results=results, summary=BulkSummary(ok=ok, failed=len(results) - ok))
+            results += commit_outcomes(
+                ctx.unit,
+                f"products from {start}",
+                ItemOutcome,
+                lambda unit, ids=ids: _stage(unit, ids, action),  # type: ignore[misc]  # mypy sees no default
+                lambda error, ids=ids: [_failed(each, error) for each in ids],  # type: ignore[misc]
+            )
+    return BulkResult(results=results, summary=Summary.of(results))
 
 
-def _step(unit: UnitOfWork, name: str, ids: Sequence[str], action: _Action) -> list[ItemOutcome]:
-    """Change some of the products in a transaction of their own.
-
-    That the database, or the category by then, is out of reach is the failure of each. But what
-    may have been done after all is no outcome, and nor is what a repeated call will still do: its
-    answer is kept, and would say for good that these products failed.
-    """
-
-    def stage(part: UnitOfWork) -> bytes:
-        return to_json([outcome.model_dump() for outcome in _stage(part, ids, action)])
-
-    try:
-        return [ItemOutcome(**outcome) for outcome in from_json(unit.commit_batch(name, stage))]
-    except OutcomeUnknownError:
-        raise
-    except (UnavailableError, NotFoundError) as error:
-        if isinstance(error, UnavailableError) and unit.is_repeatable:
-            raise
-        return [_failed(product_id, error) for product_id in ids]
+def _would(outcomes: Sequence[ItemOutcome]) -> list[ItemOutcome]:
+    """Return outcomes of a dry run, in words that cannot be taken for the deed."""
+    return [
+        each.model_copy(update={"message": WOULD.get(each.message, each.message)})
+        for each in outcomes
+    ]
 
 
 def _stage(unit: UnitOfWork, ids: Sequence[str], action: _Action) -> list[ItemOutcome]:
     found = {product.id: product for product in PRODUCTS.fetch(unit.workspace_id, ids)}
     outcomes = []
     for product_id in ids:
-        product = found.get(product_id)
         try:
-            if product is None:
+            if product_id not in found:
                 raise unknown_product()
-            message = action.apply(unit, product)
-            outcomes.append(ItemOutcome(id=product_id, status=OK, message=message))
+            outcomes.append(action.stage(unit, found[product_id]))
         except AppError as error:
             outcomes.append(_failed(product_id, error))
     if any(outcome.message == CHANGED for outcome in outcomes):
@@ -194,22 +205,20 @@ def _action(ctx: Context, args: BulkProducts) -> _Action:
         if not args.confirm and not args.dry_run:
             msg = f"This deletes {len(args.ids)} product(s). Repeat with confirm: true."
             raise ConfirmationRequiredError(msg, details={"count": len(args.ids)})
-        return _Action(_delete)
+        return _Action()
     value = _value(ctx, args)
     match args.action:
         case "activate" | "deactivate":
             status = "active" if args.action == "activate" else "inactive"
-            return _Action(lambda unit, product: _set(unit, product, "status", status))
+            return _Action("status", lambda _: status)
         case "setCategory":
             return _to_category(ctx, value)
         case "setPrice":
-            return _Action(lambda unit, product: _set(unit, product, "price", value))
+            return _Action("price", lambda _: value)
         case "changePricePercent":
-            return _Action(
-                lambda unit, product: _set(unit, product, "price", _price(product, value))
-            )
+            return _Action("price", lambda product: _price(product, value))
         case "setStock":
-            return _Action(lambda unit, product: _set(unit, product, "stock", value))
+            return _Action("stock", lambda _: value)
 
 
 def _value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type is the action's
@@ -219,19 +228,6 @@ def _value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type i
     if given:
         ctx.warn(f"value has no meaning for {args.action} and was ignored.")
     return None
-
-
-def _delete(unit: UnitOfWork, product: ProductRow) -> str:
-    stage_deletion(unit, product)
-    return DELETED
-
-
-def _set(unit: UnitOfWork, product: ProductRow, name: str, value: str | int | None) -> str:
-    if getattr(product, name) == value:
-        return UNCHANGED
-    setattr(product, name, value)
-    unit.save(product)
-    return CHANGED
 
 
 def _to_category(ctx: Context, category_id: str | None) -> _Action:
@@ -245,12 +241,12 @@ def _to_category(ctx: Context, category_id: str | None) -> _Action:
         if category_id is not None:
             categories.require(unit, category_id, "product", on_conflict=unknown_category())
 
-    return _Action(lambda unit, product: _set(unit, product, "category_id", category_id), demand)
+    return _Action("category_id", lambda _: category_id, demand)
 
 
 def _price(product: ProductRow, percent: float) -> int:
     price = changed_by(int(product.price), percent)
     if price > MAX_KOPECKS:
-        msg = f"{price:,} kopecks would pass the limit of {MAX_KOPECKS:,}"
+        msg = f"it would make {price:,} kopecks, more than the {MAX_KOPECKS:,} a price may be"
         raise ValidationError.of("value", msg)
     return price

@@ -1,6 +1,6 @@
 """Products: list, read, create, update, delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
@@ -59,6 +59,8 @@ After that it adds to whatever is there: many sellers of one product must not st
 """
 FOLDER = "products"
 """Where the images of products are kept."""
+_DIRECTIONS = {"createdAt": "desc"}
+"""Of the sorts that do not ascend unless asked to (contract, Envelope)."""
 
 Name = Annotated[
     str,
@@ -133,10 +135,22 @@ class ProductListQuery(Wire):
     size: int = Field(default=20, ge=1, le=100, description="Products a page.")
     q: SearchText | None = optional("Part of the name or SKU.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
-    category_id: Id | None = optional("Only products of this category itself.")
+    category_id: Id | None = optional("Category id.")
+    subcategories: bool = Field(default=False, description="Also of all below it.")
+    sku: Sku | None = optional("Exact SKU.")
+    barcode: BarcodeText | None = optional("Exact barcode.")
+    min_price: Kopecks | None = optional("Kopecks.")
+    max_price: Kopecks | None = optional("Kopecks, inclusive.")
     sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
-        default="sortOrder", description="createdAt: newest first; the rest ascending."
+        default="sortOrder", description="Sort by."
     )
+    sort_dir: Literal["asc", "desc"] | None = optional("desc for createdAt, else asc.")
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        if None not in (self.min_price, self.max_price) and self.min_price > self.max_price:  # type: ignore[operator]  # neither is None
+            raise PydanticCustomError("bounds", "minPrice is above maxPrice; swap them")
+        return self
 
 
 class ProductList(Wire):
@@ -224,7 +238,7 @@ def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
     unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
 
 
-def weight(args: ProductCreate | ProductPatch) -> int:
+def weight(args: Wire) -> int:
     """Return how many heavy calls a call is: one if it names images elsewhere."""
     images = args.provided().get("images") or ()
     return int(not all(rehosting.is_own_url(image.url) for image in images))
@@ -244,16 +258,26 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
             page=args.page,
             size=args.size,
             sort=args.sort,
-            descending=args.sort == "createdAt",
+            descending=(args.sort_dir or _DIRECTIONS.get(args.sort, "asc")) == "desc",
             filters={
                 "status": None if args.status == "all" else args.status,
-                "category_id": args.category_id,
+                "category_id": _wanted_categories(ctx, args),
             },
+            lookups={"sku": args.sku, "barcode": _gtin14(args.barcode)},
+            ranges={"price": (args.min_price, args.max_price)},
             search=args.q,
             charge=ctx.charge,
         ),
     )
     return ProductList(products=_shortened(ctx, found.records), total=found.total)
+
+
+def _wanted_categories(ctx: Context, args: ProductListQuery) -> str | list[str] | None:
+    if args.category_id is None or not args.subcategories:
+        if args.subcategories:
+            ctx.warn("subcategories has no meaning without categoryId and was ignored.")
+        return args.category_id
+    return categories.with_all_below(ctx.workspace_id, args.category_id, "product")
 
 
 def _shortened(ctx: Context, rows: Sequence[ProductRow]) -> list[ProductOut]:
@@ -297,7 +321,8 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     values = _stored(ctx, args.provided() | {"status": args.status})
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
-    ctx.unit.create(product, taken=_taken(product))
+    advice = "Change that product instead (svc_update_product), or send another SKU or none."
+    ctx.unit.create(product, taken=_taken(product, advice))
     return ProductResult(product=ProductOut.of(product))
 
 
@@ -325,7 +350,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
         setattr(product, name, value)
     if delta is not None:
         product.stock += delta
-    ctx.unit.save(product, taken=_taken(product))
+    ctx.unit.save(product, taken=_taken(product, "Send another SKU, or null for none."))
     return ProductResult(product=ProductOut.of(product))
 
 
@@ -373,15 +398,22 @@ def _barcode(text: str) -> str:
         raise ValidationError.of("barcode", str(error)) from None
 
 
+def _gtin14(text: str | None) -> str | None:
+    return None if text is None else barcodes.gtin14(_barcode(text))
+
+
 def _image(hosted: rehosting.ImportedImage) -> ImageMap:
     return ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
         file_id=hosted.file_id, url=hosted.url, width=hosted.width, height=hosted.height
     )
 
 
-def _taken(product: ProductRow) -> dict[str, AppError]:
-    msg = f'Another product has the SKU "{product.sku}". Choose another, or none.'
-    return {"sku": SkuTakenError(msg)}
+def _taken(product: ProductRow, advice: str) -> dict[str, Callable[[str], AppError]]:
+    def error(holder: str) -> AppError:
+        msg = f'The product {holder} has the SKU "{product.sku}". {advice}'
+        return SkuTakenError(msg, details={"productId": holder})
+
+    return {"sku": error}
 
 
 def _check_stock(product: ProductRow, delta: int) -> None:
