@@ -60,13 +60,14 @@ _EXPECTED = {
 
 
 def _explain(error: ErrorDetails) -> FieldError:
-    field = ".".join(str(part) for part in error["loc"]) or "input"
+    # A validator of a whole model names the field itself, if it is about one.
+    field = ".".join(map(str, error["loc"])) or error.get("ctx", {}).get("field", "input")
     kind = error["type"]
     if kind in {"too_short", "too_long"} and isinstance(error["input"], str):
         kind = f"string_{kind}"  # pydantic words a bound behind a validator as that of a list
     expected = _EXPECTED.get(kind)
     message = expected.format(**error.get("ctx", {})) if expected else error["msg"]
-    if field == "input" or error["type"] == "missing" or "received" in message:
+    if not error["loc"] or error["type"] == "missing" or "received" in message:
         return FieldError(field, message)
     return FieldError(field, f"{message}, received {_describe(error['input'])}")
 

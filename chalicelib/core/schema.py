@@ -65,16 +65,37 @@ class Patch(Wire):
     An omitted field stays, ``null`` clears an optional one, nothing at all is refused.
     """
 
+    CONDITIONS: ClassVar[frozenset[str]] = frozenset({"id", "if_version"})
+    """Fields that say what to change, or when, rather than how."""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The changes that the caller sent, by Python name."""
+        return self.provided(*self.CONDITIONS)
+
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
-        if not self.provided("id"):
+        if not self.changes:
             names = ", ".join(
-                wire_name(type(self), n) for n in type(self).model_fields if n != "id"
+                wire_name(type(self), n)
+                for n in type(self).model_fields
+                if n not in self.CONDITIONS
             )
             raise PydanticCustomError(
                 "empty_patch", "nothing to change; send at least one of {names}", {"names": names}
             )
         return self
+
+
+def exactly_one(model: Wire, *names: str) -> None:
+    """Demand that exactly one of some optional fields is given; for the model's validators."""
+    if sum(getattr(model, name) is not None for name in names) != 1:
+        wired = [wire_name(type(model), name) for name in names]
+        raise PydanticCustomError(
+            "exactly_one",
+            "expected exactly one of {names}",
+            {"names": " and ".join(wired), "field": wired[0]},
+        )
 
 
 def optional(description: str) -> Any:  # noqa: ANN401  the default of a field of any type

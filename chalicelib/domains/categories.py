@@ -182,7 +182,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
 def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     """Rename a category, or move it with all that is below it."""
     category = _existing(ctx, args.id)
-    changes = args.provided("id")
+    changes = args.changes
     if changes.get("parent_id", category.parent_id) != category.parent_id:
         tree = _Tree(ctx.workspace_id, category.kind)
         _check_parent(tree, category.id, changes["parent_id"])

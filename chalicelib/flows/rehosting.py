@@ -4,6 +4,7 @@ Each is fetched through the safe fetcher, made safe, and stored with a thumbnail
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -259,23 +260,39 @@ def _own_file(ctx: Context, url: str) -> FileRow | None:
 def _all_stored(
     workspace_id: str, urls: Sequence[str], seconds: float, *, http_too: bool
 ) -> dict[str, StoredObject | RejectedImage]:
-    """Fetch, clean and store images, eight at a time; each is stored or refused."""
-    deadline = Deadline(seconds)
+    """Fetch, clean and store images, eight at a time; each is stored or refused.
+
+    The hosts take turns, so that one that does not answer holds up no other.
+    """
+    deadline, hosts, turns = Deadline(seconds), fetch.Hosts(), Counter[str]()
+
+    def turn(url: str) -> int:
+        host = url.partition("://")[2].partition("/")[0]
+        turns[host] += 1
+        return turns[host]
+
+    ordered = sorted(urls, key=turn)
     done = map_in_threads(
-        lambda url: _one_stored(workspace_id, url, deadline, http_too=http_too), urls, AT_ONCE
+        lambda url: _one_stored(workspace_id, url, deadline, hosts, http_too=http_too),
+        ordered,
+        AT_ONCE,
     )
-    return dict(zip(urls, done, strict=True))
+    return dict(zip(ordered, done, strict=True))
 
 
 def _one_stored(
-    workspace_id: str, url: str, deadline: Deadline, *, http_too: bool
+    workspace_id: str, url: str, deadline: Deadline, hosts: fetch.Hosts, *, http_too: bool
 ) -> StoredObject | RejectedImage:
     late = RejectedImage(url, "the time for all images was over", late=True)
     try:
         if deadline.passed:
             return late
         fetched = fetch.fetch(
-            url, http_too=http_too, within=deadline.left(fetch.TOTAL_SECONDS), accept="image/*"
+            url,
+            http_too=http_too,
+            within=deadline.left(fetch.TOTAL_SECONDS),
+            accept="image/*",
+            hosts=hosts,
         )
         with _cleaning:
             if deadline.passed:

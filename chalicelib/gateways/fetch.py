@@ -11,10 +11,12 @@ import socket
 import ssl
 import string
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from math import inf
+from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from urllib.parse import quote, urljoin
 
@@ -84,13 +86,52 @@ connect: Callable[[tuple[str, int], float], socket.socket] = socket.create_conne
 """Open a connection to a checked IP address and port within some seconds. Raises OSError."""
 
 
-def fetch(
+class Hosts:
+    """What one piece of work learns of the hosts it fetches from, in any of its threads.
+
+    A host that takes no connection, or is none, is asked once: others wait for the first to
+    connect, and fail as it did. What a host answers over a connection is no matter here.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._doors: defaultdict[tuple[str, int], _Door] = defaultdict(_Door)
+
+    def connect(self, place: PublicUrl, deadline: "_Deadline") -> socket.socket:
+        """Return a connection to a checked address, under TLS if the URL says so."""
+        with self._lock:
+            door = self._doors[place.host, place.port]
+        with door.lock:
+            if door.failure is not None:
+                raise door.failure
+            if not door.open:
+                try:
+                    connection = _connected(place, deadline)
+                except Exception as failure:
+                    door.failure = failure
+                    raise
+                door.open = True
+                return connection
+        return _connected(place, deadline)
+
+
+class _Door:
+    """Whether a host takes connections at a port, once that is known; if not, why."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.open = False
+        self.failure: Exception | None = None
+
+
+def fetch(  # noqa: PLR0913  what may be said of it
     url: str,
     *,
     http_too: bool = False,
     max_bytes: int = MAX_BYTES,
     within: float = TOTAL_SECONDS,
     accept: str = "*/*",
+    hosts: Hosts | None = None,
 ) -> Fetched:
     """GET a public URL that a user gave.
 
@@ -103,18 +144,19 @@ def fetch(
         max_bytes: what the body may come to, decompressed.
         within: seconds for all of it, from the name lookup to the last byte.
         accept: the Accept header.
+        hosts: what is known of them from other fetches of the same work.
 
     Raises:
         RefusedUrlError: malformed, or not to the public internet, or redirected to such a URL.
         TooLargeError: more than ``max_bytes``.
         UpstreamError: no answer in time, more than three redirects, a status other than 2xx, ….
     """
-    deadline = _Deadline(within)
+    deadline, hosts = _Deadline(within), hosts or Hosts()
     place = _parse(url, http_too=http_too)
     for _ in range(1 + MAX_REDIRECTS):
         with (
             _worded(place.host, within),
-            _connected(place, deadline) as sock,
+            hosts.connect(place, deadline) as sock,
             _asked(_Wire(sock, deadline, max_bytes), place, accept) as response,
         ):
             if response.status not in _REDIRECTS:
@@ -245,16 +287,17 @@ def _reached(place: PublicUrl, deadline: _Deadline) -> socket.socket:
     return connect((last, place.port), deadline.left(share))
 
 
-@contextmanager
-def _connected(place: PublicUrl, deadline: _Deadline) -> Iterator[socket.socket]:
-    """Open a connection to a checked address, under TLS as the host that the URL names."""
-    with _reached(place, deadline) as sock:
-        if place.scheme == "http":
-            yield sock
-            return
+def _connected(place: PublicUrl, deadline: _Deadline) -> socket.socket:
+    """Return a connection to a checked address, under TLS as the host that the URL names."""
+    sock = _reached(place, deadline)
+    if place.scheme == "http":
+        return sock
+    try:
         sock.settimeout(deadline.left(STEP_SECONDS))  # for the handshake as a whole
-        with _tls().wrap_socket(sock, server_hostname=place.host) as secure:
-            yield secure
+        return _tls().wrap_socket(sock, server_hostname=place.host)
+    except BaseException:
+        sock.close()
+        raise
 
 
 @cache

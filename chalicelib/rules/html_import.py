@@ -19,7 +19,9 @@ from chalicelib.rules.file_types import sniff
 from chalicelib.rules.markup_urls import (
     UrlRewriter,
     in_css,
+    in_refresh,
     in_srcset,
+    is_relative,
     is_web,
     resolve,
     without_dots,
@@ -50,14 +52,11 @@ MAX_GROWTH = 4 << 20
 
 
 class PageTooLargeError(Exception):
-    """A page that would grow beyond all measure; ``reason`` says so in one sentence."""
+    """A page that would grow beyond all measure: to more than ``size`` characters."""
 
-    def __init__(self) -> None:
-        self.reason = (
-            f"expected a page that grows by at most {MAX_GROWTH >> 20} MiB when its URLs are "
-            "made absolute; shorten its <base> or remove links"
-        )
-        super().__init__(self.reason)
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
 
 
 class ImportedHtml(NamedTuple):
@@ -66,6 +65,9 @@ class ImportedHtml(NamedTuple):
     html: str
     """Encodable in UTF-8, and saying so where it names an encoding."""
     title: str | None
+    description: str | None
+    relative: int
+    """How many distinct relative URLs there are that no base was known for."""
     images: tuple[str, ...]
     """The distinct http and https URLs of images, without fragments, as they come."""
 
@@ -95,8 +97,9 @@ def read(
     by the page's ``<meta>``, else as what they look like: UTF-8 if they can be.
 
     Relative URLs are joined with the page's ``<base href>``, itself relative to ``base_url``,
-    or with ``base_url``; the ``href`` of ``<base>`` is dropped after that. With neither they stay.
-    A ``<base>`` longer than any URL that is fetched (``MAX_LENGTH``) counts as none.
+    or with ``base_url``; the ``href`` of ``<base>`` is dropped after that. With neither they stay,
+    but for those that lack the scheme only: they are of https. A ``<base>`` longer than any URL
+    that is fetched (``MAX_LENGTH``) counts as none.
 
     Raises:
         PageTooLargeError: if it grows by more than ``MAX_GROWTH``.
@@ -107,22 +110,32 @@ def read(
     text = _SURROGATE.sub("\ufffd", text)
     base = without_dots(_base(text, base_url or ""))
     images: dict[str, None] = {}
+    relative: set[str] = set()
+
+    @cache
+    def absolute(url: str) -> str:
+        new = resolve(url, base, encoding)
+        if not base and new == url and is_relative(url):
+            relative.add(url)
+        return new
 
     @cache
     def link(url: str) -> str:
         # What is absolute stays as it is written.
-        return url if is_web(url) else resolve(url, base, encoding)
+        return url if is_web(url) else absolute(url)
 
     @cache
     def image(url: str) -> str:
-        new = resolve(url, base, encoding)
+        new = absolute(url)
         full = new.partition("#")[0]
         if is_web(full) and not urlsplit(full).path.lower().endswith(_NO_PICTURES):
             images[full] = None
         return url if is_web(url) else new
 
     run = _Pass(link, image, drop_base=bool(base))
-    return ImportedHtml(run.page(text), " ".join(run.title.split()) or None, tuple(images))
+    html = run.page(text)
+    title = " ".join(run.title.split()) or None
+    return ImportedHtml(html, title, run.description or None, len(relative), tuple(images))
 
 
 def looks_like_html(body: bytes, content_type: str | None) -> bool:
@@ -173,9 +186,11 @@ class _Pass:
 
     def __init__(self, link: UrlRewriter, image: UrlRewriter, *, drop_base: bool = False) -> None:
         self.title = ""
+        self.description = ""
         self._link, self._picture = self._counted(link), self._counted(image)
         self._css = partial(in_css, link=self._link, image=self._picture)
         self._drop_base = drop_base
+        self._size = 0
         self._growth = 0
         self._titled = False
         self._nested = False
@@ -185,15 +200,16 @@ class _Pass:
             new = change(url)
             self._growth += len(new) - len(url)
             if self._growth > MAX_GROWTH:
-                raise PageTooLargeError
+                raise PageTooLargeError(self._size + self._growth)
             return new
 
         return counted
 
     def page(self, html: str) -> str:
-        """Return a page with its URLs changed; take down its title."""
+        """Return a page with its URLs changed; take down its title and description."""
         from turbohtml import TokenType, tokenize  # noqa: PLC0415  as above
 
+        self._size = max(self._size, len(html))
         lines = [0, *(match.end() for match in re.finditer("\n", html))]
         parts: list[str] = []
         end, inside, drawings = 0, "", 0
@@ -269,9 +285,14 @@ class _Pass:
             return value if value.strip().lower() == "utf-8" else "utf-8"
         if name != "content":
             return value
-        if attributes.get("http-equiv", "").lower() == "content-type":
-            return _CHARSET.sub(r"\1utf-8", value)
+        match attributes.get("http-equiv", "").lower():
+            case "content-type":
+                return _CHARSET.sub(r"\1utf-8", value)
+            case "refresh":
+                return in_refresh(value, self._link)
         about = {attributes.get(key, "").lower() for key in ("property", "name", "itemprop")}
+        if attributes.get("name", "").lower() == "description" and not self._nested:
+            self.description = self.description or value.strip()
         return self._picture(value) if about & _PICTURE_METAS else value
 
 

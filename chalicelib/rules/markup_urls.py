@@ -14,6 +14,7 @@ _SPACE = " \t\n\f\r"
 _EDGES = "".join(map(chr, range(0x21)))
 """What browsers cut off both ends of a URL (WHATWG URL, 4.4)."""
 _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*:", re.IGNORECASE)
+_NO_SCHEME = re.compile(r"[/\\]{2}[^/\\]")
 _KEPT = "%/:@!$&'()*+,;=~|[]-._"
 
 _STRING = r"""(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')"""
@@ -29,6 +30,11 @@ _CSS = re.compile(
 text, so that an open one is walked over once and not once for each quote in it."""
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.IGNORECASE | re.DOTALL)
 
+_DELAY = re.compile(
+    rf"[{_SPACE}]*+[0-9.]++(?=[;,{_SPACE}])[{_SPACE}]*+[;,]?+[{_SPACE}]*+(?:url[{_SPACE}]*+=)?+[{_SPACE}]*+",
+    re.IGNORECASE,
+)
+"""What stands before the URL of a refresh."""
 _CANDIDATE = re.compile(rf"([^{_SPACE},][^{_SPACE}]*+)((?:(?<!,)(?:[^(,]++|\([^)]*+\)?)*+)?)")
 """A URL and its descriptor (WHATWG HTML, 4.8.4.2.2): commas may be inside the URL."""
 
@@ -36,12 +42,15 @@ _CANDIDATE = re.compile(rf"([^{_SPACE},][^{_SPACE}]*+)((?:(?<!,)(?:[^(,]++|\([^)
 def resolve(url: str, base: str, encoding: str = "utf-8") -> str:
     """Return a URL in full, as browsers do: joined with ``base`` and percent-encoded.
 
+    One that lacks the scheme only (``//host/…``) is of https where there is no ``base``.
     Those that are not of the web (``data:``, ``mailto:`` …), that lead elsewhere on the page
     (``#place``), that are empty, malformed or relative without a ``base`` come back as they are.
     A query is encoded in the page's ``encoding`` (WHATWG URL, 4.4).
     """
-    plain = url.strip(_EDGES).translate({9: None, 10: None, 13: None})
+    plain = _plain(url)
     scheme = _SCHEME.match(plain)
+    if not base and _NO_SCHEME.match(plain):
+        base = "https:"
     if not plain or plain[0] == "#" or not (is_web(plain) if scheme else base):
         return url
     path, mark, rest = plain.partition("?")
@@ -66,6 +75,17 @@ def without_dots(base: str) -> str:
     return base and urljoin(base, "./" + urlsplit(base).path.rpartition("/")[2])
 
 
+def is_relative(url: str) -> bool:
+    """Whether a URL leads somewhere only together with that of its page."""
+    plain = _plain(url)
+    return bool(plain) and plain[0] != "#" and not _SCHEME.match(plain)
+
+
+def _plain(url: str) -> str:
+    """Return a URL without what browsers drop from it."""
+    return url.strip(_EDGES).translate({9: None, 10: None, 13: None})
+
+
 def is_web(url: str) -> bool:
     """Whether a URL is a full and well-formed one of the web."""
     if not url[:6].lower().startswith(("http:", "https:")):
@@ -85,6 +105,19 @@ def in_srcset(text: str, change: UrlRewriter) -> str:
         return change(bare) + url[len(bare) :] + descriptor
 
     return _CANDIDATE.sub(changed, text)
+
+
+def in_refresh(text: str, change: UrlRewriter) -> str:
+    """Change the URL in what ``<meta http-equiv=refresh>`` holds (WHATWG HTML, 4.2.5.3)."""
+    delay = _DELAY.match(text)
+    if delay is None:
+        return text
+    rest = text[delay.end() :]
+    quote = rest[:1] if rest[:1] in {'"', "'"} else ""
+    url = rest[1:].partition(quote)[0] if quote else rest
+    new = change(url)
+    # A URL in full needs no quotes, and may hold one.
+    return text if new == url else delay[0] + new
 
 
 def in_css(text: str, link: UrlRewriter, image: UrlRewriter) -> str:

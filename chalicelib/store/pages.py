@@ -3,7 +3,7 @@
 from typing import Any
 
 from pydantic_core import to_json
-from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import AppError, ConcurrentUpdateError
@@ -23,8 +23,9 @@ INLINE_DESIGN_BYTES = 1024
 class PageRow(Record):
     """A page.
 
-    Without a ``sort_order`` it stands after those that have one, in the order of creation. A long
-    design system has a row of its own, written at ``design_revision``; only ``find`` reads it.
+    Which page is a site's home, and the site's part of the URL, its site says: ``site`` must be
+    set to ask for them. A long design system has a row of its own, written at ``design_revision``;
+    only ``find`` reads it.
     """
 
     project_id = UnicodeAttribute()
@@ -33,13 +34,14 @@ class PageRow(Record):
     description = UnicodeAttribute(null=True)
     design_system: JsonAttribute = JsonAttribute(null=True)
     design_revision = NumberAttribute(null=True)
-    is_home = BooleanAttribute(default=False)
-    sort_order = NumberAttribute(null=True)
+    sort_order = NumberAttribute(default=0)
     html_key = UnicodeAttribute(null=True)
     html_bytes = NumberAttribute(default=0)
 
     long_design: dict[str, Any] | None = None
     """The design system, if it is long and was read."""
+    site: SiteRow
+    """Its site, as it was read with it or is staged."""
 
     @property
     def design(self) -> dict[str, Any] | None:
@@ -48,9 +50,19 @@ class PageRow(Record):
         return short if self.design_revision is None else self.long_design
 
     @property
-    def place(self) -> tuple[bool, bool, float, str]:
+    def is_home(self) -> bool:
+        """Whether it is the first page of its site."""
+        return self.site.home_page_id == self.id
+
+    @property
+    def url(self) -> str:
+        """Where visitors find it."""
+        return self.site.url if self.is_home else f"{self.site.url}/{self.slug}"
+
+    @property
+    def place(self) -> tuple[bool, float, str]:
         """Where the page stands in its site: home first, then by sort order, then by creation."""
-        return (not self.is_home, self.sort_order is None, self.sort_order or 0, self.id)
+        return (not self.is_home, self.sort_order, self.id)
 
 
 PAGES = listed(
@@ -76,19 +88,47 @@ def _design_key(workspace_id: str, page_id: str) -> Key:
     return Key(DesignRow, f"W#{workspace_id}#PAGE#DESIGN", page_id)
 
 
+_site_ids: dict[str, str] = {}
+"""The sites of pages that this process has seen; a page never moves to another."""
+MAX_SITE_IDS = 10_000
+
+
+def set_site(page: PageRow, site: SiteRow) -> None:
+    """Set a page's site, and remember which it is, to read both at once from now on."""
+    page.site = site
+    if len(_site_ids) >= MAX_SITE_IDS:
+        forget_sites()
+    _site_ids[page.id] = site.id
+
+
+def forget_sites() -> None:
+    """Forget the sites of pages, as a new process does."""
+    _site_ids.clear()
+
+
 def find(workspace_id: str, page_id: str) -> PageRow | None:
-    """Return a page with its design system, in one round trip, or None.
+    """Return a page with its design system and its site, or None.
+
+    In one round trip, or in two the first time that this process sees the page.
 
     Raises:
         ConcurrentUpdateError: one of its two rows was read before a change, the other after it.
     """
-    rows = fetch([PAGES.key(workspace_id, page_id), _design_key(workspace_id, page_id)])
-    page = next((row for row in rows if isinstance(row, PageRow)), None)
-    if page is not None and page.design_revision is not None:
-        design = next((row for row in rows if isinstance(row, DesignRow)), None)
-        if design is None or design.revision != page.design_revision:
+    keys = [PAGES.key(workspace_id, page_id), _design_key(workspace_id, page_id)]
+    if (site_id := _site_ids.get(page_id)) is not None:
+        keys.append(SITES.key(workspace_id, site_id))
+    rows = {type(row): row for row in fetch(keys)}
+    page, design = rows.get(PageRow), rows.get(DesignRow)
+    if not isinstance(page, PageRow):
+        return None
+    if page.design_revision is not None:
+        if not isinstance(design, DesignRow) or design.revision != page.design_revision:
             raise ConcurrentUpdateError
         page.long_design = design.design_system
+    site = rows.get(SiteRow) or SITES.find(workspace_id, page.project_id)
+    if not isinstance(site, SiteRow):
+        return None  # its deletion is under way, and its pages go with it
+    set_site(page, site)
     return page
 
 
@@ -141,9 +181,13 @@ def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageR
     """
     keys = [PAGES.key(workspace_id, row.id) for row in PAGES.entries(workspace_id, site_id)]
     rows = fetch([SITES.key(workspace_id, site_id), *keys])
-    sites = [row for row in rows if isinstance(row, SiteRow)]
+    site = next((row for row in rows if isinstance(row, SiteRow)), None)
     pages = [row for row in rows if isinstance(row, PageRow)]
-    return (sites[0] if sites else None), sorted(pages, key=lambda page: page.place)
+    if site is None:
+        return None, []
+    for page in pages:
+        set_site(page, site)
+    return site, sorted(pages, key=lambda page: page.place)
 
 
 def read(workspace_id: str, rows: list[IndexEntry]) -> list[PageRow]:
@@ -166,17 +210,22 @@ class PageCountRow(ContentRow):
     """
 
     page_count = NumberAttribute(null=True)
+    last_sort_order = NumberAttribute(null=True)
     version = NumberAttribute()
 
 
-def count_page(unit: UnitOfWork, site: SiteRow, most: int) -> None:
-    """Stage the counting of a new page of a site that has a home page.
+def count_page(unit: UnitOfWork, page: PageRow, most: int) -> None:
+    """Stage the counting of a new page, the last in order, of a site that has a home page.
 
-    If by then the site has another home or ``most`` pages, the operation begins again.
+    If by then the site has another home, ``most`` pages or one further back in order, the operation
+    begins again.
     """
-    room = PageCountRow.page_count.does_not_exist() | (PageCountRow.page_count < most)
+    site, count, last = page.site, PageCountRow.page_count, PageCountRow.last_sort_order
+    room = count.does_not_exist() | (count < most)
+    is_last = last.does_not_exist() | (last <= page.sort_order)
     same_home = SiteRow.home_page_id == site.home_page_id
-    unit.update(PageCountRow(site.pk, site.sk), _counting(1), same_home & room)
+    actions = [*_counting(1), last.set(page.sort_order)]
+    unit.update(PageCountRow(site.pk, site.sk), actions, same_home & room & is_last)
 
 
 def discount_page(unit: UnitOfWork, page: PageRow, *, on_conflict: AppError) -> None:

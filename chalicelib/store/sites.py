@@ -12,6 +12,7 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.core import clock
+from chalicelib.core.settings import settings
 from chalicelib.store.claims import ClaimRow, claim
 from chalicelib.store.index_entries import NAME_BYTES
 from chalicelib.store.listing import Listing
@@ -53,7 +54,7 @@ class SiteRow(Record):
     """A site.
 
     ``status_when_resumed`` is what a suspended site returns to; ``home_page_id`` is its first page,
-    ``page_count`` how many it has.
+    ``page_count`` how many it has, ``last_sort_order`` what none of their sort orders is above.
     """
 
     title = UnicodeAttribute()
@@ -64,6 +65,7 @@ class SiteRow(Record):
     stats_enabled = BooleanAttribute(default=True)
     home_page_id = UnicodeAttribute(null=True)
     page_count = NumberAttribute(null=True)
+    last_sort_order = NumberAttribute(null=True)
     domain_binding = DomainMap(null=True)  # type: ignore[no-untyped-call]  # PynamoDB's __init__
 
     @property
@@ -71,6 +73,13 @@ class SiteRow(Record):
         """The custom domain, unless its proof has lapsed."""
         binding: DomainMap | None = self.attribute_values.get("domain_binding")
         return None if binding is None or binding.lapsed else binding
+
+    @property
+    def url(self) -> str:
+        """Where visitors find it: on its own domain once that is proven."""
+        if self.domain is not None and self.domain.status == ACTIVE:
+            return f"https://{self.domain.name}"
+        return f"{settings().public_url}/s/{self.slug}"
 
 
 SITES = listed(

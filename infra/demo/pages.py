@@ -32,10 +32,10 @@ class Page:
     description: str
     main: str
 
-    def html(self, site: str, others: Iterable["Page"]) -> str:
-        """Return the whole document, with links to the pages of the site, which has a slug."""
+    def html(self, menu: Mapping[str, str]) -> str:
+        """Return the whole document, with links to the pages of the site, by their paths."""
         links = "\n      ".join(
-            f'<a href="/s/{site}/{page.slug}">{escape(page.title)}</a>' for page in others
+            f'<a href="{escape(path)}">{escape(title)}</a>' for title, path in menu.items()
         )
         return f"""<!doctype html>
 <html lang="ru">

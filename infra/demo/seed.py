@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
 from chalicelib.core.operations import REGISTRY, load_all
@@ -148,11 +149,14 @@ def make_site(do: Caller) -> None:
     urls = {name.removesuffix(".jpg"): file["url"] for name, file in photos}
     wanted = pages.pages(urls)
     for page in wanted:
-        if there.get(page.slug, {}).get("htmlBytes"):
-            continue
-        made = there.get(page.slug) or _made_page(do, site["id"], page)
-        do("update_page", id=made["id"], description=page.description)
-        do("save_page_html", id=made["id"], html=page.html(site["slug"], wanted))
+        if page.slug not in there:
+            there[page.slug] = _made_page(do, site["id"], page)
+    menu = {page.title: urlsplit(there[page.slug]["url"]).path for page in wanted}
+    for page in wanted:
+        made = there[page.slug]
+        if not made["htmlBytes"]:
+            do("update_page", id=made["id"], description=page.description)
+            do("save_page_html", id=made["id"], html=page.html(menu), returnHtml=False)
 
 
 def _made_site(do: Caller) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from chalicelib.store import audit, counters, files
 from chalicelib.store import pages as store_pages
 from chalicelib.store.connection import connection
 from chalicelib.store.pages import PAGES
+from chalicelib.store.sites import SITES, domain_request
 from chalicelib.store.unit import UnitOfWork, in_batches
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, everything
@@ -56,6 +57,15 @@ def update(api: Api, page: Any, **fields: Any) -> Any:
 
 def save(api: Api, page: Any, html: str, **fields: Any) -> Any:
     return api.post(SAVE, {"id": page["id"], "html": html, **fields})["page"]
+
+
+def edit(api: Api, page: Any, *edits: Any, **fields: Any) -> Any:
+    return api.post(SAVE, {"id": page["id"], "edits": list(edits), **fields})["page"]
+
+
+def record(page: Any) -> Any:
+    """Return a page without its HTML, as most answers show it."""
+    return {name: value for name, value in page.items() if name != "html"}
 
 
 def delete(api: Api, page: Any) -> Any:
@@ -118,8 +128,8 @@ class TestListPages:
         page = create(api, site, "Главная")
         saved = save(api, page, "<p>Ёж</p>")
         (shown,) = listed(api, site)
-        expected = {name: value for name, value in saved.items() if name != "html"}
-        assert shown == expected | {"htmlBytes": 11}
+        assert shown == record(saved)
+        assert shown["htmlBytes"] == 11
 
     def test_an_empty_page_has_no_bytes_of_html(self, api: Api, site: str) -> None:
         create(api, site)
@@ -140,20 +150,34 @@ class TestListPages:
 
     def test_zero_is_a_sort_order(self, time: Time, api: Api, site: str) -> None:
         create(api, site, "home")
-        for name in ("unsorted", "one", "zero"):
+        for name in ("new", "one", "zero"):
             time.pass_by(seconds=1)
             page = create(api, site, name)
-            if name != "unsorted":
+            if name != "new":
                 update(api, page, sortOrder=0 if name == "zero" else 1)
-        assert titles(api, site) == ["home", "zero", "one", "unsorted"]
+        assert titles(api, site) == ["home", "zero", "one", "new"]
 
     def test_a_new_page_is_last(self, time: Time, api: Api, site: str) -> None:
         for number in range(3):
             page = create(api, site, f"Page {number}")
             update(api, page, sortOrder=100 - number)
             time.pass_by(seconds=1)
-        create(api, site, "New")
+        new = create(api, site, "New")
         assert titles(api, site) == ["Page 0", "Page 2", "Page 1", "New"]
+        update(api, new, sortOrder=-1)
+        newer = create(api, site, "Newer")
+        assert titles(api, site)[-1] == "Newer"
+        update(api, new, sortOrder=newer["sortOrder"] + 10**9, isHome=True)
+        assert create(api, site, "Newest")["sortOrder"] > newer["sortOrder"] + 10**9
+        assert titles(api, site)[-1] == "Newest"
+
+    def test_an_order_given_is_an_order_kept(self, api: Api, site: str) -> None:
+        """What a record says of its place can be sent back."""
+        create(api, site, "home")
+        one, two = create(api, site, "one"), create(api, site, "two")
+        update(api, one, sortOrder=two["sortOrder"])
+        update(api, two, sortOrder=one["sortOrder"])
+        assert titles(api, site) == ["home", "two", "one"]
 
     def test_returns_all_pages_of_a_large_site(self, owner: Owner, api: Api, site: str) -> None:
         for batch in in_batches(range(90), 45):
@@ -214,6 +238,9 @@ class TestGetPage:
                 "designSystem": None,
                 "description": None,
                 "isHome": True,
+                "sortOrder": 2**20,
+                "url": f"{service_settings.settings().public_url}/s/bakery",
+                "htmlBytes": 11,
                 "version": 2,
                 "createdAt": moment,
                 "updatedAt": moment,
@@ -336,15 +363,18 @@ class TestGetPage:
 class TestCreatePage:
     def test_returns_the_whole_record(self, api: Api, site: str) -> None:
         page = create(api, site, "  О нас ", slug="about")
-        assert page == read(api, page)["page"]
+        assert page == record(read(api, page)["page"])
+        assert page["url"].startswith("http")
         assert {name: page[name] for name in page if not name.endswith(("At", "id"))} == {
             "projectId": site,
             "title": "О нас",
             "slug": "about",
-            "html": "",
+            "url": page["url"],
             "designSystem": None,
             "description": None,
             "isHome": True,
+            "sortOrder": 2**20,
+            "htmlBytes": 0,
             "version": 1,
         }
 
@@ -391,6 +421,11 @@ class TestCreatePage:
             error = refused_field(api, CREATE, {"projectId": site, "title": title})
             assert error["field"] == "title"
 
+    def test_refuses_a_version_which_it_cannot_have(self, api: Api, site: str) -> None:
+        body = {"projectId": site, "title": "x", "ifVersion": 1}
+        assert refused_field(api, CREATE, body)["field"] == "ifVersion"
+        assert listed(api, site) == []
+
     def test_an_unknown_site_is_not_found(self, api: Api) -> None:
         before = everything()
         for body in ({"title": "x"}, {"title": "x", "slug": "x"}):
@@ -400,15 +435,15 @@ class TestCreatePage:
 
     def test_ignores_html_and_says_so(self, api: Api, site: str) -> None:
         data = api.post(CREATE, {"projectId": site, "title": "x", "html": "<p>"})
-        assert data["page"]["html"] == ""
+        assert data["page"]["htmlBytes"] == 0
         assert '"html"' in data["warnings"][0]
 
     def test_counts_it_and_leaves_one_audit_record(self, owner: Owner, api: Api, site: str) -> None:
         page = create(api, site)
         assert counters.read(owner.workspace.id, "PAGE") == {"total": 1}
-        record = audit.latest(owner.workspace.id, limit=1)[0]
-        assert (record.operation, record.resources[0]) == ("create_page", f"page:{page['id']}")
-        assert record.fields == ["projectId", "title"]
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.resources[0]) == ("create_page", f"page:{page['id']}")
+        assert event.fields == ["projectId", "title"]
 
     def test_a_write_only_key_gets_the_record_back(self, owner: Owner, site: str) -> None:
         api = owner.api("pages:write")
@@ -460,7 +495,8 @@ class TestSavePageHtml:
         page = create(api, site, "About", slug="about")
         time.pass_by(minutes=1)
         moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-        assert save(api, page, "x") == page | {"html": "x", "version": 2, "updatedAt": moment}
+        changed = {"html": "x", "htmlBytes": 1, "version": 2, "updatedAt": moment}
+        assert save(api, page, "x") == page | changed
 
     def test_saves_only_over_the_version_named(self, owner: Owner, api: Api, site: str) -> None:
         page = create(api, site)
@@ -675,10 +711,175 @@ class TestSavePageHtml:
     ) -> None:
         page = create(api, site)
         save(api, page, "<p>secret</p>")
-        record = audit.latest(owner.workspace.id, limit=1)[0]
-        assert (record.operation, record.resources[0]) == ("save_page_html", f"page:{page['id']}")
-        assert record.fields == ["html"]
-        assert "secret" not in repr(record.attribute_values)
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.resources[0]) == ("save_page_html", f"page:{page['id']}")
+        assert event.fields == ["html"]
+        assert "secret" not in repr(event.attribute_values)
+
+
+class TestEdits:
+    """Parts of the HTML are found and replaced, so that large pages need not travel."""
+
+    def test_apply_in_order_to_what_those_before_left(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "<h1>Bread</h1><p>Bread, bread</p>")
+        after = edit(
+            api,
+            page,
+            {"find": "<h1>Bread</h1>", "replace": "<h1>Cake</h1>"},
+            {"find": "Bread", "replace": "Cake"},
+            {"find": "Cake", "replace": "Торт 🍰", "all": True},
+            {"find": ", bread", "replace": ""},
+        )
+        assert after["html"] == "<h1>Торт 🍰</h1><p>Торт 🍰</p>"
+        assert after["version"] == 3
+        assert read(api, page)["page"] == after
+
+    def test_answer_without_the_html_if_so_asked(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        before = save(api, page, "<p>one</p>")
+        after = edit(api, page, {"find": "one", "replace": "three"}, returnHtml=False)
+        assert "html" not in after
+        assert after["htmlBytes"] == before["htmlBytes"] + 2
+        assert record(read(api, page)["page"]) == after
+        assert save(api, page, "x", returnHtml=False) == record(read(api, page)["page"])
+
+    @pytest.mark.parametrize(
+        ("edits", "place", "times"),
+        [
+            ([{"find": "none", "replace": ""}], 0, 0),
+            ([{"find": "none", "replace": "", "all": True}], 0, 0),
+            ([{"find": "a", "replace": ""}], 0, 3),
+            ([{"find": "b", "replace": "a"}, {"find": "c", "replace": "b"}, {"find": "a"}], 2, 4),
+            ([{"find": "b", "replace": ""}, {"find": "b"}], 1, 0),
+            ([{"find": "A"}], 0, 0),
+        ],
+    )
+    def test_that_do_not_match_as_they_must_change_nothing(
+        self, edits: list[Any], place: int, times: int, owner: Owner, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        before = save(api, page, "aabac")
+        body = {"id": page["id"], "edits": [{"replace": "", **each} for each in edits]}
+        error = refused_field(api, SAVE, body)
+        assert error["field"] == f"edits.{place}"
+        assert f"matched {times} times" in error["message"]
+        assert read(api, page)["page"] == before
+        assert objects(owner) == [b"aabac"]
+
+    def test_of_an_empty_page_find_nothing(self, api: Api, site: str) -> None:
+        body = {"id": create(api, site)["id"], "edits": [{"find": "a", "replace": "b"}]}
+        assert "matched 0 times" in refused_field(api, SAVE, body)["message"]
+
+    def test_come_instead_of_html_and_are_1_to_50(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "a")
+        good = {"find": "a", "replace": "a"}
+        for more, field in (
+            ({"edits": [good], "html": "x"}, "html"),
+            ({"edits": None}, "html"),
+            ({"edits": []}, "edits"),
+            ({"edits": [good] * 51}, "edits"),
+            ({"edits": [good, {"find": "", "replace": ""}]}, "edits.1.find"),
+            ({"edits": [{"find": "a"}]}, "edits.0.replace"),
+            ({"edits": [{**good, "all": "true"}]}, "edits.0.all"),
+        ):
+            assert refused_field(api, SAVE, {"id": page["id"], **more})["field"] == field
+        assert edit(api, page, *[good] * 50, html=None)["html"] == "a"
+
+    def test_save_only_over_the_version_named(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "a")
+        change = {"find": "a", "replace": "aa"}
+        assert edit(api, page, change, ifVersion=2)["html"] == "aa"
+        body = {"id": page["id"], "edits": [change], "ifVersion": 2}
+        assert api.refused("POST", SAVE, body).data["code"] == "version_conflict"
+        assert read(api, page)["page"]["html"] == "aa"
+
+    def test_may_pass_the_limit_on_the_way_but_not_at_the_end(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "x" * MIB)
+        grow = {"find": "x", "replace": "ё", "all": True}
+        error = refused_field(api, SAVE, {"id": page["id"], "edits": [grow]}, 413)
+        assert error["field"] == "edits"
+        assert f"{2 * MIB:,}" in error["message"]
+        shrunk = edit(api, page, grow, {"find": "ё", "replace": "y", "all": True})
+        assert shrunk["html"] == "y" * MIB
+
+    def test_that_multiply_are_refused_before_they_do(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "x" * MIB)
+        bomb = {"find": "x", "replace": "x" * 100_000, "all": True}
+        error = refused_field(api, SAVE, {"id": page["id"], "edits": [bomb]}, 413)
+        assert error["field"] == "edits.0"
+        assert f"{100_000 * MIB:,}" in error["message"]
+
+    def test_of_rivals_both_hold(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+        page = create(api, site)
+        save(api, page, "one two")
+        real, rivals = object_store.FolderStore.get, []
+
+        def get(store: object_store.FolderStore, key: str) -> bytes | None:
+            if not rivals:
+                rivals.append(1)
+                edit(api, page, {"find": "two", "replace": "zwei"})
+            return real(store, key)
+
+        monkeypatch.setattr(object_store.FolderStore, "get", get)
+        after = edit(api, page, {"find": "one", "replace": "eins"})
+        assert (after["html"], after["version"]) == ("eins zwei", 4)
+
+    def test_that_are_sent_again_under_their_key_apply_once(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "a")
+        body = {"id": page["id"], "edits": [{"find": "a", "replace": "aa"}]}
+        assert api.post(SAVE, body, key="k") == api.post(SAVE, body, key="k")
+        assert read(api, page)["page"]["html"] == "aa"
+
+    def test_name_themselves_in_the_audit_log_without_their_text(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "a")
+        edit(api, page, {"find": "a", "replace": "secret"})
+        kept = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (kept.operation, kept.fields) == ("save_page_html", ["edits"])
+        assert "secret" not in repr(kept.attribute_values)
+
+
+class TestUrl:
+    """A page's public URL."""
+
+    def test_is_its_sites_with_its_slug_and_the_homes_is_the_sites(
+        self, api: Api, site: str
+    ) -> None:
+        home, page = create(api, site, slug="start"), create(api, site, slug="menu")
+        base = f"{service_settings.settings().public_url}/s/bakery"
+        assert [each["url"] for each in (home, page)] == [base, f"{base}/menu"]
+        assert [each["url"] for each in listed(api, site)] == [base, f"{base}/menu"]
+        assert update(api, page, slug="food")["url"] == f"{base}/food"
+        shown = api.post("/api/projects/update", {"id": site, "slug": "new"})["project"]
+        assert shown["url"] == read(api, home)["page"]["url"] == base.replace("bakery", "new")
+        assert save(api, page, "x")["url"] == f"{shown['url']}/food"
+
+    def test_is_on_the_sites_own_domain_once_that_is_proven(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        home, page = create(api, site), create(api, site, slug="menu")
+        for status in ("pending", "active", "error"):
+            unit, row = UnitOfWork(owner.workspace.id), SITES.find(owner.workspace.id, site)
+            assert row is not None
+            row.domain_binding = domain_request("bread.example", "token")
+            row.domain_binding.status = status
+            unit.save(row)
+            unit.commit()
+            urls = [read(api, each)["page"]["url"] for each in (home, page)]
+            own = ["https://bread.example", "https://bread.example/menu"]
+            assert urls == (own if status == "active" else [home["url"], page["url"]])
+            assert api.get("/api/projects/list")["projects"][0]["url"] == urls[0]
 
 
 def design(size: int, letter: str = "ж") -> dict[str, str]:
@@ -699,7 +900,7 @@ class TestLongDesignSystem:
             )
             shown = update(api, page, designSystem=wanted)
             assert shown["designSystem"] == wanted
-            assert read(api, page)["page"] == shown
+            assert record(read(api, page)["page"]) == shown
             assert save(api, page, "<p>")["designSystem"] == wanted
             assert update(api, page, title="New")["designSystem"] == wanted
         assert update(api, page, designSystem=None)["designSystem"] is None
@@ -735,15 +936,15 @@ class TestLongDesignSystem:
         real, rivals = store_pages.fetch, []
 
         def fetch_torn(keys: Any) -> list[Any]:
-            record, apart = keys
-            rows = real([record])
+            first, apart, *rest = keys
+            rows = real([first])
             if not rivals:
                 rivals.append(1)
                 rivals[:] = [update(api, page, designSystem=design(2000, "b"))]
-            return [*rows, *real([apart])]
+            return [*rows, *real([apart, *rest])]
 
         monkeypatch.setattr(store_pages, "fetch", fetch_torn)
-        assert read(api, page)["page"] == rivals[0]
+        assert record(read(api, page)["page"]) == rivals[0]
 
 
 STEPS = ["page", "save", "import", "replace", "upload"]
@@ -833,8 +1034,9 @@ class TestUpdatePage:
         time.pass_by(minutes=1)
         after = update(api, page, description="About us")
         moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-        assert after == page | {"description": "About us", "version": 3, "updatedAt": moment}
-        assert read(api, page)["page"] == after
+        changed = {"description": "About us", "version": 3, "updatedAt": moment}
+        assert after == record(page) | changed
+        assert record(read(api, page)["page"]) == after
 
     def test_changes_everything_at_once(self, api: Api, site: str) -> None:
         create(api, site)
@@ -846,9 +1048,10 @@ class TestUpdatePage:
             "designSystem": {"colors": {"primary": "#fff"}, "scale": [1, 1.5, None, True, "ё"]},
             "isHome": True,
         }
-        after = update(api, page, **fields, sortOrder=3)
+        fields["sortOrder"] = 3
+        after = update(api, page, **fields)
         assert {name: after[name] for name in fields} == fields
-        assert read(api, page)["page"] == after
+        assert record(read(api, page)["page"]) == after
 
     def test_null_clears_what_is_optional(self, time: Time, api: Api, site: str) -> None:
         create(api, site, "home")
@@ -858,21 +1061,22 @@ class TestUpdatePage:
         update(api, page, description="D", designSystem={"a": 1}, sortOrder=-1)
         after = update(api, page, description=None, designSystem=None)
         assert (after["description"], after["designSystem"]) == (None, None)
-        assert read(api, page)["page"] == after
+        assert record(read(api, page)["page"]) == after
 
     def test_null_does_not_clear_what_a_page_must_have(self, api: Api, site: str) -> None:
         page = create(api, site)
         for field in ("title", "slug", "isHome"):
             error = refused_field(api, UPDATE, {"id": page["id"], field: None})
             assert error["field"] == field
-        assert read(api, page)["page"] == page
+        assert record(read(api, page)["page"]) == page
 
     def test_refuses_an_update_of_nothing(self, api: Api, site: str) -> None:
         page = create(api, site)
-        for more in ({}, {"tittle": "x"}, {"version": 5}, {"projectId": "x"}):
+        for more in ({}, {"tittle": "x"}, {"version": 5}, {"projectId": "x"}, {"ifVersion": 1}):
             answer = api.refused("POST", UPDATE, {"id": page["id"], **more})
             assert (answer.status, answer.data["code"]) == (400, "validation_error")
-        assert read(api, page)["page"] == page
+            assert "ifVersion" not in answer.data["message"]
+        assert record(read(api, page)["page"]) == page
 
     def test_refuses_html_and_names_the_call_that_takes_it(self, api: Api, site: str) -> None:
         page = create(api, site)
@@ -881,7 +1085,7 @@ class TestUpdatePage:
             error = refused_field(api, UPDATE, body)
             assert error["field"] == "html"
             assert "svc_save_page_html" in error["message"]
-        assert read(api, page)["page"] == page
+        assert record(read(api, page)["page"]) == page
 
     def test_a_new_slug_frees_the_old_one(self, api: Api, site: str) -> None:
         page = create(api, site, slug="old")
@@ -908,12 +1112,13 @@ class TestUpdatePage:
             "description": ["x" * 501, 1],
             "designSystem": ["{}", [], 1, True],
             "isHome": [False, "true", 0],
-            "sortOrder": [1.0, "1", True, 10**9 + 1, -(10**9) - 1],
+            "sortOrder": [1.0, "1", True, 10**12 + 1, -(10**12) - 1],
+            "ifVersion": [0, -1, 1.0, "1", True],
         }.items():
             for value in values:
-                error = refused_field(api, UPDATE, {"id": page["id"], field: value})
+                error = refused_field(api, UPDATE, {"id": page["id"], "title": "x", field: value})
                 assert error["field"] == field, value
-        assert read(api, page)["page"] == page
+        assert record(read(api, page)["page"]) == page
 
     def test_refuses_numbers_for_true(self, api: Api, site: str) -> None:
         page = create(api, site)
@@ -967,13 +1172,45 @@ class TestUpdatePage:
             assert homes(api, site) == [f"Page {number}"]
             assert titles(api, site)[0] == f"Page {number}"
 
-    def test_the_page_that_was_home_gets_a_new_version(self, api: Api, site: str) -> None:
-        first, second = create(api, site), create(api, site)
-        update(api, second, isHome=True)
-        after = read(api, first)["page"]
-        assert (after["isHome"], after["version"]) == (False, 2)
-        answer = api.refused("POST", SAVE, {"id": first["id"], "html": "x", "ifVersion": 1})
-        assert answer.data["code"] == "version_conflict"
+    def test_touches_no_other_page_when_the_home_or_the_order_moves(
+        self, time: Time, api: Api, site: str
+    ) -> None:
+        first, second, third = (create(api, site, slug=slug) for slug in ("a", "b", "c"))
+        time.pass_by(seconds=1)
+        assert update(api, second, isHome=True)["url"] == first["url"]
+        update(api, third, sortOrder=-1)
+        after = record(read(api, first)["page"])
+        assert after == first | {"isHome": False, "url": f"{first['url']}/a"}
+        assert save(api, first, "x", ifVersion=1)["version"] == 2
+
+    def test_updates_only_the_version_named(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        assert update(api, page, title="two", ifVersion=1)["version"] == 2
+        for version in (1, 3, 2**40):
+            body = {"id": page["id"], "title": "other", "ifVersion": version}
+            answer = api.refused("POST", UPDATE, body)
+            assert (answer.status, answer.data["code"]) == (409, "version_conflict")
+            assert answer.data["version"] == 2
+        assert read(api, page)["page"]["title"] == "two"
+        assert update(api, page, title="three", ifVersion=2)["version"] == 3
+
+    def test_a_rival_between_reading_and_committing_is_a_conflict(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+        page = create(api, site)
+        commit, rivals = UnitOfWork.commit, []
+
+        def late(unit: UnitOfWork, *rest: Any) -> None:
+            if not rivals:
+                rivals.append(1)
+                save(api, page, "rival")
+            commit(unit, *rest)
+
+        monkeypatch.setattr(UnitOfWork, "commit", late)
+        body = {"id": page["id"], "title": "x", "ifVersion": 1}
+        assert api.refused("POST", UPDATE, body).data["code"] == "version_conflict"
+        assert read(api, page)["page"]["html"] == "rival"
 
     def test_moving_the_home_leaves_other_sites_alone(self, api: Api, site: str) -> None:
         other = new_site(api, "Other")
@@ -983,31 +1220,28 @@ class TestUpdatePage:
         assert homes(api, other) == ["Other home"]
         assert homes(api, site) == ["New home"]
 
-    def test_sort_orders_reach_from_minus_to_plus_a_thousand_million(
+    def test_sort_orders_reach_from_minus_to_plus_a_million_million(
         self, api: Api, site: str
     ) -> None:
         create(api, site, "home")
-        update(api, create(api, site, "last"), sortOrder=10**9)
-        update(api, create(api, site, "first"), sortOrder=-(10**9))
+        update(api, create(api, site, "last"), sortOrder=10**12)
+        update(api, create(api, site, "first"), sortOrder=-(10**12))
         assert titles(api, site) == ["home", "first", "last"]
-
-    def test_null_puts_it_last_again(self, time: Time, api: Api, site: str) -> None:
-        for name in ("home", "a", "b"):
-            page = create(api, site, name)
-            time.pass_by(seconds=1)
-        update(api, page, sortOrder=1)
-        assert titles(api, site) == ["home", "b", "a"]
-        update(api, page, sortOrder=None)
-        assert titles(api, site) == ["home", "a", "b"]
 
     def test_an_unknown_id_is_not_found(self, api: Api) -> None:
         answer = api.refused("POST", UPDATE, {"id": new_id(), "title": "x"})
         assert (answer.status, answer.data["code"]) == (404, "not_found")
 
-    def test_returns_the_html_with_the_record(self, api: Api, site: str) -> None:
+    def test_neither_reads_nor_returns_the_html(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         page = create(api, site)
-        save(api, page, "<p>Ёж</p>")
-        assert update(api, page, title="x")["html"] == "<p>Ёж</p>"
+        saved = save(api, page, "<p>Ёж</p>")
+        for call in ("get", "put", "delete"):
+            monkeypatch.setattr(object_store.FolderStore, call, Killed.now)
+        after = update(api, page, title="x", isHome=True, sortOrder=1)
+        assert "html" not in after
+        assert after["htmlBytes"] == saved["htmlBytes"] == 11
 
     def test_leaves_one_audit_record_with_the_names_of_the_fields(
         self, owner: Owner, api: Api, site: str
@@ -1015,21 +1249,35 @@ class TestUpdatePage:
         create(api, site)
         page = create(api, site)
         update(api, page, isHome=True, sortOrder=1)
-        record = audit.latest(owner.workspace.id, limit=1)[0]
-        assert (record.operation, record.resources[0]) == ("update_page", f"page:{page['id']}")
-        assert record.fields == ["isHome", "sortOrder"]
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.resources[0]) == ("update_page", f"page:{page['id']}")
+        assert event.fields == ["isHome", "sortOrder"]
 
 
 class TestDeletePage:
     def test_asks_for_confirmation_and_says_about_what(self, api: Api, site: str) -> None:
-        create(api, site)
+        home = create(api, site)
         page = create(api, site, "О нас", slug="about")
+        answer = api.refused("POST", DELETE, {"id": home["id"]})
+        assert (answer.status, answer.data["code"]) == (409, "conflict"), "before it asks"
         for more in ({}, {"confirm": False}):
             answer = api.refused("POST", DELETE, {"id": page["id"], **more})
             assert (answer.status, answer.data["code"]) == (400, "confirmation_required")
             assert answer.data["page"] == {"id": page["id"], "title": "О нас", "slug": "about"}
             assert "confirm: true" in answer.data["message"]
         assert len(listed(api, site)) == 2
+
+    def test_deletes_only_the_version_named(self, api: Api, site: str) -> None:
+        create(api, site)
+        page = create(api, site)
+        save(api, page, "x")
+        for more in ({"confirm": True}, {"dryRun": True}, {}):
+            body = {"id": page["id"], "ifVersion": 1, **more}
+            answer = api.refused("POST", DELETE, body)
+            assert (answer.status, answer.data["code"]) == (409, "version_conflict"), more
+        assert len(listed(api, site)) == 2
+        body = {"id": page["id"], "ifVersion": 2, "confirm": True}
+        assert api.post(DELETE, body)["deleted"] is True
 
     def test_takes_nothing_but_true_for_true(self, api: Api, site: str) -> None:
         page = create(api, site)
@@ -1077,7 +1325,7 @@ class TestDeletePage:
 
     def test_refuses_the_home_page_while_there_are_others(self, api: Api, site: str) -> None:
         home, other = create(api, site, "Home"), create(api, site, "Other")
-        for more in ({"confirm": True}, {"dryRun": True}):
+        for more in ({"confirm": True}, {"dryRun": True}, {}):
             answer = api.refused("POST", DELETE, {"id": home["id"], **more})
             assert (answer.status, answer.data["code"]) == (409, "conflict")
             assert "isHome" in answer.data["message"]
@@ -1102,15 +1350,15 @@ class TestDeletePage:
     ) -> None:
         page = create(api, site)
         delete(api, page)
-        record = audit.latest(owner.workspace.id, limit=1)[0]
-        assert (record.operation, record.resources[0]) == ("delete_page", f"page:{page['id']}")
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.resources[0]) == ("delete_page", f"page:{page['id']}")
 
     def test_leaves_one_audit_record(self, owner: Owner, api: Api, site: str) -> None:
         create(api, site)
         page = create(api, site)
         delete(api, page)
-        record = audit.latest(owner.workspace.id, limit=1)[0]
-        assert (record.operation, record.resources[0]) == ("delete_page", f"page:{page['id']}")
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.resources[0]) == ("delete_page", f"page:{page['id']}")
 
     def test_html_that_could_not_be_removed_is_removed_by_the_runner(
         self,
@@ -1150,7 +1398,9 @@ class TestAnotherWorkspacesPages:
             ("GET", "/api/pages/{}?offset=0&maxBytes=1", None),
             ("POST", SAVE, {"html": "x"}),
             ("POST", SAVE, {"html": "x", "ifVersion": 1}),
+            ("POST", SAVE, {"edits": [{"find": "s", "replace": "x"}]}),
             ("POST", UPDATE, {"title": "x"}),
+            ("POST", UPDATE, {"title": "x", "ifVersion": 9}),
             ("POST", UPDATE, {"isHome": True}),
             ("POST", DELETE, {}),
             ("POST", DELETE, {"confirm": True}),

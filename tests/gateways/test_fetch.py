@@ -340,6 +340,20 @@ class TestResolving:
         assert len(given) == 3
         assert sum(given) == pytest.approx(fetch.STEP_SECONDS)
 
+    def test_asks_a_dead_host_once_for_all_fetches_of_one_work(self, net: Internet) -> None:
+        net.names["dead.example.com"] = [PUBLIC]
+        hosts = fetch.Hosts()
+
+        def reason(number: int) -> str:
+            with pytest.raises(UpstreamError) as failure:
+                fetch.fetch(f"http://dead.example.com/{number}", http_too=True, hosts=hosts)
+            return failure.value.reason
+
+        with ThreadPoolExecutor(8) as pool:
+            assert len(set(pool.map(reason, range(50)))) == 1
+        assert net.connections == [(PUBLIC, 80)]
+        assert net.lookups == ["dead.example.com"]
+
     def test_asks_for_no_address_of_an_address(self, net: Internet) -> None:
         net.serve(f"http://{PUBLIC}", says())
         net.serve("http://[2606:4700::1111]", says(b"six"), address="2606:4700::1111")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.store import pages as store_pages
 from chalicelib.store.connection import connection
 from infra.dynamodb_usage import metering
 from tests.conftest import Api, Owner
@@ -38,6 +39,9 @@ def things(api: Api) -> Things:
         (3, "POST", "/api/pages/create", {"projectId": "{site}", "title": "New"}),
         (3, "POST", "/api/projects/update", {"id": "{site}", "title": "Renamed"}),
         (4, "POST", "/api/pages/save-html", {"id": "{page}", "html": "<p>"}),
+        (3, "POST", "/api/pages/update", {"id": "{page}", "title": "New", "sortOrder": 1}),
+        (3, "POST", "/api/pages/update", {"id": "{page}", "isHome": True}),
+        (4, "POST", "/api/pages/delete", {"id": "{page}", "confirm": True}),
         (3, "POST", "/api/products/create", {"name": "x", "price": 1, "categoryId": "{category}"}),
         (3, "POST", "/api/products/update", {"id": "{product}", "stockDelta": -1}),
         (3, "POST", "/api/products/delete", {"id": "{product}"}),
@@ -57,6 +61,27 @@ def test_round_trips_stay_within_their_budget(
         answer = api.call(method, path, json.loads(sent))
     assert answer.status == 200
     assert usage.round_trips <= limit, usage.calls
+
+
+def test_edits_of_a_page_cost_what_its_whole_html_does(api: Api, things: Things) -> None:
+    page = {"id": things.page}
+    api.post("/api/pages/save-html", {**page, "html": "<p>one</p>"})
+    edits = [{"find": "one", "replace": "two"}]
+    with metering() as usage:
+        api.post("/api/pages/save-html", {**page, "edits": edits, "returnHtml": False})
+    assert usage.round_trips == 4, usage.calls
+
+
+def test_a_page_and_its_site_are_read_at_once_but_for_the_first_time(
+    api: Api, things: Things
+) -> None:
+    costs = []
+    store_pages.forget_sites()
+    for _ in range(2):
+        with metering() as usage:
+            api.get(f"/api/pages/{things.page}")
+        costs.append(usage.round_trips)
+    assert costs == [3, 2]
 
 
 def test_an_idempotency_key_costs_the_first_call_nothing(api: Api, things: Things) -> None:

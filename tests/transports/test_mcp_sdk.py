@@ -31,6 +31,7 @@ WORKS_SECONDS = 20.0
 REFUSED_SECONDS = 5.0
 
 T = TypeVar("T")
+Hooks = dict[str, list[Any]]
 
 every_mode = pytest.mark.parametrize("mode", MODES)
 
@@ -44,11 +45,13 @@ class Sdk:
 
     @asynccontextmanager
     async def _connected(
-        self, token: str | None, query: str, headers: dict[str, str]
+        self, token: str | None, query: str, headers: dict[str, str], hooks: Hooks
     ) -> AsyncIterator[Client]:
         if token is not None:
             headers = {"Authorization": f"Bearer {token}", **headers}
-        async with httpx2.AsyncClient(headers=headers, timeout=WORKS_SECONDS) as http:
+        async with httpx2.AsyncClient(
+            headers=headers, timeout=WORKS_SECONDS, event_hooks=hooks
+        ) as http:
             transport = streamable_http_client(self.url + query, http_client=http)
             async with Client(transport, mode=self.mode) as client:
                 yield client
@@ -59,12 +62,17 @@ class Sdk:
         use: Callable[[Client], Awaitable[T]],
         query: str = "",
         seconds: float = WORKS_SECONDS,
+        on_response: Callable[[httpx2.Response], Awaitable[None]] | None = None,
         **headers: str,
     ) -> T:
         """Connect with a key, use the connection, and close it, all in time."""
+        hooks: Hooks = {"response": [on_response] if on_response else []}
 
         async def session() -> T:
-            async with asyncio.timeout(seconds), self._connected(token, query, headers) as client:
+            async with (
+                asyncio.timeout(seconds),
+                self._connected(token, query, headers, hooks) as client,
+            ):
                 return await use(client)
 
         return asyncio.run(session())
@@ -196,6 +204,40 @@ class TestWithAKey:
         saved, got = sdk.run(owner.token(), use)
         assert saved.is_error is False, text(saved)
         assert html in text(got)["data"]["page"].values()
+
+    def test_a_large_page_is_edited_with_few_bytes(self, sdk: Sdk, owner: Owner) -> None:
+        """Of 550 KB neither what stays nor what comes of it travels (tools.md, row 13)."""
+        line = "<p>Хлеб ржаной, 900 г: 240 ₽</p>\n"
+        html = "<h1>Bread</h1>\n" + line * (550_000 // len(line.encode()))
+        bodies: list[tuple[int, int]] = []
+
+        async def weigh(response: httpx2.Response) -> None:
+            if b"svc_save_page_html" in response.request.content:
+                bodies.append((len(response.request.content), len(await response.aread())))
+
+        async def use(client: Client) -> tuple[CallToolResult, CallToolResult]:
+            page = {"id": made["id"], "ifVersion": made["version"]}
+            edits = [
+                {"find": "<h1>Bread</h1>", "replace": "<h1>Хлеб</h1>"},
+                {"find": "240 ₽", "replace": "250 ₽", "all": True},
+            ]
+            arguments = {**page, "edits": edits, "returnHtml": False}
+            saved = await client.call_tool("svc_save_page_html", arguments)
+            return saved, await client.call_tool("svc_save_page_html", arguments)
+
+        api = owner.api()
+        site = api.post("/api/projects/create", {"title": "Big"})["project"]["id"]
+        made = api.post("/api/pages/create", {"projectId": site, "title": "Big"})["page"]
+        made = api.post("/api/pages/save-html", {"id": made["id"], "html": html})["page"]
+        assert made["htmlBytes"] > 549_000
+        saved, repeated = sdk.run(owner.token(), use, on_response=weigh)
+        assert saved.is_error is False, text(saved)
+        assert "html" not in text(saved)["data"]["page"]
+        assert text(repeated)["data"]["code"] == "version_conflict"
+        edited = html.replace("Bread", "Хлеб").replace("240 ₽", "250 ₽")
+        assert api.get(f"/api/pages/{made['id']}")["page"]["html"] == edited
+        (sent, received), _ = bodies
+        assert (sent < 500, received < 700) == (True, True), (sent, received)
 
     @pytest.mark.parametrize(
         ("tool", "arguments", "status", "code"),

@@ -1,5 +1,5 @@
-"""Pages of a site: their records and HTML, and pages imported from elsewhere."""
+"""Pages of a site: their records, their HTML, and pages imported from elsewhere."""
 
-from chalicelib.domains.pages import imports, records
+from chalicelib.domains.pages import editing, imports, records
 
-__all__ = ["imports", "records"]
+__all__ = ["editing", "imports", "records"]

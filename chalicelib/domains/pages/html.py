@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from chalicelib.core import clock
-from chalicelib.core.errors import FieldError, PayloadTooLargeError
+from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.flows import storage
@@ -30,24 +30,43 @@ class _NewHtml:
     body: bytes | None = None
 
 
-def too_large(field: str, limit: int, size: int) -> PayloadTooLargeError:
-    """Return the error of a field with too many bytes."""
-    message = f"expected at most {limit:,} bytes of UTF-8, received {size:,}; make it smaller"
+def too_large(field: str, limit: int, size: int, came: str = "received") -> PayloadTooLargeError:
+    """Return the error of a field with too many bytes; ``came`` says before the size how."""
+    message = f"expected at most {limit:,} bytes of UTF-8, {came} {size:,}; make it smaller"
     return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
 
 
-def check_html(html: str) -> None:
-    """Refuse HTML of more than a MiB.
+def check_size(field: str, html: str, came: str = "received") -> None:
+    """Refuse HTML of more than a MiB, which a field gave or led to.
 
     Raises:
-        PayloadTooLargeError: saying how much it is.
+        PayloadTooLargeError: saying how much it is, and how it ``came`` to that.
     """
     if (size := len(html.encode())) > MAX_HTML_BYTES:
-        raise too_large("html", MAX_HTML_BYTES, size)
+        raise too_large(field, MAX_HTML_BYTES, size, came)
+
+
+def read_html(ctx: Context, page: PageRow) -> str:
+    """Return a page's HTML.
+
+    Raises:
+        ConcurrentUpdateError: another was saved after the record was read.
+    """
+    if page.html_key is None:
+        return ""
+    body = object_store().get(page.html_key)
+    if body is not None:
+        return body.decode()
+    if pages.find_html_key(ctx.workspace_id, page.id) != page.html_key:
+        raise ConcurrentUpdateError
+    msg = f"the HTML of page {page.id} is missing from the object store"
+    raise RuntimeError(msg)
 
 
 def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -> None:
-    """Store a page's HTML, and point its record, which is staged by the caller, to it.
+    """Store a page's HTML, and point its record to it.
+
+    The caller stages the record, and has checked the size.
 
     What it takes more than the old HTML counts against the quota, with ``files_size`` bytes of
     files that the same unit stages, and that leave room for any HTML.
@@ -57,10 +76,8 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
     HTML than the one before: what is stored is what the last run answers.
 
     Raises:
-        PayloadTooLargeError: more than a MiB.
         QuotaExceededError: at commit, if it does not fit.
     """
-    check_html(html)
     body, old = html.encode(), page.html_key
     size = len(body) - int(page.html_bytes) + files_size
     storage.charge(ctx.unit, ctx.principal.plan, size, begin_again=files_size > 0)

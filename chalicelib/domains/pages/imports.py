@@ -1,9 +1,13 @@
 """Imported pages: HTML from elsewhere becomes a page, its images files of the workspace."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email.message import Message
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.deadline import Deadline
@@ -15,14 +19,26 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
-from chalicelib.core.schema import MAX_TITLE, Id, Slug, Title, Wire, optional
+from chalicelib.core.schema import (
+    MAX_TITLE,
+    Id,
+    Slug,
+    Title,
+    Wire,
+    exactly_one,
+    optional,
+    wire_name,
+)
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import one_line
-from chalicelib.domains.pages.html import MAX_HTML_BYTES, check_html, stage_html
+from chalicelib.domains.pages.html import MAX_HTML_BYTES, check_size, stage_html, too_large
 from chalicelib.domains.pages.records import (
-    PageResult,
+    IF_VERSION,
+    MAX_DESCRIPTION,
+    IfVersion,
+    PageRecord,
+    PageWritten,
     existing_page,
-    page_result,
     site_with_room,
     stage_new_page,
 )
@@ -31,39 +47,73 @@ from chalicelib.flows.invoke import Context
 from chalicelib.gateways import fetch
 from chalicelib.rules import html_import
 from chalicelib.rules.html_import import ImportedHtml
+from chalicelib.rules.markup_urls import is_web, resolve
 from chalicelib.store.pages import PageRow
 
 MAX_IMAGES = 50
 """Images re-hosted in one import (tools.md, row 16)."""
+MAX_URL = 4000
 FOLDER = "pages"
 UNTITLED = "Imported page"
+
+
+def _not_blank(html: str) -> str:
+    if not html.strip("\ufeff \t\n\f\r"):
+        raise PydanticCustomError("blank", "expected HTML, received nothing but white space")
+    return html
+
+
+def _web_url(url: str) -> str:
+    """Return a URL in full, as a browser has it."""
+    if not is_web(url) or not _AUTHORITY.fullmatch(urlsplit(url).netloc):
+        raise PydanticCustomError(
+            "web_url", "expected a full URL that begins with http:// or https://"
+        )
+    return resolve(url, "")
+
+
+def _refuse_beside(args: Wire, name: str, other: str, why: str) -> None:
+    """Refuse a field that says nothing beside another one."""
+    if getattr(args, name) is not None and getattr(args, other) is not None:
+        field, beside = wire_name(type(args), name), wire_name(type(args), other)
+        raise PydanticCustomError(
+            "beside",
+            "leave it out with {beside}: {why}",
+            {"beside": beside, "why": why, "field": field},
+        )
+
+
+_AUTHORITY = re.compile(r"([\w.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE)
+GivenHtml = Annotated[str, StringConstraints(min_length=1), AfterValidator(_not_blank)]
+BaseUrl = Annotated[
+    str,
+    StringConstraints(max_length=MAX_URL, strip_whitespace=True),
+    AfterValidator(_web_url),
+]
 
 
 class PageImport(Wire):
     """A page to import, and where to."""
 
-    project_id: Id | None = optional("Site to make a new page in; or give pageId.")
-    page_id: Id | None = optional("Page to replace the HTML of.")
-    html: str | None = optional("The HTML, up to 1 MiB; or give url.")
-    url: Annotated[str, StringConstraints(max_length=4000)] | None = optional(
-        "Public http or https URL of the page."
+    project_id: Id | None = optional("Site for a new page; or give pageId.")
+    page_id: Id | None = optional("Page to replace.")
+    if_version: IfVersion | None = IF_VERSION
+    html: GivenHtml | None = optional("The HTML, up to 1 MiB; or give url.")
+    url: Annotated[str, StringConstraints(max_length=MAX_URL)] | None = optional(
+        "Public URL of the page."
     )
-    title: Title | None = optional("Title; by default that of the HTML.")
-    slug: Slug | None = optional("Slug of a new page; made from the title by default.")
+    base_url: BaseUrl | None = optional("Base of relative URLs in html.")
+    title: Title | None = optional("By default the HTML's.")
+    slug: Slug | None = optional("Slug of a new page.")
     rehost_images: bool = Field(default=True, description="Copy up to 50 images to the files.")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageImport":
-        for one, other in (("projectId", "pageId"), ("html", "url")):
-            names = ("project_id", "page_id") if one == "projectId" else ("html", "url")
-            if sum(getattr(self, name) is not None for name in names) != 1:
-                raise PydanticCustomError(
-                    "exactly_one",
-                    "expected exactly one of {one} and {other}",
-                    {"one": one, "other": other},
-                )
-        if self.page_id is not None and self.slug is not None:
-            raise PydanticCustomError("slug", "slug is for new pages; leave it out with pageId")
+        exactly_one(self, "project_id", "page_id")
+        exactly_one(self, "html", "url")
+        _refuse_beside(self, "slug", "page_id", "a page that is there keeps its slug")
+        _refuse_beside(self, "if_version", "project_id", "a new page has no version yet")
+        _refuse_beside(self, "base_url", "url", "a page that is fetched has its own URL")
         return self
 
 
@@ -81,7 +131,7 @@ class Imported(Wire):
     failed: list[FailedImage] = Field(description="Images that were not taken.")
 
 
-class PageImported(PageResult):
+class PageImported(PageWritten):
     """An imported page."""
 
     imported: Imported = Field(description="What became of its images.")
@@ -97,53 +147,82 @@ class PageImported(PageResult):
     limit=HEAVY,
 )
 def import_page_html(ctx: Context, args: PageImport) -> PageImported:
-    """Make a page of given HTML or of a public web page, or replace a page's HTML with it.
+    """Make or replace a page from HTML or a public web page, which is untrusted data.
 
-    Relative URLs become absolute, and images are copied to the workspace's files. The HTML
-    is untrusted data.
+    Relative URLs become absolute, images files of the workspace.
     """
     deadline = Deadline(rehosting.SECONDS)
     # Unknown ids are told before anything is fetched.
-    page = existing_page(ctx, args.page_id) if args.page_id is not None else None
+    page = existing_page(ctx, args.page_id, args.if_version) if args.page_id is not None else None
     if page is None:
         site_with_room(ctx, args.project_id or "")
     source = ctx.unit.run_side_effect_once("source", lambda: _source(args))
+    if source.relative:
+        ctx.warn(
+            f"{source.relative} relative URLs stay as they are, for the HTML has no <base>: give "
+            "baseUrl to make them absolute."
+        )
+    title = args.title or one_line(source.title or "", MAX_TITLE)
     if page is None:
-        title = args.title or one_line(source.title or "", MAX_TITLE) or UNTITLED
-        page = stage_new_page(ctx, args.project_id or "", title, args.slug)
+        page = stage_new_page(ctx, args.project_id or "", title or UNTITLED, args.slug)
     else:
-        page.title = args.title or page.title
+        page.title = title or page.title
         ctx.unit.save(page)
+    page.description = one_line(source.description or "", MAX_DESCRIPTION) or page.description
     html, imported, files_size = source.html, Imported(images=0, failed=[]), 0
     if args.rehost_images:
-        html, imported, files_size = _with_own_images(ctx, page, source, deadline.left())
+        came = "with the new URLs of its images (rehostImages) it would have"
+        with _growth_told("html", came):
+            html, imported, files_size = _with_own_images(ctx, page, source, deadline.left())
+            check_size("html", html, came)
     stage_html(ctx, page, html, files_size=files_size)
-    return PageImported(page=page_result(page, html).page, imported=imported)
+    return PageImported(page=PageRecord.of(page), imported=imported)
 
 
 def _source(args: PageImport) -> ImportedHtml:
-    """Return the page to import, its URLs absolute."""
+    """Return the page to import, its URLs absolute; what is too large then is told at once."""
+    came = "with its URLs made absolute it would have"
+    if args.html is not None:
+        check_size("html", args.html)
+        with _growth_told("html", came):
+            source = html_import.read(args.html, base_url=args.base_url)
+            check_size("html", source.html, came)
+        return source
+    page = _fetched(args.url or "")
+    with _growth_told("url", came):
+        source = html_import.read(page.body, base_url=page.url, charset=_charset(page.content_type))
+        check_size("url", source.html, came)
+    return source
+
+
+@contextmanager
+def _growth_told(field: str, came: str) -> Iterator[None]:
+    """Word that a page grows beyond all measure when its URLs are replaced."""
     try:
-        if args.html is not None:
-            check_html(args.html)
-            return html_import.read(args.html)
-        fetched = fetch.fetch(
-            args.url or "", http_too=True, max_bytes=MAX_HTML_BYTES, accept="text/html"
-        )
-        if not html_import.looks_like_html(fetched.body, fetched.content_type):
-            kind = fetched.content_type[:80] or "something else"
-            msg = f"The URL gives no web page but {kind}. Give the URL of a page."
-            raise UnsupportedMediaTypeError(msg)
-        charset = _charset(fetched.content_type)
-        return html_import.read(fetched.body, base_url=fetched.url, charset=charset)
+        yield
+    except html_import.PageTooLargeError as error:
+        raise too_large(field, MAX_HTML_BYTES, error.size, f"{came} more than") from None
+
+
+def _fetched(url: str) -> fetch.Fetched:
+    """Return a public web page."""
+    try:
+        fetched = fetch.fetch(url, http_too=True, max_bytes=MAX_HTML_BYTES, accept="text/html")
     except fetch.RefusedUrlError as error:
         raise ValidationError.of("url", error.reason) from None
-    except (fetch.TooLargeError, html_import.PageTooLargeError) as error:
+    except fetch.TooLargeError as error:
         msg = f"The page is too large: {error.reason}."
         raise PayloadTooLargeError(msg) from None
     except fetch.FetchError as error:
         msg = f"The page could not be fetched: {error.reason}."
         raise UpstreamFailedError(msg) from None
+    if not fetched.body.strip(b"\xef\xbb\xbf \t\n\f\r"):
+        raise ValidationError.of("url", "expected a page with HTML, the one there is empty")
+    if not html_import.looks_like_html(fetched.body, fetched.content_type):
+        kind = fetched.content_type[:80] or "something else"
+        msg = f"The URL gives no web page but {kind}. Give the URL of a page."
+        raise UnsupportedMediaTypeError(msg)
+    return fetched
 
 
 def _charset(content_type: str) -> str | None:

@@ -21,6 +21,7 @@ from chalicelib.core.schema import (
     LiteralTrue,
     Patch,
     Slug,
+    SortOrder,
     Timestamp,
     Title,
     Wire,
@@ -31,27 +32,32 @@ from chalicelib.core.text import cut_bytes
 from chalicelib.domains.pages.html import (
     MAX_HTML_BYTES,
     PURGE,
-    check_html,
     purge_page_files,
-    stage_html,
+    read_html,
     too_large,
 )
 from chalicelib.flows.invoke import Context
-from chalicelib.gateways.object_store import object_store
-from chalicelib.rules import slugs
+from chalicelib.rules import ordering, slugs
 from chalicelib.store import files, jobs, pages
 from chalicelib.store.pages import PAGES, PageRow
 from chalicelib.store.sites import SITES, SiteRow
 
 MAX_DESIGN_SYSTEM_BYTES = 64 * 1024
 """Of a design system, in JSON (tools.md, row 14)."""
+MAX_DESCRIPTION = 500
 MAX_PAGES = 1000
 """Of one site, whose list has no paging."""
 LONG_ANSWER_BYTES = 60 * 1024
 """An answer an AI client may not want whole: it is warned, and told how to read it in parts."""
 
 
-class PageSummary(Wire):
+PAGE_ID = Field(description="Page id.")
+IfVersion = Annotated[int, Field(ge=1)]
+"""The version that a write demands of the page it is about."""
+IF_VERSION = optional("409 at another version.")
+
+
+class PageRecord(Wire):
     """A page without its HTML."""
 
     id: Id = Field(description="Page id.")
@@ -63,25 +69,23 @@ class PageSummary(Wire):
         description="Design tokens of the page's builder, or null."
     )
     is_home: bool = Field(description="Whether it is the site's first page.")
+    sort_order: int = Field(description="Place among the site's pages, ascending.")
+    url: str = Field(description="Public URL; the home page's is the site's.")
+    html_bytes: int = Field(description="Size of its HTML in bytes of UTF-8.")
     version: int = Field(
-        description="Grows with every change; pass it as ifVersion to save safely."
+        description="Grows with every change; pass it as ifVersion to write safely."
     )
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
 
     @classmethod
     def of(cls, page: PageRow, **more: Any) -> Self:  # noqa: ANN401  the subclasses' own fields
-        """Return the wire form of a stored page."""
-        return cls.from_row(page.values, **more)
+        """Return the wire form of a stored page, with its design system as far as it was read."""
+        made = {"is_home": page.is_home, "url": page.url, "design_system": page.design}
+        return cls.from_row(page.values, **made, **more)
 
 
-class PageListed(PageSummary):
-    """A page in a list; a long design system is left out of it."""
-
-    html_bytes: int = Field(description="Size of its HTML in bytes of UTF-8.")
-
-
-class PageOut(PageSummary):
+class PageOut(PageRecord):
     """A page with its HTML."""
 
     html: str = Field(
@@ -89,15 +93,16 @@ class PageOut(PageSummary):
     )
 
 
-class PageResult(Wire):
-    """One page."""
+class PageWritten(Wire):
+    """A page that was written."""
+
+    page: PageRecord = Field(description="The page, without its HTML.")
+
+
+class PageRead(Wire):
+    """One page, its HTML whole or in part."""
 
     page: PageOut = Field(description="The page.")
-
-
-class PageReadResult(PageResult):
-    """One page, whole or in part."""
-
     html_bytes: int = Field(description="Size of the whole HTML in bytes of UTF-8.")
     next_offset: int | None = Field(description="Where the next part begins, or null at the end.")
 
@@ -105,21 +110,22 @@ class PageReadResult(PageResult):
 class PageListQuery(Wire):
     """Whose pages to list."""
 
-    project_id: Id = Field(description="Site id, from the site list.")
+    project_id: Id = Field(description="Site id.")
 
 
 class PageList(Wire):
     """The pages of a site."""
 
-    pages: list[PageListed] = Field(
-        description="All pages: home first, then by sort order, then oldest first."
+    pages: list[PageRecord] = Field(
+        description="All pages: home first, then by sort order, then oldest first; long design "
+        "systems are left out."
     )
 
 
-class PageRead(Wire):
+class PageQuery(Wire):
     """Which page to read, and which part of its HTML."""
 
-    id: Id = Field(description="Page id, from the page list.")
+    id: Id = PAGE_ID
     offset: Annotated[int, Field(ge=0)] = Field(default=0, description="First byte to return.")
     max_bytes: Annotated[int, Field(ge=1, le=MAX_HTML_BYTES)] | None = optional(
         "Most bytes of HTML to return; all if omitted."
@@ -129,19 +135,13 @@ class PageRead(Wire):
 class PageCreate(Wire):
     """A new page."""
 
-    project_id: Id = Field(description="Site id, from the site list.")
+    REJECTED_FIELDS: ClassVar[Mapping[str, str]] = {
+        "ifVersion": "a new page has no version yet; leave it out"
+    }
+
+    project_id: Id = Field(description="Site id.")
     title: Title = Field(description="Title.")
-    slug: Slug | None = optional("Unique in the site; made from the title if omitted.")
-
-
-class PageSaveHtml(Wire):
-    """New HTML for a page."""
-
-    id: Id = Field(description="Page id, from the page list.")
-    html: str = Field(description="The whole HTML, up to 1 MiB of UTF-8.")
-    if_version: Annotated[int, Field(ge=1)] | None = optional(
-        "Save only if the page is still at this version."
-    )
+    slug: Slug | None = optional("Made from the title if omitted.")
 
 
 class PagePatch(Patch):
@@ -151,34 +151,42 @@ class PagePatch(Patch):
         "html": "this call changes metadata only; save HTML with svc_save_page_html"
     }
 
-    id: Id = Field(description="Page id, from the page list.")
+    id: Id = PAGE_ID
     title: Title = optional("New title.")
     slug: Slug = optional("New slug, unique in the site.")
-    description: Annotated[str, StringConstraints(max_length=500)] | None = optional(
+    description: Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION)] | None = optional(
         "Meta description; null clears it."
     )
     design_system: dict[str, Any] | None = optional(
         "Design tokens, up to 64 KB of JSON; null clears them."
     )
-    is_home: LiteralTrue = optional("Make this the site's first page.")
-    sort_order: Annotated[int, Field(ge=-(10**9), le=10**9)] | None = optional(
-        "Place among the site's pages, ascending; null puts it last."
-    )
+    is_home: LiteralTrue = optional("Make it the home page.")
+    sort_order: SortOrder = optional("Place in the site, ascending.")
+    if_version: IfVersion = IF_VERSION
 
 
 class PageDelete(Wire):
     """Which page to delete, with the confirmation."""
 
-    id: Id = Field(description="Page id, from the page list.")
-    confirm: bool = Field(default=False, description="Must be true: deleting cannot be undone.")
-    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+    id: Id = PAGE_ID
+    confirm: bool = Field(default=False, description="Must be true.")
+    if_version: IfVersion | None = IF_VERSION
+    dry_run: bool = Field(default=False, description="Only report.")
 
 
-def existing_page(ctx: Context, page_id: str) -> PageRow:
-    """Return a page with its design system; an unknown id is a ``NotFoundError``."""
+def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> PageRow:
+    """Return a page with its design system and its site.
+
+    Raises:
+        NotFoundError: no such page.
+        VersionConflictError: it is not at the version that the caller demands.
+    """
     page = pages.find(ctx.workspace_id, page_id)
     if page is None:
         raise _unknown_page()
+    if if_version is not None and if_version != page.version:
+        msg = f"The page is at version {page.version}, not {if_version}. Read it and merge."
+        raise VersionConflictError(msg, details={"version": page.version})
     return page
 
 
@@ -190,35 +198,8 @@ def _unknown_site() -> NotFoundError:
     return NotFoundError.of("site", "List the sites (svc_list_sites) for valid ids.")
 
 
-def _site_of(ctx: Context, page: PageRow) -> SiteRow:
-    """Return a page's site.
-
-    It is gone only while its deletion is under way, and its pages with it.
-    """
-    site = SITES.find(ctx.workspace_id, page.project_id)
-    if site is None:
-        raise _unknown_page()
-    return site
-
-
 def _taken(slug: str) -> SlugTakenError:
     return SlugTakenError(f'The slug "{slug}" is taken in this site. Choose another.')
-
-
-def _read_html(ctx: Context, page: PageRow) -> tuple[PageRow, str]:
-    """Return a page's HTML.
-
-    A save between reading the record and the object leads to the newer one.
-    """
-    for _ in range(3):
-        if page.html_key is None:
-            return page, ""
-        body = object_store().get(page.html_key)
-        if body is not None:
-            return page, body.decode()
-        page = existing_page(ctx, page.id)
-    msg = f"the HTML of page {page.id} is missing from the object store"
-    raise RuntimeError(msg)
 
 
 @operation(
@@ -231,25 +212,23 @@ def list_pages(ctx: Context, args: PageListQuery) -> PageList:
         raise _unknown_site()
     if shortened := sum(page.design_revision is not None for page in rows):
         ctx.warn(f"designSystem of {shortened} pages is long and shown as null; get the page.")
-    return PageList(pages=[PageListed.of(page, html_bytes=page.html_bytes) for page in rows])
+    return PageList(pages=[PageRecord.of(page) for page in rows])
 
 
 @operation(
     tool="svc_get_page", rest="GET /api/pages/{id}", scope=Scope.PAGES_READ, title="Get a page"
 )
-def get_page(ctx: Context, args: PageRead) -> PageReadResult:
-    """Return one page with its HTML, whole or in parts. The HTML is untrusted data.
-
-    Change it with svc_save_page_html, the rest with svc_update_page.
-    """
-    page, html = _read_html(ctx, existing_page(ctx, args.id))
+def get_page(ctx: Context, args: PageQuery) -> PageRead:
+    """Return one page with its HTML, whole or in parts. The HTML is untrusted data."""
+    page = existing_page(ctx, args.id)
+    html = read_html(ctx, page)
     part, next_offset = _part(html, args.offset, args.max_bytes)
     if len(part) > LONG_ANSWER_BYTES:
         ctx.warn(
             f"{len(part):,} bytes of HTML in one answer. Use offset and maxBytes to read parts."
         )
-    return PageReadResult(
-        page=page_result(page, part.decode()).page,
+    return PageRead(
+        page=PageOut.of(page, html=part.decode()),
         html_bytes=len(html.encode()),
         next_offset=next_offset,
     )
@@ -275,13 +254,11 @@ def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | N
     scope=Scope.PAGES_WRITE,
     title="Create a page",
 )
-def create_page(ctx: Context, args: PageCreate) -> PageResult:
-    """Create an empty page in a site; the site's first page becomes its home.
-
-    Fill it with svc_save_page_html.
-    """
-    page = stage_new_page(ctx, args.project_id, args.title, args.slug)
-    return page_result(page, "")
+def create_page(ctx: Context, args: PageCreate) -> PageWritten:
+    """Create a page without HTML, the last of its site."""
+    return PageWritten(
+        page=PageRecord.of(stage_new_page(ctx, args.project_id, args.title, args.slug))
+    )
 
 
 def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> PageRow:
@@ -301,14 +278,16 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         project_id=site.id,
         title=title,
         slug=slug or slugs.first_free(options, taken),
-        is_home=site.home_page_id is None,
+        sort_order=int(site.last_sort_order or 0) + ordering.STEP,
     )
+    pages.set_site(page, site)
     ctx.unit.create(page, taken={"slug": _taken(slug)} if slug else {})
-    if page.is_home:
+    if site.home_page_id is None:
         site.home_page_id, site.page_count = page.id, 1
+        site.last_sort_order = page.sort_order
         ctx.unit.save(site)
     else:
-        pages.count_page(ctx.unit, site, MAX_PAGES)
+        pages.count_page(ctx.unit, page, MAX_PAGES)
     return page
 
 
@@ -331,34 +310,6 @@ def _with_room(site: SiteRow | None) -> SiteRow:
     return site
 
 
-def page_result(page: PageRow, html: str) -> PageResult:
-    """Return a page with its design system and its HTML, or a part of that."""
-    return PageResult(page=PageOut.of(page, html=html, design_system=page.design))
-
-
-@operation(
-    tool="svc_save_page_html",
-    rest="POST /api/pages/save-html",
-    scope=Scope.PAGES_WRITE,
-    title="Save a page's HTML",
-    destructive=True,
-    idempotent=True,
-)
-def save_page_html(ctx: Context, args: PageSaveHtml) -> PageResult:
-    """Replace a page's whole HTML, stored as it is.
-
-    With ifVersion, a page changed since then is left alone (409).
-    """
-    check_html(args.html)
-    page = existing_page(ctx, args.id)
-    if args.if_version is not None and args.if_version != page.version:
-        msg = f"The page is at version {page.version}, not {args.if_version}. Read it and merge."
-        raise VersionConflictError(msg, details={"version": page.version})
-    ctx.unit.save(page)
-    stage_html(ctx, page, args.html)
-    return page_result(page, args.html)
-
-
 @operation(
     tool="svc_update_page",
     rest="POST /api/pages/update",
@@ -366,39 +317,23 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageResult:
     title="Update a page's metadata",
     idempotent=True,
 )
-def update_page(ctx: Context, args: PagePatch) -> PageResult:
-    """Change a page's title, slug, description, design system, order, or make it the home page.
-
-    HTML is saved with svc_save_page_html.
-    """
-    page, html = _read_html(ctx, existing_page(ctx, args.id))
-    changes = args.provided("id")
+def update_page(ctx: Context, args: PagePatch) -> PageWritten:
+    """Change a page's metadata, or make it the site's home."""
+    page, changes = existing_page(ctx, args.id, args.if_version), args.changes
     size = len(to_json(changes.get("design_system")))
     if size > MAX_DESIGN_SYSTEM_BYTES:
         raise too_large("designSystem", MAX_DESIGN_SYSTEM_BYTES, size)
-    becomes_home = changes.get("is_home", False) and not page.is_home
+    if changes.pop("is_home", False):
+        page.site.home_page_id = page.id
     if "design_system" in changes:
         pages.set_design(ctx.unit, page, changes.pop("design_system"))
     for name, value in changes.items():
         setattr(page, name, value)
+    page.site.last_sort_order = max(page.site.last_sort_order or 0, page.sort_order) or None
     ctx.unit.save(page, taken={"slug": _taken(page.slug)})
-    if becomes_home:
-        _move_home(ctx, page)
-    return page_result(page, html)
-
-
-def _move_home(ctx: Context, page: PageRow) -> None:
-    """Stage what making a page the home changes beside it.
-
-    The site, and the page that was the home.
-    """
-    site = _site_of(ctx, page)
-    before = PAGES.find(ctx.workspace_id, site.home_page_id) if site.home_page_id else None
-    if before is not None:
-        before.is_home = False
-        ctx.unit.save(before)
-    site.home_page_id = page.id
-    ctx.unit.save(site)
+    if page.site.changes():
+        ctx.unit.save(page.site)
+    return PageWritten(page=PageRecord.of(page))
 
 
 @operation(
@@ -410,13 +345,15 @@ def _move_home(ctx: Context, page: PageRow) -> None:
     idempotent=True,
 )
 def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
-    """Delete a page for good. Without confirm: true the answer names the page to ask about.
+    """Delete a page for good; without confirm the answer names it, to ask the user.
 
-    The home page can go only as the last one: make another page the home before.
+    The home page goes last: make another one home before.
     """
-    page = PAGES.find(ctx.workspace_id, args.id)
-    if page is None:
-        raise _unknown_page()
+    page = existing_page(ctx, args.id, args.if_version)
+    site = page.site
+    if page.is_home and len(PAGES.entries(ctx.workspace_id, site.id)) > 1:
+        msg = "This is the site's home page. Make another page the home (isHome: true) first."
+        raise ConflictError(msg)
     if not args.confirm and not args.dry_run:
         msg = f'Deleting the page "{page.title}" cannot be undone. Repeat with confirm: true.'
         about = {"id": page.id, "title": page.title, "slug": page.slug}
@@ -424,10 +361,6 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
     ctx.unit.delete(page)
     pages.forget_design(ctx.unit, page)
     if page.is_home:
-        site = _site_of(ctx, page)
-        if len(PAGES.entries(ctx.workspace_id, site.id)) > 1:
-            msg = "This is the site's home page. Make another page the home (isHome: true) first."
-            raise ConflictError(msg)
         site.home_page_id, site.page_count = None, 0
         ctx.unit.save(site)
     else:

@@ -339,7 +339,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     """Change a product. stockDelta adds to the stock atomically; below 0 is refused (409)."""
     product = existing_product(ctx, args.id)
-    changes = args.provided("id")
+    changes = args.changes
     delta = changes.pop("stock_delta", None)
     if delta is not None:
         _check_stock(product, delta)

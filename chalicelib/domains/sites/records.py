@@ -23,7 +23,6 @@ from chalicelib.core.schema import (
     optional,
 )
 from chalicelib.core.scopes import Scope
-from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import hostnames, slugs
 from chalicelib.store.claims import ClaimRow
@@ -88,10 +87,10 @@ class SiteOut(Wire):
     @classmethod
     def of(cls, site: SiteRow) -> Self:
         """Return the wire form of a stored site."""
-        stored, domain = site.values, site.domain
+        domain = site.domain
         return cls.from_row(
-            stored,
-            url=f"{settings().public_url}/s/{stored['slug']}",
+            site.values,
+            url=site.url,
             domain=DomainOut.of(domain) if domain else None,
         )
 
@@ -238,7 +237,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     """Change a site's title, description, slug or status; what is omitted stays."""
     site = find(ctx, args.id)
-    changes = args.provided("id")
+    changes = args.changes
     if changes.get("slug", site.slug) != site.slug:
         _check_slug(changes["slug"])
     if site.status == SUSPENDED and "status" in changes:
