@@ -30,6 +30,7 @@ from chalicelib.store.files import (
     root_folder,
     used_bytes,
 )
+from chalicelib.store.images import is_image
 from chalicelib.store.jobs import JobRow
 from chalicelib.store.unit import UnitOfWork
 
@@ -111,14 +112,13 @@ def import_images(  # noqa: PLR0913  what may be known of the images
     """Fetch, clean and store images, and stage their files; return them in the order of the URLs.
 
     With the bytes of those files, which the caller takes of the quota. URLs of the workspace's own
-    files are kept as they are. What was fetched ``within`` seconds (``SECONDS`` by default) counts;
-    files beyond the quota, of which some bytes may be ``reserved``, are refused one by one.
+    images are kept without being fetched. What was fetched ``within`` seconds (``SECONDS`` by
+    default) counts; files beyond the quota, of which some bytes may be ``reserved``, are refused
+    one by one.
     """
     seconds = SECONDS if within is None else within
-    own = ctx.unit.run_side_effect_once(
-        "own images", lambda: {url: _own_file(ctx, url) for url in dict.fromkeys(urls)}
-    )
-    strange = [url for url, file in own.items() if file is None]
+    own = _own_files(ctx, urls)  # in every run of the handler: one may be deleted meanwhile
+    strange = [url for url in dict.fromkeys(urls) if url not in own]
     stored = ctx.unit.run_side_effect_once(
         STRANGE_IMAGES, lambda: _all_stored(ctx.workspace_id, strange, seconds, http_too=http_too)
     )
@@ -127,15 +127,20 @@ def import_images(  # noqa: PLR0913  what may be known of the images
     taken = _stage(ctx, objects, folder, reserved) if objects else {}
     answer: list[ImportedImage | RejectedImage] = []
     for url in urls:
-        file = own[url] or taken.get(url)
-        refusal = stored.get(url)
+        file = own.get(url) or taken.get(url)
         if file is not None:
-            width, height = int(file.width or 0), int(file.height or 0)
-            answer.append(ImportedImage(file.id, public_url(file.key), width, height))
-        elif isinstance(refusal, RejectedImage):
-            answer.append(refusal)
-        else:
-            answer.append(RejectedImage(url, "the workspace's files take all that its plan allows"))
+            answer.append(as_image(file))
+            continue
+        match stored.get(url):
+            case RejectedImage() as refusal:
+                answer.append(refusal)
+            case None:
+                answer.append(
+                    RejectedImage(url, "no file of the workspace has this URL (any more)")
+                )
+            case _:
+                reason = "the workspace's files take all that its plan allows"
+                answer.append(RejectedImage(url, reason))
     return answer, sum(int(file.size) for file in taken.values())
 
 
@@ -154,6 +159,11 @@ def fetch_images(
 def provide(unit: UnitOfWork, images: Mapping[str, StoredObject | RejectedImage]) -> None:
     """Give a unit the images that were fetched for it, so that it fetches none itself."""
     unit.run_side_effect_once(STRANGE_IMAGES, lambda: images)
+
+
+def as_image(file: FileRow) -> ImportedImage:
+    """Return a file of the workspace as the image that it is."""
+    return ImportedImage(file.id, public_url(file.key), int(file.width or 0), int(file.height or 0))
 
 
 def is_own_url(url: str) -> bool:
@@ -247,14 +257,16 @@ def _put(
     return StoredObject(file_id, key, small, mime_type, len(body), size, watch, width, height)
 
 
-def _own_file(ctx: Context, url: str) -> FileRow | None:
-    """Return the workspace's own file that a URL is of, or None."""
-    if not is_own_url(url):
-        return None
-    file = FILES.find(
-        ctx.workspace_id, url.removeprefix(settings().public_url + ADDRESS)[:ID_LENGTH]
-    )
-    return file if file and file.width and public_url(file.key) == url else None
+def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
+    """Return the workspace's own images that some of the URLs are of, by those."""
+    place = settings().public_url + ADDRESS
+    ids = {url: url.removeprefix(place)[:ID_LENGTH] for url in urls if is_own_url(url)}
+    found = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids.values())} if ids else {}
+    return {
+        url: found[file_id]
+        for url, file_id in ids.items()
+        if file_id in found and is_image(found[file_id]) and public_url(found[file_id].key) == url
+    }
 
 
 def _all_stored(
