@@ -71,6 +71,13 @@ def take_images(
     return taken
 
 
+def still_there(ctx: Context, images: Sequence[ImageMap]) -> list[ImageMap]:
+    """Return the images whose files are there, for a copy of the record that shows them."""
+    files = FILES.fetch(ctx.workspace_id, [image.file_id for image in images]) if images else []
+    ids = {file.id for file in files}
+    return [image for image in images if image.file_id in ids]
+
+
 def _own_images(ctx: Context, wanted: Sequence[ImageIn]) -> dict[str, ImportedImage]:
     """Return the images that are named by the id of their file."""
     ids = [one.file_id for one in wanted if one.file_id is not None]

@@ -27,6 +27,7 @@ from chalicelib.store.files import (
     FILES,
     FOLDERS,
     FileRow,
+    FolderRow,
     root_folder,
     used_bytes,
 )
@@ -176,8 +177,10 @@ def public_url(key: str) -> str:
     return f"{settings().public_url}/{key}"
 
 
-def stored_object(workspace_id: str, body: bytes, name: str) -> StoredObject:
-    """Store bytes for a new file under a URL that cannot be guessed.
+def stored_object(
+    workspace_id: str, body: bytes, name: str, file_id: str | None = None
+) -> StoredObject:
+    """Store bytes for a new file, of this id if one is given, under a URL that cannot be guessed.
 
     Images of the kinds that are cleaned are; other bytes are stored as they came, and served so
     that they cannot run.
@@ -187,9 +190,9 @@ def stored_object(workspace_id: str, body: bytes, name: str) -> StoredObject:
     """
     kind = file_types.sniff(body)
     if kind not in images.READ:
-        return _put(workspace_id, body, kind, name)
+        return _put(workspace_id, body, kind, name, file_id=file_id)
     clean = images.sanitize(body)
-    return _put(workspace_id, clean.body, clean.mime_type, name, clean)
+    return _put(workspace_id, clean.body, clean.mime_type, name, clean=clean, file_id=file_id)
 
 
 def remove_objects(stored: Iterable[StoredObject]) -> None:
@@ -207,9 +210,13 @@ def delete_objects(*keys: str | None) -> None:
 
 @job_handler(ORPHAN)
 def remove_orphan(job: Job) -> None:
-    """Remove the objects of a file that never was: its operation failed, or its process died."""
-    if FILES.find(job.workspace_id, job.payload["fileId"]) is None:
-        delete_objects(*job.payload["keys"])
+    """Remove the objects of a file that never was: its operation failed, or its process died.
+
+    Of two that complete one upload at once, one's objects are the file's, and the other's are not.
+    """
+    file = FILES.find(job.workspace_id, job.payload["fileId"])
+    used = {file.key, file.thumbnail_key} if file else set()
+    delete_objects(*(key for key in job.payload["keys"] if key not in used))
 
 
 def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str | None) -> FileRow:
@@ -229,14 +236,16 @@ def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str 
     )
 
 
-def _put(
+def _put(  # noqa: PLR0913  what there is to say of a file
     workspace_id: str,
     body: bytes,
     mime_type: str,
     name: str,
+    *,
     clean: images.CleanImage | None = None,
+    file_id: str | None = None,
 ) -> StoredObject:
-    file_id = new_id()
+    file_id = file_id or new_id()
     place = f"files/{file_id}{secrets.token_urlsafe(16)}"
     key, small = f"{place}/{stored_files.address_name(name, mime_type)}", None
     objects = {key: (body, mime_type)}
@@ -310,7 +319,7 @@ def _one_stored(
             if deadline.passed:
                 return late
             clean = images.sanitize(fetched.body)
-        return _put(workspace_id, clean.body, clean.mime_type, _name(fetched.url), clean)
+        return _put(workspace_id, clean.body, clean.mime_type, _name(fetched.url), clean=clean)
     except (fetch.FetchError, images.ImageError) as error:
         return RejectedImage(url, error.reason)
     except UnavailableError:
@@ -352,6 +361,7 @@ def folder_at_root(unit: UnitOfWork, name: str) -> str:
     """Return the id of the folder of this name at the root; its making is staged if need be."""
     there = root_folder(unit.workspace_id, name)
     if there is not None:
+        unit.require(FolderRow(FOLDERS.partition(unit.workspace_id), there))
         return there
     folder = FOLDERS.new(unit.workspace_id, name=name)
     unit.create(folder)

@@ -22,6 +22,8 @@ _INLINE = frozenset(
 """Types that a browser may show; everything else, SVG and HTML first, is only downloaded."""
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 _LONGEST = 80
+_IN_TEXT = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
+"""A file's id and the unguessable part behind it (``flows.rehosting``)."""
 
 
 def address_name(name: str, mime_type: str) -> str:
@@ -33,6 +35,20 @@ def address_name(name: str, mime_type: str) -> str:
     extension = _EXTENSIONS.get(mime_type, _plain(extension)[:10])
     stem = _plain(stem)[:_LONGEST] or "file"
     return f"{stem}.{extension}" if extension else stem
+
+
+def base_name(name: str) -> str:
+    """Return a file's name without the folders before it, of Windows too; empty if it is none.
+
+    Browsers send a bare name, other clients the path on their own machine (RFC 7578, 4.2).
+    """
+    base = re.split(r"[/\\]", name)[-1].strip()
+    return "" if base in {".", ".."} else base
+
+
+def ids_in(text: str) -> list[str]:
+    """Return the ids of the files whose URLs stand in a text, such as a page's HTML, each once."""
+    return list(dict.fromkeys(_IN_TEXT.findall(text)))
 
 
 def _plain(text: str) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 from pynamodb.attributes import MapAttribute, NumberAttribute, UnicodeAttribute
 
+from chalicelib.store.file_uses import ShownFiles
 from chalicelib.store.files import FileRow
 
 
@@ -14,6 +15,16 @@ class ImageMap(MapAttribute[str, Any]):
     url = UnicodeAttribute()
     width = NumberAttribute()
     height = NumberAttribute()
+
+
+def _without(record: Any, file_id: str) -> None:  # noqa: ANN401  a record of any noun with images
+    record.images = [image for image in record.images if image.file_id != file_id]
+
+
+SHOWN_IMAGES: ShownFiles[Any] = ShownFiles(
+    lambda r: [image.file_id for image in r.images], _without
+)
+"""The files of a record with a list of ``images``, for its noun's listing."""
 
 
 def is_image(file: FileRow) -> bool:

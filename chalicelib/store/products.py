@@ -12,7 +12,7 @@ from pynamodb.attributes import (
 from chalicelib.core import clock
 from chalicelib.rules import barcodes, ordering
 from chalicelib.rules.ordering import Place
-from chalicelib.store.images import ImageMap
+from chalicelib.store.images import SHOWN_IMAGES, ImageMap
 from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.tables import ContentRow, Record
@@ -63,6 +63,7 @@ PRODUCTS = listed(
             Lookup("sku", lambda product: product.sku, unique=True),
             Lookup("barcode", lambda p: p.barcode and barcodes.gtin14(p.barcode)),
         ),
+        files=SHOWN_IMAGES,
         inline_bytes=1400,  # a name and an SKU of any script
     )
 )

@@ -6,7 +6,7 @@ operation, the command line, a scheduled job, a cascade.
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -22,7 +22,8 @@ from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.store import audit, counters, idempotency, jobs
+from chalicelib.store import audit, counters, file_uses, idempotency, jobs
+from chalicelib.store.file_uses import FileUseTracker, FileVersionRow
 from chalicelib.store.index_entries import EntryRow
 from chalicelib.store.listing import Listing
 from chalicelib.store.tables import Record, Row
@@ -42,6 +43,8 @@ T = TypeVar("T")
 
 LATE_ENTRIES = "late-entries"
 """The scheduled job of writing index entries that did not fit into their transaction."""
+LATE_FILE_USES = "late-file-uses"
+"""The same of rows that say which records show which files."""
 Taken = Mapping[str, AppError | Callable[[str], AppError]]
 """What it means that a unique look-up is held by another, by its name; or made of the holder's id.
 
@@ -78,6 +81,11 @@ class UnitOfWork:
     _after_commit: list[Callable[[], object]] = field(default_factory=list)
     _on_failure: list[Callable[[], object]] = field(default_factory=list)
     _effects: dict[str, Any] = field(default_factory=dict)
+    _file_uses: FileUseTracker = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Follow which files the tenant's records show."""
+        self._file_uses = FileUseTracker(self.tenant)
 
     @property
     def workspace_id(self) -> str:
@@ -97,6 +105,7 @@ class UnitOfWork:
         self._after_commit.clear()
         self._counts.clear()
         self._resources.clear()
+        self._file_uses.clear()
 
     def create(
         self,
@@ -107,6 +116,7 @@ class UnitOfWork:
     ) -> None:
         """Stage a new row; if one with its key exists at commit, ``on_conflict`` is raised."""
         self._index(row, taken)
+        self._file_uses.note_creation(row)
         stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
         self._transaction.puts.append((stage, on_conflict))
 
@@ -220,6 +230,11 @@ class UnitOfWork:
             stored = record.answered(idempotency.find(self.tenant, record))
             return stored.body or b""
 
+    @property
+    def created_files(self) -> Collection[str]:
+        """The ids of the files that the unit creates."""
+        return self._file_uses.created
+
     def mention(self, resource: str) -> None:
         """Name a resource, such as ``key:<id>``, that the audit log would not name by itself."""
         self._resources[resource] = None
@@ -256,6 +271,7 @@ class UnitOfWork:
         for noun, deltas in self._counts.items():
             for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
                 transaction.updates.append((partial(_update, shard, additions), None))
+        self._stage_file_uses()
         self._stage_entries()
         if transaction.staged:
             resources = (*(event.resources if event else ()), *self._resources)
@@ -296,7 +312,10 @@ class UnitOfWork:
         after: Record | None,
         taken: Taken,
     ) -> None:
-        """Stage what changes of the rows that go with a record."""
+        """Stage what changes of the rows that go with a record; note which files it shows."""
+        if listing.files and (record := after or before):
+            name = f"{listing.noun}#{record.id}"
+            self._file_uses.note(name, listing.files, before, after)
         old = listing.side_rows(self.tenant, before) if before else {}
         new = listing.side_rows(self.tenant, after) if after else {}
         for key in old.keys() - new.keys():
@@ -312,6 +331,24 @@ class UnitOfWork:
                     self._entries.append((f"{listing.noun}#{side.row.sk}", put))
                 else:
                     self._transaction.puts.append(put)
+
+    def _stage_file_uses(self) -> None:
+        """Stage the rows of which records show which files, if they fit into the transaction.
+
+        If not, as when a page with fifty new images is imported, they are written right after it,
+        as entries are. A place is left for the job of those, and for the audit event.
+        """
+        transaction, changes = self._transaction, self._file_uses.changes()
+        rows = file_uses.rows(self.tenant, changes, self._file_uses.created)
+        if len(transaction.staged) + len(rows) < MAX_ITEMS - 1:
+            transaction.puts += [(partial(_put, row, None), None) for row in rows.put]
+            transaction.deletes += [(partial(_delete, row), None) for row in rows.deleted]
+            transaction.updates += [(partial(_raise_version, row), None) for row in rows.shown]
+        elif rows:
+            payload = {record: list(files) for record, files in changes.items()}
+            job = jobs.row(LATE_FILE_USES, self.tenant, payload)
+            self.create(job)
+            self.after_commit(lambda: jobs.attempt(job, write_file_uses))
 
     def _stage_entries(self) -> None:
         """Stage the entries in partitions of values, if they fit into the transaction.
@@ -368,6 +405,10 @@ def _update(row: Row, actions: list[Action], transaction: TransactWrite) -> None
     transaction.update(row, actions)
 
 
+def _raise_version(file: FileVersionRow, transaction: TransactWrite) -> None:
+    transaction.update(file, [FileVersionRow.version.add(1)], condition=Row.pk.exists())
+
+
 def run_unit(  # noqa: PLR0913  what a unit can be about
     tenant: str,
     event: AuditEvent | None,
@@ -410,21 +451,54 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
         raise
 
 
+def listing_of(noun: str) -> Listing[Any]:
+    """Return the listing of a noun."""
+    return next(listing for listing in LISTINGS.values() if listing.noun == noun)
+
+
 @job_handler(LATE_ENTRIES)
 def write_entries(job: Job) -> None:
     """Write the entries of records as these are now, in partitions of their values."""
-    nouns = {listing.noun: listing for listing in LISTINGS.values()}
     for batch in in_batches(job.payload["records"], MAX_ITEMS // 3):
 
         def stage(unit: UnitOfWork, batch: list[str] = batch) -> None:
             for noun, _, record_id in (name.partition("#") for name in batch):
-                if record := nouns[noun].find(job.workspace_id, record_id):
+                listing = listing_of(noun)
+                if record := listing.find(job.workspace_id, record_id):
                     unit.require(record, type(record).version == record.version)
-                    for side in nouns[noun].side_rows(job.workspace_id, record).values():
+                    for side in listing.side_rows(job.workspace_id, record).values():
                         if isinstance(side.row, EntryRow):
                             unit.save(side.row)
 
         run_unit(job.workspace_id, AuditEvent.by_job(LATE_ENTRIES), stage)
+
+
+@job_handler(LATE_FILE_USES)
+def write_file_uses(job: Job) -> None:
+    """Write which files records show, as these are now."""
+    for name, files in job.payload.items():
+        for batch in in_batches(files, MAX_ITEMS // 3):
+            stage = partial(_stage_late_file_uses, name=name, files=batch)
+            run_unit(job.workspace_id, AuditEvent.by_job(LATE_FILE_USES), stage)
+
+
+def _stage_late_file_uses(unit: UnitOfWork, name: str, files: list[str]) -> None:
+    noun, _, record_id = name.partition("#")
+    listing = listing_of(noun)
+    record = listing.find(unit.tenant, record_id)
+    shown: set[str] = set()
+    if record and listing.files:
+        unit.require(record, type(record).version == record.version)
+        there = listing_of(file_uses.FILE).fetch(unit.tenant, files)
+        shown = set(listing.files.ids(record)) & {file.id for file in there}
+    changes = {name: {file_id: file_id in shown for file_id in files}}
+    rows = file_uses.rows(unit.tenant, changes)
+    for row in rows.put:
+        unit.save(row)
+    for row in rows.deleted:
+        unit.delete(row)
+    for file in rows.shown:
+        unit.update(file, [FileVersionRow.version.add(1)])
 
 
 def in_batches(items: Iterable[T], size: int) -> list[list[T]]:
