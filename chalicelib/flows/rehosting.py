@@ -182,13 +182,13 @@ def stored_object(
 ) -> StoredObject:
     """Store bytes for a new file, of this id if one is given, under a URL that cannot be guessed.
 
-    Images of the kinds that are cleaned are; other bytes are stored as they came, and served so
-    that they cannot run.
+    Photos are cleaned; other bytes are stored as they came, and served so that they cannot run.
 
     Raises:
-        images.ImageError: an image that cannot be read, or is too large.
+        images.ImageError: an image that cannot be read, is too large, or of another kind.
     """
-    kind = file_types.sniff(body)
+    kind = file_types.file_type(body, name)
+    images.check_storable(kind)
     if kind not in images.READ:
         return _put(workspace_id, body, kind, name, file_id=file_id)
     clean = images.sanitize(body)
@@ -257,7 +257,8 @@ def _put(  # noqa: PLR0913  what there is to say of a file
     jobs.schedule(watch)
     try:
         for each, (content, kind) in objects.items():
-            object_store().put(each, content, kind, stored_files.headers(kind))
+            headers = stored_files.headers_of(content, each.rpartition("/")[2])
+            object_store().put(each, content, kind, headers)
     except UnavailableError:
         jobs.attempt(watch, remove_orphan)
         raise

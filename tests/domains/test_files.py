@@ -470,6 +470,25 @@ class TestUpload:
         assert (file["name"], file["folderId"]) == ("Ёж.bin", place["id"])
         assert store().get(key(file["url"])) == b"\x00\x01" + HOSTILE
 
+    @pytest.mark.parametrize(
+        ("sent", "name"),
+        [
+            ('filename="Прайс на март.csv"', "Прайс на март.csv"),
+            ("filename*=UTF-8''%D0%BF%D1%80%D0%B0%D0%B9%D1%81.csv", "прайс.csv"),
+            ("filename=\"_.csv\"; filename*=utf-8'ru'%D0%BF%20%D1%80.csv", "п р.csv"),
+            ("filename*=windows-1251''%EF%F0.csv", "пр.csv"),
+            ("filename=\"a.csv\"; filename*=nonsense''%EF%F0.csv", "a.csv"),
+            ('filename="C:\\\\Users\\\\Anna\\\\new.csv"', "new.csv"),
+            ('filename="C:\\Users\\Anna\\new.csv"', "new.csv"),
+            ('filename="../../прайс.csv"', "прайс.csv"),
+            ('filename="5%22 pizza; 100%.csv"', '5" pizza; 100%.csv'),
+            ('filename="a;b=c.csv"', "a;b=c.csv"),
+        ],
+    )
+    def test_a_forms_file_name_arrives_as_it_was_sent(self, sent: str, name: str, api: Api) -> None:
+        body, headers = form((f'name="file"; {sent}', b"a;b"))
+        assert api._ok(api.call("POST", UPLOAD, body, headers))["file"]["name"] == name
+
     def test_a_form_through_the_local_server(self, api: Api, owner: Owner) -> None:
         import app as application
 
@@ -564,6 +583,33 @@ class TestUpload:
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "content")
         assert kept() == before
         assert used(owner) == 0
+
+    @pytest.mark.parametrize(
+        ("name", "body", "advice"),
+        [
+            ("a.heic", b"\x00\x00\x00\x1cftypheic\x00\x00\x00\x00mif1heic", "Most Compatible"),
+            ("a.tif", b"II*\x00\x08\x00\x00\x00", "save it as JPEG or PNG"),
+            ("a.tif", b"MM\x00+\x00\x08\x00\x00", "save it as JPEG or PNG"),
+            ("a.jxl", b"\xff\x0a\x00", "save it as JPEG or PNG"),
+            (
+                "a.cr3",
+                b"\x00\x00\x00\x18ftypcrx \x00\x00\x00\x01crx isom",
+                "save it as JPEG or PNG",
+            ),
+        ],
+    )
+    def test_a_photo_that_cannot_be_freed_of_its_metadata_is_refused_with_what_to_do(
+        self, name: str, body: bytes, advice: str, api: Api, owner: Owner
+    ) -> None:
+        before = kept()
+        content = base64.b64encode(body).decode()
+        answer = api.refused("POST", UPLOAD, {"name": name, "content": content})
+        assert (answer.status, answer.data["errors"][0]["field"]) == (400, "content")
+        assert advice in answer.data["message"]
+        announced = announce(api, len(body), name)
+        put(announced, body)
+        assert api.refused("POST", COMPLETE, {"id": announced["id"]}).status == 400
+        assert {one for one in kept() - before if "uploads/" not in one} == set()
 
     @pytest.mark.parametrize(
         ("body", "kind"),

@@ -47,7 +47,7 @@ class FileOut(Wire):
     name: str = Field(description="Name.")
     url: str = Field(description="Public URL; it does not change.")
     thumbnail_url: str | None = Field(description="Small version of an image, or null.")
-    mime_type: str = Field(description="Type, by its content.")
+    mime_type: str = Field(description="Type, by its content; of texts, by the name.")
     size: int = Field(description="Bytes.")
     width: int | None = Field(description="Pixels, of an image.")
     height: int | None = Field(description="Pixels, of an image.")

@@ -90,8 +90,9 @@ class UploadRef(Wire):
 def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     """Store a file of up to 4 MB, sent as multipart/form-data or as JSON with base64.
 
-    Its type is told by its content. Images are re-encoded, without metadata, at most 4096
-    pixels a side. Larger files: POST /api/files/uploads/create.
+    Its type is told by its content. JPEG, PNG, GIF, WebP, AVIF and BMP are re-encoded, without
+    metadata, at most 4096 pixels a side; HEIC, TIFF and camera raw are refused. All else stays as
+    it is. Larger files: POST /api/files/uploads/create.
     """
     body = _decoded(args.content)
     require_folder(ctx, args.folder_id)
