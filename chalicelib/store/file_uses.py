@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pynamodb.attributes import NumberAttribute
+from pynamodb.expressions.update import Action
 
 from chalicelib.store.tables import ContentRow, Record, Row
 
@@ -42,6 +43,10 @@ class FileVersionRow(ContentRow):
     """A file, as the record's writer raises its version."""
 
     version = NumberAttribute()
+
+
+RAISE: list[Action] = [FileVersionRow.version.add(1)]
+"""What a record that begins to show a file does to it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from uuid import uuid4
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
-from pynamodb.transactions import TransactWrite
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
@@ -23,7 +22,7 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.store import audit, counters, file_uses, idempotency, jobs
-from chalicelib.store.file_uses import FileUseTracker, FileVersionRow
+from chalicelib.store.file_uses import RAISE, FileUseTracker
 from chalicelib.store.index_entries import EntryRow
 from chalicelib.store.listing import Listing
 from chalicelib.store.tables import Record, Row
@@ -33,6 +32,9 @@ from chalicelib.store.transactions import (
     Stage,
     Staged,
     Transaction,
+    delete_stage,
+    put_stage,
+    update_stage,
 )
 
 LISTINGS: dict[type[Row], Listing[Any]] = {}
@@ -270,7 +272,7 @@ class UnitOfWork:
         transaction = self._transaction
         for noun, deltas in self._counts.items():
             for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
-                transaction.updates.append((partial(_update, shard, additions), None))
+                transaction.updates.append((update_stage(shard, additions), None))
         self._stage_file_uses()
         self._stage_entries()
         if transaction.staged:
@@ -320,13 +322,13 @@ class UnitOfWork:
         new = listing.side_rows(self.tenant, after) if after else {}
         for key in old.keys() - new.keys():
             row = old[key].row
-            self._transaction.deletes.append((partial(_delete, row), None))
+            self._transaction.deletes.append((delete_stage(row), None))
         for key, side in new.items():
             if key not in old and side.unique:
-                stage = partial(_put, side.row, Row.pk.does_not_exist())
+                stage = put_stage(side.row, Row.pk.does_not_exist())
                 self._transaction.puts.append((stage, taken.get(side.unique)))
             elif key not in old or old[key].row.serialize() != side.row.serialize():
-                put = (partial(_put, side.row, None), None)
+                put = (put_stage(side.row), None)
                 if isinstance(side.row, EntryRow):
                     self._entries.append((f"{listing.noun}#{side.row.sk}", put))
                 else:
@@ -340,10 +342,11 @@ class UnitOfWork:
         """
         transaction, changes = self._transaction, self._file_uses.changes()
         rows = file_uses.rows(self.tenant, changes, self._file_uses.created)
+        there = Row.pk.exists()
         if len(transaction.staged) + len(rows) < MAX_ITEMS - 1:
-            transaction.puts += [(partial(_put, row, None), None) for row in rows.put]
-            transaction.deletes += [(partial(_delete, row), None) for row in rows.deleted]
-            transaction.updates += [(partial(_raise_version, row), None) for row in rows.shown]
+            transaction.puts += [(put_stage(row), None) for row in rows.put]
+            transaction.deletes += [(delete_stage(row), None) for row in rows.deleted]
+            transaction.updates += [(update_stage(row, RAISE, there), None) for row in rows.shown]
         elif rows:
             payload = {record: list(files) for record, files in changes.items()}
             job = jobs.row(LATE_FILE_USES, self.tenant, payload)
@@ -390,23 +393,6 @@ class UnitOfWork:
                 actions.pop(0)()
             except Exception:
                 log.exception("an action after the unit of work failed")
-
-
-def _put(row: Row, condition: Condition | None, transaction: TransactWrite) -> None:
-    shown = None if condition is None else "ALL_OLD"
-    transaction.save(row, condition=condition, return_values=shown)
-
-
-def _delete(row: Row, transaction: TransactWrite) -> None:
-    transaction.delete(row)
-
-
-def _update(row: Row, actions: list[Action], transaction: TransactWrite) -> None:
-    transaction.update(row, actions)
-
-
-def _raise_version(file: FileVersionRow, transaction: TransactWrite) -> None:
-    transaction.update(file, [FileVersionRow.version.add(1)], condition=Row.pk.exists())
 
 
 def run_unit(  # noqa: PLR0913  what a unit can be about
@@ -498,7 +484,7 @@ def _stage_late_file_uses(unit: UnitOfWork, name: str, files: list[str]) -> None
     for row in rows.deleted:
         unit.delete(row)
     for file in rows.shown:
-        unit.update(file, [FileVersionRow.version.add(1)])
+        unit.update(file, RAISE)
 
 
 def in_batches(items: Iterable[T], size: int) -> list[list[T]]:
