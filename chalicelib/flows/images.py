@@ -20,8 +20,8 @@ MAX_IMAGES = 10
 class ImageIn(Wire):
     """An image to show: one from elsewhere, which is copied, or a file of the workspace."""
 
-    url: Annotated[str, StringConstraints(max_length=2048)] = optional("https; is copied.")
-    file_id: Id = optional("Or an own file.")
+    url: Annotated[str, StringConstraints(max_length=2048)] = optional("https; copied.")
+    file_id: Id = optional("Or a file.")
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:

@@ -76,7 +76,7 @@ class FileListQuery(Wire):
     """Which files to list."""
 
     folder_id: Id | None = optional("Folder; the root when omitted.")
-    q: SearchText | None = optional("Part of the name, in all folders.")
+    q: SearchText | None = optional("Part of the name; all folders.")
     page: PageNumber = Field(default=1, description="Page, from 1; it counts files only.")
     size: int = Field(default=10, ge=1, le=100, description="Files a page.")
 
@@ -94,10 +94,7 @@ class FileList(Wire):
     tool="svc_list_files", rest="GET /api/files/list", scope=Scope.FILES_READ, title="List files"
 )
 def list_files(ctx: Context, args: FileListQuery) -> FileList:
-    """List the files and folders in a folder, newest files first; pages count files only.
-
-    With q, list those of all folders whose names have it in them.
-    """
+    """List the files and folders in a folder, newest files first."""
     folders = files.folders(ctx.workspace_id)
     current = next((folder for folder in folders if folder.id == args.folder_id), None)
     if args.folder_id is not None and current is None:

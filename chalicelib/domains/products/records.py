@@ -172,7 +172,7 @@ class ProductPatch(Patch):
     stock: Stock | None = optional("null: not tracked.")
     stock_delta: StockDelta = optional("Pieces to add; negative takes.")
     category_id: Id | None = optional("Product category id.")
-    images: Images | None = optional("Replaces all; own ones stay by fileId or url.")
+    images: Images | None = optional("Replaces all.")
     barcode: BarcodeText | None = optional("8, 12-14 digits.")
     status: Status = optional("inactive hides it.")
     sort_order: SortOrder = optional("Place in the list.")

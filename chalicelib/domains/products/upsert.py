@@ -64,7 +64,7 @@ class UpsertItem(Wire):
     description: Description | None = optional("Description.")
     stock: Stock | None = optional("null: not tracked.")
     category_id: Id | None = optional("Product category id.")
-    images: Images | None = optional("Replaces all; own ones stay by fileId or url.")
+    images: Images | None = optional("Replaces all.")
     barcode: BarcodeText | None = optional("8, 12-14 digits.")
     status: Status = optional("inactive hides it; a new one is active if omitted.")
 
