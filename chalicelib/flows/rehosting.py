@@ -27,9 +27,11 @@ from chalicelib.store.files import (
     FILES,
     FOLDERS,
     FileRow,
+    FolderRow,
     root_folder,
     used_bytes,
 )
+from chalicelib.store.images import is_image
 from chalicelib.store.jobs import JobRow
 from chalicelib.store.unit import UnitOfWork
 
@@ -111,14 +113,13 @@ def import_images(  # noqa: PLR0913  what may be known of the images
     """Fetch, clean and store images, and stage their files; return them in the order of the URLs.
 
     With the bytes of those files, which the caller takes of the quota. URLs of the workspace's own
-    files are kept as they are. What was fetched ``within`` seconds (``SECONDS`` by default) counts;
-    files beyond the quota, of which some bytes may be ``reserved``, are refused one by one.
+    images are kept without being fetched. What was fetched ``within`` seconds (``SECONDS`` by
+    default) counts; files beyond the quota, of which some bytes may be ``reserved``, are refused
+    one by one.
     """
     seconds = SECONDS if within is None else within
-    own = ctx.unit.run_side_effect_once(
-        "own images", lambda: {url: _own_file(ctx, url) for url in dict.fromkeys(urls)}
-    )
-    strange = [url for url, file in own.items() if file is None]
+    own = _own_files(ctx, urls)  # in every run of the handler: one may be deleted meanwhile
+    strange = [url for url in dict.fromkeys(urls) if url not in own]
     stored = ctx.unit.run_side_effect_once(
         STRANGE_IMAGES, lambda: _all_stored(ctx.workspace_id, strange, seconds, http_too=http_too)
     )
@@ -127,15 +128,20 @@ def import_images(  # noqa: PLR0913  what may be known of the images
     taken = _stage(ctx, objects, folder, reserved) if objects else {}
     answer: list[ImportedImage | RejectedImage] = []
     for url in urls:
-        file = own[url] or taken.get(url)
-        refusal = stored.get(url)
+        file = own.get(url) or taken.get(url)
         if file is not None:
-            width, height = int(file.width or 0), int(file.height or 0)
-            answer.append(ImportedImage(file.id, public_url(file.key), width, height))
-        elif isinstance(refusal, RejectedImage):
-            answer.append(refusal)
-        else:
-            answer.append(RejectedImage(url, "the workspace's files take all that its plan allows"))
+            answer.append(as_image(file))
+            continue
+        match stored.get(url):
+            case RejectedImage() as refusal:
+                answer.append(refusal)
+            case None:
+                answer.append(
+                    RejectedImage(url, "no file of the workspace has this URL (any more)")
+                )
+            case _:
+                reason = "the workspace's files take all that its plan allows"
+                answer.append(RejectedImage(url, reason))
     return answer, sum(int(file.size) for file in taken.values())
 
 
@@ -156,6 +162,11 @@ def provide(unit: UnitOfWork, images: Mapping[str, StoredObject | RejectedImage]
     unit.run_side_effect_once(STRANGE_IMAGES, lambda: images)
 
 
+def as_image(file: FileRow) -> ImportedImage:
+    """Return a file of the workspace as the image that it is."""
+    return ImportedImage(file.id, public_url(file.key), int(file.width or 0), int(file.height or 0))
+
+
 def is_own_url(url: str) -> bool:
     """Whether a URL is one that files of this service have; only others are heavy to take."""
     return url.startswith(settings().public_url + ADDRESS)
@@ -166,20 +177,22 @@ def public_url(key: str) -> str:
     return f"{settings().public_url}/{key}"
 
 
-def stored_object(workspace_id: str, body: bytes, name: str) -> StoredObject:
-    """Store bytes for a new file under a URL that cannot be guessed.
+def stored_object(
+    workspace_id: str, body: bytes, name: str, file_id: str | None = None
+) -> StoredObject:
+    """Store bytes for a new file, of this id if one is given, under a URL that cannot be guessed.
 
-    Images of the kinds that are cleaned are; other bytes are stored as they came, and served so
-    that they cannot run.
+    Photos are cleaned; other bytes are stored as they came, and served so that they cannot run.
 
     Raises:
-        images.ImageError: an image that cannot be read, or is too large.
+        images.ImageError: an image that cannot be read, is too large, or of another kind.
     """
-    kind = file_types.sniff(body)
+    kind = file_types.file_type(body, name)
+    images.check_storable(kind)
     if kind not in images.READ:
-        return _put(workspace_id, body, kind, name)
+        return _put(workspace_id, body, kind, name, file_id=file_id)
     clean = images.sanitize(body)
-    return _put(workspace_id, clean.body, clean.mime_type, name, clean)
+    return _put(workspace_id, clean.body, clean.mime_type, name, clean=clean, file_id=file_id)
 
 
 def remove_objects(stored: Iterable[StoredObject]) -> None:
@@ -197,9 +210,13 @@ def delete_objects(*keys: str | None) -> None:
 
 @job_handler(ORPHAN)
 def remove_orphan(job: Job) -> None:
-    """Remove the objects of a file that never was: its operation failed, or its process died."""
-    if FILES.find(job.workspace_id, job.payload["fileId"]) is None:
-        delete_objects(*job.payload["keys"])
+    """Remove the objects of a file that never was: its operation failed, or its process died.
+
+    Of two that complete one upload at once, one's objects are the file's, and the other's are not.
+    """
+    file = FILES.find(job.workspace_id, job.payload["fileId"])
+    used = {file.key, file.thumbnail_key} if file else set()
+    delete_objects(*(key for key in job.payload["keys"] if key not in used))
 
 
 def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str | None) -> FileRow:
@@ -219,14 +236,16 @@ def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str 
     )
 
 
-def _put(
+def _put(  # noqa: PLR0913  what there is to say of a file
     workspace_id: str,
     body: bytes,
     mime_type: str,
     name: str,
+    *,
     clean: images.CleanImage | None = None,
+    file_id: str | None = None,
 ) -> StoredObject:
-    file_id = new_id()
+    file_id = file_id or new_id()
     place = f"files/{file_id}{secrets.token_urlsafe(16)}"
     key, small = f"{place}/{stored_files.address_name(name, mime_type)}", None
     objects = {key: (body, mime_type)}
@@ -238,7 +257,8 @@ def _put(
     jobs.schedule(watch)
     try:
         for each, (content, kind) in objects.items():
-            object_store().put(each, content, kind, stored_files.headers(kind))
+            headers = stored_files.headers_of(content, each.rpartition("/")[2])
+            object_store().put(each, content, kind, headers)
     except UnavailableError:
         jobs.attempt(watch, remove_orphan)
         raise
@@ -247,14 +267,16 @@ def _put(
     return StoredObject(file_id, key, small, mime_type, len(body), size, watch, width, height)
 
 
-def _own_file(ctx: Context, url: str) -> FileRow | None:
-    """Return the workspace's own file that a URL is of, or None."""
-    if not is_own_url(url):
-        return None
-    file = FILES.find(
-        ctx.workspace_id, url.removeprefix(settings().public_url + ADDRESS)[:ID_LENGTH]
-    )
-    return file if file and file.width and public_url(file.key) == url else None
+def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
+    """Return the workspace's own images that some of the URLs are of, by those."""
+    place = settings().public_url + ADDRESS
+    ids = {url: url.removeprefix(place)[:ID_LENGTH] for url in urls if is_own_url(url)}
+    found = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids.values())} if ids else {}
+    return {
+        url: found[file_id]
+        for url, file_id in ids.items()
+        if file_id in found and is_image(found[file_id]) and public_url(found[file_id].key) == url
+    }
 
 
 def _all_stored(
@@ -298,7 +320,7 @@ def _one_stored(
             if deadline.passed:
                 return late
             clean = images.sanitize(fetched.body)
-        return _put(workspace_id, clean.body, clean.mime_type, _name(fetched.url), clean)
+        return _put(workspace_id, clean.body, clean.mime_type, _name(fetched.url), clean=clean)
     except (fetch.FetchError, images.ImageError) as error:
         return RejectedImage(url, error.reason)
     except UnavailableError:
@@ -340,6 +362,7 @@ def folder_at_root(unit: UnitOfWork, name: str) -> str:
     """Return the id of the folder of this name at the root; its making is staged if need be."""
     there = root_folder(unit.workspace_id, name)
     if there is not None:
+        unit.require(FolderRow(FOLDERS.partition(unit.workspace_id), there))
         return there
     folder = FOLDERS.new(unit.workspace_id, name=name)
     unit.create(folder)

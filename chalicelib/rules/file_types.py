@@ -19,6 +19,15 @@ _BEGINNINGS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x00\x00\x01\x00", "image/x-icon"),
     (0, b"II*\x00", "image/tiff"),
     (0, b"MM\x00*", "image/tiff"),
+    (0, b"II+\x00", "image/tiff"),
+    (0, b"MM\x00+", "image/tiff"),
+    (0, b"IIRO", "image/x-olympus-orf"),
+    (0, b"IIRS", "image/x-olympus-orf"),
+    (0, b"IIU\x00", "image/x-panasonic-rw2"),
+    (0, b"FUJIFILMCCD-RAW", "image/x-fuji-raf"),
+    (0, b"II\xbc\x01", "image/jxr"),
+    (0, b"\x00\x00\x00\x0cjP  \r\n\x87\n", "image/jp2"),
+    (0, b"\xffO\xffQ", "image/jp2"),
     (0, b"8BPS", "image/vnd.adobe.photoshop"),
     (0, b"\xff\x0a", "image/jxl"),
     (0, b"\x00\x00\x00\x0cJXL ", "image/jxl"),
@@ -49,9 +58,16 @@ _BRANDS: tuple[tuple[bytes, str], ...] = (
     (b"avis", "image/avif"),
     (b"heic", "image/heic"),
     (b"heix", "image/heic"),
+    (b"heim", "image/heic"),
+    (b"heis", "image/heic"),
     (b"hevc", "image/heic"),
+    (b"hevx", "image/heic"),
+    (b"hevm", "image/heic"),
+    (b"hevs", "image/heic"),
     (b"mif1", "image/heif"),
+    (b"mif2", "image/heif"),
     (b"msf1", "image/heif"),
+    (b"crx ", "image/x-canon-cr3"),
     (b"qt  ", "video/quicktime"),
     (b"M4A ", "audio/mp4"),
     (b"M4B ", "audio/mp4"),
@@ -64,6 +80,19 @@ _ZIPPED: tuple[tuple[bytes, str], ...] = (
     (b"xl/workbook.xml", _OFFICE + "spreadsheetml.sheet"),
     (b"ppt/presentation.xml", _OFFICE + "presentationml.presentation"),
 )
+
+_TEXTS = {
+    "csv": "text/csv",
+    "ics": "text/calendar",
+    "json": "application/json",
+    "md": "text/markdown",
+    "markdown": "text/markdown",
+    "tsv": "text/tab-separated-values",
+    "vcf": "text/vcard",
+    "yaml": "application/yaml",
+    "yml": "application/yaml",
+}
+"""Kinds of plain text by the ends of their names: nothing in them tells, and none of them runs."""
 
 _HTML = re.compile(
     rb"<(?:!doctype\s+html|(?:html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p"
@@ -101,6 +130,30 @@ def sniff(body: bytes) -> str:
     if _is_mpeg_audio(body):
         return "audio/mpeg"
     return _text(body)
+
+
+def file_type(body: bytes, name: str) -> str:
+    """Return a file's type by its content and, of plain text, by its name."""
+    found = sniff(body)
+    extension = name.rpartition(".")[2].lower()
+    return _TEXTS.get(extension, found) if found == "text/plain" else found
+
+
+def charset(body: bytes) -> str:
+    """Return the encoding of a text, under the name that the web uses.
+
+    By its byte-order mark, else UTF-8 if it can be, else what it looks like.
+    """
+    if not body.startswith(_BOMS[1:]):
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            pass
+        else:
+            return "utf-8"
+    from turbohtml.detect import detect  # noqa: PLC0415  takes a twentieth of a second to load
+
+    return (detect(body).encoding or "utf-8").lower()
 
 
 def _media(body: bytes) -> str:

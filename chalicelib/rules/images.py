@@ -6,8 +6,10 @@ are gone after that. The originals are never served.
 - JPEG, PNG and WebP stay what they are. AVIF becomes WebP (writing AVIF takes ten times as long),
   BMP and still GIF become PNG. GIF and WebP animations become animated WebP; of an animated PNG or
   AVIF the first frame remains.
+- A JPEG never grows: it is written with its own quantisation tables where they are coarser than
+  ours, and with coarser ones still if that is not enough.
 - Everything else is refused: SVG and HTML can carry scripts, TIFF, PSD, EPS and the like have
-  decoders with a long history of holes, HEIC has none here.
+  decoders with a long history of holes, and HEIC's decoder comes with an encoder under the GPL.
 - Images are turned upright, converted to sRGB and made to fit ``MAX_SIDE``: full size would take
   longer than a request may.
 - One image at a time: a Lambda of 1024 MB has less than one processor, so taking turns costs no
@@ -15,6 +17,7 @@ are gone after that. The originals are never served.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from io import BytesIO
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -51,6 +54,13 @@ _READERS = {
 }
 READ = frozenset(_READERS)
 """The types that are decoded and re-encoded."""
+_NO_PHOTOS = frozenset({"image/svg+xml", "image/x-icon", "image/vnd.adobe.photoshop"})
+"""Drawings, icons and working documents, which are stored as they come, as other documents are."""
+_QUALITY = 88
+_COARSER = (1.0, 1.0, 1.15, 1.4, 1.8, 2.5, 4.0, 8.0)
+"""What a JPEG's tables are multiplied by, one after another, until it is no larger than it was."""
+_PROGRESSIVE_FROM = 10_000
+"""Bytes; a smaller JPEG, and one of the coarsest tables, is larger when it is progressive."""
 _EXPECTED = "expected a JPEG, PNG, GIF, WebP, AVIF or BMP image"
 
 _one_at_a_time = Lock()
@@ -97,7 +107,7 @@ def sanitize(body: bytes) -> CleanImage:
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     try:
         with _one_at_a_time:
-            return _written(*_decoded(body, _READERS[mime_type]))
+            return _written(*_decoded(body, _READERS[mime_type]), len(body))
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
@@ -107,11 +117,26 @@ def sanitize(body: bytes) -> CleanImage:
         raise ImageError(msg) from error
 
 
+def check_storable(mime_type: str) -> None:
+    """Refuse photos in a format that cannot be re-encoded: nobody expects their metadata to stay.
+
+    Raises:
+        ImageError: saying what to do.
+    """
+    if mime_type.startswith("image/") and mime_type not in READ | _NO_PHOTOS:
+        raise ImageError(_refusal(mime_type))
+
+
 def _refusal(mime_type: str) -> str:
     if mime_type == "image/svg+xml":
         why = "SVG can carry scripts; export it as PNG"
     elif mime_type == "text/html":
         why = "this is a web page; give the URL of the image itself"
+    elif mime_type in {"image/heic", "image/heif"}:
+        why = (
+            "HEIC is not supported; save it as JPEG (an iPhone takes JPEGs with Settings, Camera, "
+            "Formats, Most Compatible)"
+        )
     elif mime_type.startswith("image/"):
         why = f"{mime_type} is not supported; save it as JPEG or PNG"
     else:
@@ -137,13 +162,14 @@ def _decoded(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
             raise ImageError(_too_large(limit))
         if kind in {"GIF", "WEBP"} and getattr(source, "is_animated", False):
             return _animation(source)
+        tables = _tables(source) if kind == "JPEG" else []
         image = _upright_srgb(source)
     if kind == "WEBP" and body.startswith(b"VP8L", 12):
         return image, {"format": "WEBP", "lossless": True, "quality": 0, "method": 0}
     if kind in {"WEBP", "AVIF"}:
         return image, {"format": "WEBP", "quality": 85, "method": 1}
     if kind == "JPEG":
-        return image, {"format": "JPEG", "quality": 88, "optimize": True, "progressive": True}
+        return image, {"format": "JPEG", "optimize": True, "qtables": tables}
     return image, {"format": "PNG", "compress_level": 4}
 
 
@@ -259,10 +285,55 @@ def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Im
         yield frame
 
 
-def _written(image: "Image.Image", options: dict[str, Any]) -> CleanImage:
-    """Write an image, and the thumbnail of its first frame."""
+@cache
+def _our_tables() -> list[list[int]]:
+    """Return the tables of our own quality."""
+    from PIL import Image  # noqa: PLC0415  loaded already when this runs
+
+    body = BytesIO()
+    Image.new("RGB", (1, 1)).save(body, "JPEG", quality=_QUALITY)
+    written: Any = Image.open(body, formats=["JPEG"])
+    return [list(written.quantization[number]) for number in (0, 1)]
+
+
+def _tables(source: "ImageFile.ImageFile") -> list[list[int]]:
+    """Return the tables to write a JPEG with, of brightness and of colour.
+
+    Ours, or its own where they are coarser: finer ones would only keep its flaws more exactly.
+    """
+    own: Any = source
+    numbers = [component[3] for component in own.layer[:2]]
+    theirs = [own.quantization[number] for number in (numbers * 2)[:2]]
+    return [
+        [max(pair) for pair in zip(ours, table, strict=True)]
+        for ours, table in zip(_our_tables(), theirs, strict=True)
+    ]
+
+
+def _jpeg(image: "Image.Image", options: dict[str, Any], limit: int) -> bytes:
+    """Write a JPEG in at most ``limit`` bytes.
+
+    Only CMYK ones of a few pixels lack the hundred bytes of headers that ours have.
+    """
+    tables, smallest = options["qtables"], b""
+    for number, factor in enumerate(_COARSER):
+        scaled = [[min(_LARGEST_BYTE, round(q * factor)) for q in table] for table in tables]
+        body = BytesIO()
+        progressive = number == 0 and limit > _PROGRESSIVE_FROM
+        image.save(body, **options | {"qtables": scaled, "progressive": progressive})
+        smallest = min(smallest or body.getvalue(), body.getvalue(), key=len)
+        if len(smallest) <= limit:
+            break
+    return smallest
+
+
+def _written(image: "Image.Image", options: dict[str, Any], limit: int) -> CleanImage:
+    """Write an image, a JPEG in at most ``limit`` bytes, and the thumbnail of its first frame."""
     body, thumbnail = BytesIO(), BytesIO()
-    image.save(body, **options)
+    if options["format"] == "JPEG":
+        body.write(_jpeg(image, options, limit))
+    else:
+        image.save(body, **options)
     small = _eight_bits(image).copy()
     small.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE), reducing_gap=2.0)
     kind = "WEBP" if small.has_transparency_data else "JPEG"

@@ -1,11 +1,14 @@
 """Files and folders of a workspace, pending uploads, and what is stored in all."""
 
+from collections.abc import Collection
 from typing import Any
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from chalicelib.core.errors import AppError
 from chalicelib.core.text import fold
+from chalicelib.rules import stored_files
+from chalicelib.store.file_uses import FILE
 from chalicelib.store.index_entries import NAME_BYTES
 from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.lookups import Lookup, LookupRow, unique_key
@@ -15,6 +18,8 @@ from chalicelib.store.unit import UnitOfWork, listed
 
 ROOT = "root"
 """Where files without a folder lie, as far as the list engine is concerned."""
+MAX_NAMED = 100
+"""Files that a text is known to show; a page with more images may lose one without a warning."""
 
 
 class FileRow(Record):
@@ -42,7 +47,7 @@ class FileRow(Record):
 FILES = listed(
     Listing(
         row=FileRow,
-        noun="FILE",
+        noun=FILE,
         text=lambda file: (file.name,),
         facets=("place",),
         counted=("place",),
@@ -50,6 +55,18 @@ FILES = listed(
         indexes=(SortIndex("createdAt", partition_by="place"),),
     )
 )
+
+
+def named_in(unit: UnitOfWork, text: str, known: Collection[str]) -> list[str]:
+    """Return the ids of the workspace's files whose URLs stand in a text, at most ``MAX_NAMED``.
+
+    Of the text that a record had before, they are ``known``, and not looked up again.
+    """
+    ids = stored_files.ids_in(text)[:MAX_NAMED]
+    own = {*known, *unit.created_files}
+    strange = [file_id for file_id in ids if file_id not in own]
+    own |= {file.id for file in FILES.fetch(unit.tenant, strange)} if strange else set()
+    return [file_id for file_id in ids if file_id in own]
 
 
 class FolderRow(Record):

@@ -22,6 +22,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.text import cut_bytes, fold
 from chalicelib.rules.ordering import Place
 from chalicelib.store import counters, lookups, queries
+from chalicelib.store.file_uses import ShownFiles
 from chalicelib.store.index_entries import (
     ENTRY_ATTRIBUTES,
     INLINE_TEXT_BYTES,
@@ -85,6 +86,7 @@ class Listing(Generic[R]):
         indexes: up to four, for nouns that grow large; creation is one by itself. A noun without
             them is read whole, whatever its size.
         lookups: what a record is found by, or what is unique among records.
+        files: which files a record shows.
         inline_bytes: of search text in an index entry; longer texts cost a row more.
 
     Raises:
@@ -105,6 +107,7 @@ class Listing(Generic[R]):
     parent: str | None = None
     indexes: tuple[SortIndex, ...] = ()
     lookups: tuple[Lookup[R], ...] = ()
+    files: ShownFiles[Any] | None = None
     inline_bytes: int = INLINE_TEXT_BYTES
 
     def __post_init__(self) -> None:

@@ -3,11 +3,12 @@
 from typing import Any
 
 from pydantic_core import to_json
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import AppError, ConcurrentUpdateError
 from chalicelib.store.connection import reaching
+from chalicelib.store.file_uses import ShownFiles
 from chalicelib.store.index_entries import IndexEntry, entries, group, under
 from chalicelib.store.listing import Listing
 from chalicelib.store.lookups import Lookup, LookupRow, unique_key
@@ -37,6 +38,8 @@ class PageRow(Record):
     sort_order = NumberAttribute(default=0)
     html_key = UnicodeAttribute(null=True)
     html_bytes = NumberAttribute(default=0)
+    file_ids: ListAttribute[Any] = ListAttribute(default=list)
+    """The files of the workspace that its HTML shows (``store.files.named_in``)."""
 
     long_design: dict[str, Any] | None = None
     """The design system, if it is long and was read."""
@@ -73,6 +76,7 @@ PAGES = listed(
         sorts={"createdAt": "id"},
         parent="project_id",
         lookups=(Lookup("slug", lambda p: p.slug, unique=True, within=lambda p: p.project_id),),
+        files=ShownFiles(lambda page: page.file_ids),
     )
 )
 

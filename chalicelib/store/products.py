@@ -1,11 +1,9 @@
 """Products: rows, their listing, what is unique among them, and the look-up by barcode."""
 
 from collections.abc import Collection
-from typing import Any
 
 from pynamodb.attributes import (
     ListAttribute,
-    MapAttribute,
     NumberAttribute,
     UnicodeAttribute,
     UTCDateTimeAttribute,
@@ -14,6 +12,7 @@ from pynamodb.attributes import (
 from chalicelib.core import clock
 from chalicelib.rules import barcodes, ordering
 from chalicelib.rules.ordering import Place
+from chalicelib.store.images import SHOWN_IMAGES, ImageMap
 from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.tables import ContentRow, Record
@@ -22,15 +21,6 @@ from chalicelib.store.unit import UnitOfWork, listed
 IN_ORDER = SortIndex("sortOrder")
 ORDER_LOCK = "product-order"
 """The lock row of putting products in an order (``store.locks``)."""
-
-
-class ImageMap(MapAttribute[str, Any]):
-    """A re-hosted image: its file, public URL, and size in pixels."""
-
-    file_id = UnicodeAttribute()
-    url = UnicodeAttribute()
-    width = NumberAttribute()
-    height = NumberAttribute()
 
 
 class ProductRow(Record):
@@ -73,6 +63,7 @@ PRODUCTS = listed(
             Lookup("sku", lambda product: product.sku, unique=True),
             Lookup("barcode", lambda p: p.barcode and barcodes.gtin14(p.barcode)),
         ),
+        files=SHOWN_IMAGES,
         inline_bytes=1400,  # a name and an SKU of any script
     )
 )

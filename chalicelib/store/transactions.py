@@ -11,6 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 from pynamodb.exceptions import TransactWriteError
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
@@ -52,6 +54,22 @@ class OutcomeUnknownError(UnavailableError):
             "The database did not say whether the change was made. Repeat the call with the same "
             "idempotency key, or look before you repeat it without one."
         )
+
+
+def put_stage(row: Row, condition: Condition | None = None) -> Stage:
+    """Return the writing of a row; if the condition fails, the row that is there is told."""
+    shown = None if condition is None else "ALL_OLD"
+    return lambda t: t.save(row, condition=condition, return_values=shown)
+
+
+def delete_stage(row: Row) -> Stage:
+    """Return the removal of a row, whether it is there or not."""
+    return lambda t: t.delete(row)
+
+
+def update_stage(row: Row, actions: list[Action], condition: Condition | None = None) -> Stage:
+    """Return a change of single attributes."""
+    return lambda t: t.update(row, actions, condition=condition)
 
 
 @dataclass

@@ -6,7 +6,7 @@ operation, the command line, a scheduled job, a cascade.
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -15,14 +15,14 @@ from uuid import uuid4
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
-from pynamodb.transactions import TransactWrite
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.store import audit, counters, idempotency, jobs
+from chalicelib.store import audit, counters, file_uses, idempotency, jobs
+from chalicelib.store.file_uses import RAISE, FileUseTracker
 from chalicelib.store.index_entries import EntryRow
 from chalicelib.store.listing import Listing
 from chalicelib.store.tables import Record, Row
@@ -32,6 +32,9 @@ from chalicelib.store.transactions import (
     Stage,
     Staged,
     Transaction,
+    delete_stage,
+    put_stage,
+    update_stage,
 )
 
 LISTINGS: dict[type[Row], Listing[Any]] = {}
@@ -42,6 +45,8 @@ T = TypeVar("T")
 
 LATE_ENTRIES = "late-entries"
 """The scheduled job of writing index entries that did not fit into their transaction."""
+LATE_FILE_USES = "late-file-uses"
+"""The same of rows that say which records show which files."""
 Taken = Mapping[str, AppError | Callable[[str], AppError]]
 """What it means that a unique look-up is held by another, by its name; or made of the holder's id.
 
@@ -78,6 +83,11 @@ class UnitOfWork:
     _after_commit: list[Callable[[], object]] = field(default_factory=list)
     _on_failure: list[Callable[[], object]] = field(default_factory=list)
     _effects: dict[str, Any] = field(default_factory=dict)
+    _file_uses: FileUseTracker = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Follow which files the tenant's records show."""
+        self._file_uses = FileUseTracker(self.tenant)
 
     @property
     def workspace_id(self) -> str:
@@ -97,6 +107,7 @@ class UnitOfWork:
         self._after_commit.clear()
         self._counts.clear()
         self._resources.clear()
+        self._file_uses.clear()
 
     def create(
         self,
@@ -107,6 +118,7 @@ class UnitOfWork:
     ) -> None:
         """Stage a new row; if one with its key exists at commit, ``on_conflict`` is raised."""
         self._index(row, taken)
+        self._file_uses.note_creation(row)
         stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
         self._transaction.puts.append((stage, on_conflict))
 
@@ -220,6 +232,11 @@ class UnitOfWork:
             stored = record.answered(idempotency.find(self.tenant, record))
             return stored.body or b""
 
+    @property
+    def created_files(self) -> Collection[str]:
+        """The ids of the files that the unit creates."""
+        return self._file_uses.created
+
     def mention(self, resource: str) -> None:
         """Name a resource, such as ``key:<id>``, that the audit log would not name by itself."""
         self._resources[resource] = None
@@ -255,7 +272,8 @@ class UnitOfWork:
         transaction = self._transaction
         for noun, deltas in self._counts.items():
             for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
-                transaction.updates.append((partial(_update, shard, additions), None))
+                transaction.updates.append((update_stage(shard, additions), None))
+        self._stage_file_uses()
         self._stage_entries()
         if transaction.staged:
             resources = (*(event.resources if event else ()), *self._resources)
@@ -296,22 +314,44 @@ class UnitOfWork:
         after: Record | None,
         taken: Taken,
     ) -> None:
-        """Stage what changes of the rows that go with a record."""
+        """Stage what changes of the rows that go with a record; note which files it shows."""
+        if listing.files and (record := after or before):
+            name = f"{listing.noun}#{record.id}"
+            self._file_uses.note(name, listing.files, before, after)
         old = listing.side_rows(self.tenant, before) if before else {}
         new = listing.side_rows(self.tenant, after) if after else {}
         for key in old.keys() - new.keys():
             row = old[key].row
-            self._transaction.deletes.append((partial(_delete, row), None))
+            self._transaction.deletes.append((delete_stage(row), None))
         for key, side in new.items():
             if key not in old and side.unique:
-                stage = partial(_put, side.row, Row.pk.does_not_exist())
+                stage = put_stage(side.row, Row.pk.does_not_exist())
                 self._transaction.puts.append((stage, taken.get(side.unique)))
             elif key not in old or old[key].row.serialize() != side.row.serialize():
-                put = (partial(_put, side.row, None), None)
+                put = (put_stage(side.row), None)
                 if isinstance(side.row, EntryRow):
                     self._entries.append((f"{listing.noun}#{side.row.sk}", put))
                 else:
                     self._transaction.puts.append(put)
+
+    def _stage_file_uses(self) -> None:
+        """Stage the rows of which records show which files, if they fit into the transaction.
+
+        If not, as when a page with fifty new images is imported, they are written right after it,
+        as entries are. A place is left for the job of those, and for the audit event.
+        """
+        transaction, changes = self._transaction, self._file_uses.changes()
+        rows = file_uses.rows(self.tenant, changes, self._file_uses.created)
+        there = Row.pk.exists()
+        if len(transaction.staged) + len(rows) < MAX_ITEMS - 1:
+            transaction.puts += [(put_stage(row), None) for row in rows.put]
+            transaction.deletes += [(delete_stage(row), None) for row in rows.deleted]
+            transaction.updates += [(update_stage(row, RAISE, there), None) for row in rows.shown]
+        elif rows:
+            payload = {record: list(files) for record, files in changes.items()}
+            job = jobs.row(LATE_FILE_USES, self.tenant, payload)
+            self.create(job)
+            self.after_commit(lambda: jobs.attempt(job, write_file_uses))
 
     def _stage_entries(self) -> None:
         """Stage the entries in partitions of values, if they fit into the transaction.
@@ -353,19 +393,6 @@ class UnitOfWork:
                 actions.pop(0)()
             except Exception:
                 log.exception("an action after the unit of work failed")
-
-
-def _put(row: Row, condition: Condition | None, transaction: TransactWrite) -> None:
-    shown = None if condition is None else "ALL_OLD"
-    transaction.save(row, condition=condition, return_values=shown)
-
-
-def _delete(row: Row, transaction: TransactWrite) -> None:
-    transaction.delete(row)
-
-
-def _update(row: Row, actions: list[Action], transaction: TransactWrite) -> None:
-    transaction.update(row, actions)
 
 
 def run_unit(  # noqa: PLR0913  what a unit can be about
@@ -410,21 +437,54 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
         raise
 
 
+def listing_of(noun: str) -> Listing[Any]:
+    """Return the listing of a noun."""
+    return next(listing for listing in LISTINGS.values() if listing.noun == noun)
+
+
 @job_handler(LATE_ENTRIES)
 def write_entries(job: Job) -> None:
     """Write the entries of records as these are now, in partitions of their values."""
-    nouns = {listing.noun: listing for listing in LISTINGS.values()}
     for batch in in_batches(job.payload["records"], MAX_ITEMS // 3):
 
         def stage(unit: UnitOfWork, batch: list[str] = batch) -> None:
             for noun, _, record_id in (name.partition("#") for name in batch):
-                if record := nouns[noun].find(job.workspace_id, record_id):
+                listing = listing_of(noun)
+                if record := listing.find(job.workspace_id, record_id):
                     unit.require(record, type(record).version == record.version)
-                    for side in nouns[noun].side_rows(job.workspace_id, record).values():
+                    for side in listing.side_rows(job.workspace_id, record).values():
                         if isinstance(side.row, EntryRow):
                             unit.save(side.row)
 
         run_unit(job.workspace_id, AuditEvent.by_job(LATE_ENTRIES), stage)
+
+
+@job_handler(LATE_FILE_USES)
+def write_file_uses(job: Job) -> None:
+    """Write which files records show, as these are now."""
+    for name, files in job.payload.items():
+        for batch in in_batches(files, MAX_ITEMS // 3):
+            stage = partial(_stage_late_file_uses, name=name, files=batch)
+            run_unit(job.workspace_id, AuditEvent.by_job(LATE_FILE_USES), stage)
+
+
+def _stage_late_file_uses(unit: UnitOfWork, name: str, files: list[str]) -> None:
+    noun, _, record_id = name.partition("#")
+    listing = listing_of(noun)
+    record = listing.find(unit.tenant, record_id)
+    shown: set[str] = set()
+    if record and listing.files:
+        unit.require(record, type(record).version == record.version)
+        there = listing_of(file_uses.FILE).fetch(unit.tenant, files)
+        shown = set(listing.files.ids(record)) & {file.id for file in there}
+    changes = {name: {file_id: file_id in shown for file_id in files}}
+    rows = file_uses.rows(unit.tenant, changes)
+    for row in rows.put:
+        unit.save(row)
+    for row in rows.deleted:
+        unit.delete(row)
+    for file in rows.shown:
+        unit.update(file, RAISE)
 
 
 def in_batches(items: Iterable[T], size: int) -> list[list[T]]:

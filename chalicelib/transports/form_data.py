@@ -2,7 +2,11 @@
 
 import base64
 import logging
-from urllib.parse import parse_qsl
+import quopri
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 from chalicelib.core.errors import ValidationError
 from chalicelib.transports.http import HttpRequest, media_type
@@ -14,6 +18,9 @@ MAX_FIELDS = 100
 MAX_FIELD_BYTES = 10_000
 
 Fields = list[tuple[str, str]]
+
+_EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*\"?([\w-]*)'[^']*'([^;\"\s]+)", re.IGNORECASE)
+"""``filename*=UTF-8''%D0%B0.txt`` (RFC 5987, 3.2)."""
 
 # A malformed body is told to who sent it, not logged.
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
@@ -64,35 +71,119 @@ def _urlencoded(body: bytes) -> Fields:
     return fields
 
 
+class _Part:
+    """A part of a multipart body, as it is parsed."""
+
+    def __init__(self) -> None:
+        self.headers: dict[bytes, bytes] = {}
+        self.content = bytearray()
+
+    def body(self) -> bytes:
+        """Return the content, decoded as its Content-Transfer-Encoding says.
+
+        Raises:
+            ValueError: it is not what that says.
+        """
+        match self.headers.get(b"content-transfer-encoding", b"").lower():
+            case b"base64":
+                return base64.b64decode(bytes(self.content), validate=True)
+            case b"quoted-printable":
+                return quopri.decodestring(bytes(self.content))
+            case _:
+                return bytes(self.content)
+
+
 def _multipart(request: HttpRequest) -> tuple[Fields, list[tuple[str, bytes]]]:
     from python_multipart.exceptions import FormParserError  # noqa: PLC0415  only uploads pay it
-    from python_multipart.multipart import Field, File, create_form_parser  # noqa: PLC0415
 
     fields: Fields = []
     files: list[tuple[str, bytes]] = []
-
-    def on_field(field: Field) -> None:
-        name, value = field.field_name or b"", field.value or b""
-        _add(fields, name.decode(errors="replace"), value.decode(errors="replace"))
-
-    def on_file(file: File) -> None:
-        file.file_object.seek(0)
-        files.append(((file.file_name or b"").decode(errors="replace"), file.file_object.read()))
-        file.close()
-
     try:
-        parser = create_form_parser(
-            {"Content-Type": request.headers["content-type"].encode("latin-1", "replace")},
-            on_field,
-            on_file,
-            {"MAX_MEMORY_FILE_SIZE": len(request.body) + 1},  # nothing goes to the disk
-        )
-        parser.write(request.body)
-        parser.finalize()
+        for part in _parts(request):
+            name, file_name = _names(part.headers.get(b"content-disposition", b""))
+            if file_name is None:
+                _add(fields, name, part.body().decode(errors="replace"))
+            elif file_name:
+                files.append((file_name, part.body()))
     except (FormParserError, ValueError) as error:
         msg = f"The multipart/form-data body is malformed: {error}. Send it again, whole."
         raise ValidationError(msg) from None
     return fields, files
+
+
+def _parts(request: HttpRequest) -> list[_Part]:
+    """Return the parts of a body, which must be whole.
+
+    The parser's own form parser would drop file names in the form of RFC 5987.
+    """
+    from python_multipart.multipart import (  # noqa: PLC0415  as above
+        MultipartParser,
+        parse_options_header,
+    )
+
+    parts: list[_Part] = []
+    header, whole = (bytearray(), bytearray()), False
+
+    def end_header() -> None:
+        name, value = (bytes(text) for text in header)
+        parts[-1].headers[name.lower()] = value.strip(b" \t")
+        for text in header:
+            text.clear()
+
+    def end() -> None:
+        nonlocal whole
+        whole = True
+
+    def write_to(where: Callable[[], bytearray]) -> Callable[[bytes, int, int], None]:
+        return lambda data, start, stop: where().extend(data[start:stop])
+
+    content_type = request.headers["content-type"].encode("latin-1", "replace")
+    boundary = parse_options_header(content_type)[1].get(b"boundary")
+    if not boundary:
+        msg = "its Content-Type names no boundary"
+        raise ValueError(msg)
+    parser = MultipartParser(
+        boundary,
+        {
+            "on_part_begin": lambda: parts.append(_Part()),
+            "on_header_field": write_to(lambda: header[0]),
+            "on_header_value": write_to(lambda: header[1]),
+            "on_header_end": end_header,
+            "on_part_data": write_to(lambda: parts[-1].content),
+            "on_end": end,
+        },
+    )
+    parser.write(request.body)
+    parser.finalize()
+    if not whole:
+        msg = "it ends before its last boundary"
+        raise ValueError(msg)
+    return parts
+
+
+def _names(disposition: bytes) -> tuple[str, str | None]:
+    """Return a part's field and its file's name, or None if it is no file.
+
+    Names are UTF-8 (RFC 7578, 5.1), in which browsers escape a quote (WHATWG HTML, multipart);
+    some clients send ``filename*`` all the same (RFC 5987), which then counts.
+
+    Raises:
+        ValueError: a part without a name.
+    """
+    from python_multipart.multipart import parse_options_header  # noqa: PLC0415  as above
+
+    _, options = parse_options_header(disposition)
+    if b"name" not in options:
+        msg = "a part has no name"
+        raise ValueError(msg)
+    name = options[b"name"].decode(errors="replace")
+    if extended := _EXTENDED_NAME.search(disposition):
+        charset, text = extended[1].decode(), unquote_to_bytes(extended[2])
+        with suppress(LookupError):
+            return name, text.decode(charset or "utf-8", "replace")
+    if b"filename" not in options:
+        return name, None
+    return name, options[b"filename"].decode(errors="replace").replace("%22", '"')
 
 
 def _add(fields: Fields, name: str, value: str) -> None:

@@ -4,7 +4,7 @@ import re
 
 from chalicelib.core.errors import ForbiddenError, MethodNotAllowedError, NotFoundError
 from chalicelib.gateways.object_store import UPLOAD_PATH, FolderStore, object_store
-from chalicelib.rules import file_types, stored_files
+from chalicelib.rules import stored_files
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from infra.devserver.api_gateway import LocalRoute
 
@@ -21,7 +21,7 @@ def read(request: HttpRequest) -> HttpResponse:
     body = object_store().get(f"files/{path}") if _FILE.fullmatch(path) else None
     if body is None:
         raise NotFoundError("No such file.")
-    return HttpResponse(200, body, stored_files.headers(file_types.sniff(body)))
+    return HttpResponse(200, body, stored_files.headers_of(body, path.rpartition("/")[2]))
 
 
 def upload(request: HttpRequest) -> HttpResponse:

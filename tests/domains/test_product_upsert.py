@@ -257,6 +257,26 @@ class TestImages:
         assert read(api, by_sku["A"])["images"] == []
         assert len(away.paths) == 4
 
+    def test_may_be_named_by_their_files_of_which_an_unknown_one_fails_its_item(
+        self,
+        api: Api,
+        away: Server,  # noqa: F811
+    ) -> None:
+        upsert(api, item("A", images=[{"url": f"{AWAY}/1.png"}]))
+        (image,) = listed(api)[0]["images"]
+        own, none = {"fileId": image["fileId"]}, {"fileId": "none"}
+        answer = upsert(
+            api,
+            item("A", images=[own]),
+            item("B", images=[{"url": f"{AWAY}/2.png"}, own]),
+            item("C", images=[none]),
+        )
+        statuses = [(result["status"], result["message"]) for result in answer["results"]]
+        assert statuses[:2] == [(200, "unchanged"), (200, "created")]
+        assert statuses[2][0] == 404
+        shown = {product["sku"]: product["images"] for product in listed(api)}
+        assert (shown["A"], shown["B"][1:]) == ([image], [image])
+
     def test_that_several_items_show_are_one_file(self, api: Api, away: Server) -> None:  # noqa: F811
         same = [{"url": f"{AWAY}/1.png"}]
         answer = upsert(api, *(item(sku, images=same) for sku in "ABC"))

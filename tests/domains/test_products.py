@@ -277,6 +277,8 @@ class TestCreateProduct:
             ("status", "all"),
             ("images", [{"url": f"https://a.example/{n}"} for n in range(11)]),
             ("images", ["https://a.example/1.png"]),
+            ("images", [{}]),
+            ("images", [{"url": "https://a.example/1.png", "fileId": "a"}]),
         ],
     )
     def test_refuses_what_is_out_of_bounds(self, field: str, value: Any, api: Api) -> None:
@@ -383,6 +385,48 @@ class TestImages:
         assert update(api, product, images=[])["images"] == []
         assert update(api, product, images=[{"url": first["url"]}])["images"] == [first]
         assert update(api, product, images=None)["images"] == []
+
+    def test_stay_with_a_warning_if_none_of_the_new_ones_can_be_taken(
+        self, api: Api, away: Server
+    ) -> None:
+        product = create(api, images=[{"url": f"{AWAY}/{n}.png"} for n in (0, 1)])
+        new = [{"url": f"{AWAY}/none.png"}]
+        answer = api.post(UPDATE, {"id": product["id"], "name": "New", "images": new})
+        assert answer["product"]["images"] == product["images"]
+        assert answer["product"]["name"] == "New"
+        assert answer["warnings"][-1] == "None of the new images could be taken; the old ones stay."
+        assert read(api, product)["images"] == product["images"]
+        some = update(api, product, images=[*new, {"url": f"{AWAY}/2.png"}])
+        assert [image["width"] for image in some["images"]] == [10]
+
+    def test_may_be_files_of_the_workspace_by_their_ids(self, api: Api, away: Server) -> None:
+        (first,) = create(api, images=[{"url": f"{AWAY}/0.png"}])["images"]
+        asked = len(away.requests)
+        product = create(api, images=[{"fileId": first["fileId"]}])
+        assert product["images"] == [first]
+        mixed = [{"url": f"{AWAY}/1.png"}, {"fileId": first["fileId"]}, {"url": first["url"]}]
+        assert update(api, product, images=mixed)["images"][1:] == [first, first]
+        assert len(away.requests) == asked + 1
+
+    def test_of_an_unknown_file_are_404_before_anything_is_fetched(
+        self, api: Api, away: Server, new_owner: Any
+    ) -> None:
+        (theirs,) = create(new_owner().api(), images=[{"url": f"{AWAY}/0.png"}])["images"]
+        product, asked = create(api), len(away.requests)
+        for unknown in (new_id(), theirs["fileId"]):
+            images = [{"url": f"{AWAY}/1.png"}, {"fileId": unknown}]
+            body = {"name": "x", "price": 1, "images": images}
+            assert refusal(api, CREATE, body) == (404, "not_found")
+            body = {"id": product["id"], "images": images}
+            assert refusal(api, UPDATE, body) == (404, "not_found")
+        assert len(away.requests) == asked
+
+    def test_of_a_file_that_is_no_image_are_400(self, api: Api) -> None:
+        text = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
+        body = {"name": "x", "price": 1, "images": [{"fileId": text["id"]}]}
+        answer = api.refused("POST", CREATE, body)
+        assert (answer.status, answer.data["errors"][0]["field"]) == (400, "images.0.fileId")
+        assert "text/plain" in answer.data["message"]
 
     def test_are_not_fetched_for_an_unknown_category(
         self, api: Api, away: Server, new_owner: Any

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageCms, ImageSequence, PngImagePlugin
+from PIL import Image, ImageChops, ImageCms, ImageSequence, ImageStat, PngImagePlugin
 
 from chalicelib.rules.images import (
     MAX_FRAMES,
@@ -192,6 +192,47 @@ class TestWhatComesOut:
         image = opened(sanitize(animation("PNG")).body)
         assert getattr(image, "n_frames", 1) == 1
         assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
+
+
+def scene(mode: str, size: tuple[int, int]) -> Image.Image:
+    """A picture with smooth parts, edges and noise, as photos have."""
+    image = Image.merge("RGB", [Image.radial_gradient("L").resize(size)] * 3)
+    image.paste(Image.effect_noise((size[0] // 2 + 1, size[1]), 40).convert("RGB"))
+    image.paste("teal", (size[0] // 3, size[1] // 3, size[0] // 3 * 2, size[1] // 3 * 2))
+    return image.convert(mode)
+
+
+class TestJpegs:
+    """A JPEG never grows by being re-encoded, nor does it lose what it had."""
+
+    @pytest.mark.parametrize("quality", [1, 5, 20, 40, 60, 75, 88, 95, 100])
+    @pytest.mark.parametrize("size", [(1, 1), (60, 40), (801, 597)])
+    def test_never_grow(self, size: tuple[int, int], quality: int) -> None:
+        for mode in ("RGB", "L", "CMYK"):
+            for options in (
+                {"progressive": True, "optimize": True},
+                {"subsampling": "4:4:4"},
+                {"subsampling": "4:2:0", "optimize": True},
+            ):
+                body = saved(scene(mode, size), "JPEG", quality=quality, **options)
+                clean = sanitize(body)
+                assert (clean.width, clean.height) == size
+                headers = 320 if mode == "CMYK" else 0  # a table more, when it is RGB
+                assert len(clean.body) <= max(len(body), headers)
+
+    @pytest.mark.parametrize("turn", range(1, 9))
+    def test_never_grow_when_they_are_turned_upright(self, turn: int) -> None:
+        exif = Image.Exif()
+        exif[0x0112] = turn
+        body = saved(scene("RGB", (801, 603)), "JPEG", quality=50, optimize=True, exif=exif)
+        assert len(sanitize(body).body) <= len(body)
+
+    @pytest.mark.parametrize("quality", [20, 50, 80, 95])
+    def test_look_as_they_did(self, quality: int) -> None:
+        body = saved(scene("RGB", (640, 480)), "JPEG", quality=quality)
+        before, after = (opened(one).convert("L") for one in (body, sanitize(body).body))
+        difference = ImageStat.Stat(ImageChops.difference(before, after)).mean[0]
+        assert difference < 2.5
 
 
 class TestWhatIsLeftBehind:

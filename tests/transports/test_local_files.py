@@ -41,6 +41,29 @@ class TestReading:
         for name, value in stored_files.headers(file["mimeType"]).items():
             assert reply.header(name) == value
 
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1251", "utf-16"])
+    @pytest.mark.parametrize(
+        ("name", "kind"),
+        [
+            ("Прайс.CSV", "text/csv"),
+            ("a.json", "application/json"),
+            ("a.md", "text/markdown"),
+            ("a.txt", "text/plain"),
+            ("a.js", "text/plain"),
+        ],
+    )
+    def test_gives_texts_with_their_type_and_encoding(
+        self, name: str, kind: str, encoding: str, local_server: LocalServer, api: Api
+    ) -> None:
+        text = "название;цена\nхлеб ржаной;100\nбулка сдобная;50\n"
+        file = upload(api, name, text.encode(encoding))
+        assert file["mimeType"] == kind
+        reply = ask(local_server, f"/{key(file['url'])}")
+        served, _, charset = reply.header("Content-Type").partition("; charset=")
+        assert served == kind
+        assert reply.body.decode(charset).lstrip("\ufeff") == text
+        assert reply.header("X-Content-Type-Options") == "nosniff"
+
     def test_gives_pictures_and_thumbnails_inline(
         self, local_server: LocalServer, api: Api
     ) -> None:

@@ -1,31 +1,43 @@
-"""Files as such: listing and deletion (spec, File listing, Files)."""
+"""Files as such: their listing, names and folders (spec, File listing, Files)."""
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import NotFoundError
-from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import (
-    DeletedResult,
     Id,
     PageNumber,
     Pagination,
+    Patch,
+    SearchText,
     Timestamp,
+    Title,
     Wire,
     optional,
 )
 from chalicelib.core.scopes import Scope
-from chalicelib.domains.files.folders import FolderOut, unknown_folder
-from chalicelib.flows import rehosting
+from chalicelib.core.text import fold
+from chalicelib.domains.files.folders import FolderOut, require_folder, unknown_folder
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import public_url
-from chalicelib.store import counters, files, jobs
+from chalicelib.rules import stored_files
+from chalicelib.store import counters, files
 from chalicelib.store.files import FILES, FileRow
 from chalicelib.store.queries import Query
 
-PURGE = "file-purge"
+
+def _without_path(name: str) -> str:
+    base = stored_files.base_name(name)
+    if not base:
+        raise PydanticCustomError("path", "expected a file name, not only a path")
+    return base
+
+
+FileName = Annotated[Title, AfterValidator(_without_path)]
+"""A file's name as it was sent, without the folders of whoever sent it."""
 
 
 class FileOut(Wire):
@@ -35,7 +47,7 @@ class FileOut(Wire):
     name: str = Field(description="Name.")
     url: str = Field(description="Public URL; it does not change.")
     thumbnail_url: str | None = Field(description="Small version of an image, or null.")
-    mime_type: str = Field(description="Type, by its content.")
+    mime_type: str = Field(description="Type, by its content; of texts, by the name.")
     size: int = Field(description="Bytes.")
     width: int | None = Field(description="Pixels, of an image.")
     height: int | None = Field(description="Pixels, of an image.")
@@ -64,14 +76,15 @@ class FileListQuery(Wire):
     """Which files to list."""
 
     folder_id: Id | None = optional("Folder; the root when omitted.")
+    q: SearchText | None = optional("Part of the name; all folders.")
     page: PageNumber = Field(default=1, description="Page, from 1; it counts files only.")
     size: int = Field(default=10, ge=1, le=100, description="Files a page.")
 
 
 class FileList(Wire):
-    """One page of a folder's files, and its folders."""
+    """One page of a folder's files, and its folders; or of those found."""
 
-    folders: list[FolderOut] = Field(description="The folders in this one, by name.")
+    folders: list[FolderOut] = Field(description="The folders in this one, or found, by name.")
     files: list[FileOut] = Field(description="The files of this page, newest first.")
     current_folder: FolderOut | None = Field(description="This folder; null is the root.")
     pagination: Pagination = Field(description="Where this page stands.")
@@ -81,11 +94,14 @@ class FileList(Wire):
     tool="svc_list_files", rest="GET /api/files/list", scope=Scope.FILES_READ, title="List files"
 )
 def list_files(ctx: Context, args: FileListQuery) -> FileList:
-    """List the files and folders in a folder, newest files first; pages count files only."""
+    """List the files and folders in a folder, newest files first."""
     folders = files.folders(ctx.workspace_id)
     current = next((folder for folder in folders if folder.id == args.folder_id), None)
     if args.folder_id is not None and current is None:
         raise unknown_folder()
+    if args.q and current is not None:
+        ctx.warn("q searches all folders; folderId was ignored.")
+        current = None
     counts = counters.read_all(ctx.workspace_id, FILES.noun)
     found = FILES.page(
         ctx.workspace_id,
@@ -94,47 +110,58 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
             args.size,
             "createdAt",
             descending=True,
-            filters={"place": args.folder_id or files.ROOT},
+            filters={"place": None if args.q else args.folder_id or files.ROOT},
+            search=args.q or None,
+            charge=ctx.charge,
         ),
         counts,
     )
+    inside = [
+        folder
+        for folder in folders
+        if (fold(args.q) in fold(folder.name) if args.q else folder.parent_id == args.folder_id)
+    ]
     return FileList(
-        folders=[FolderOut.of(f, counts) for f in folders if f.parent_id == args.folder_id],
+        folders=[FolderOut.of(folder, counts) for folder in inside],
         files=[FileOut.of(file) for file in found.records],
         current_folder=FolderOut.of(current, counts) if current else None,
         pagination=Pagination(total=found.total, page=args.page, limit=args.size),
     )
 
 
-class FileDelete(Wire):
-    """Which file to delete."""
+class FilePatch(Patch):
+    """Changes to a file."""
 
     id: Id = Field(description="File id, from the file list.")
-    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+    name: FileName = optional("New name; the URL does not change.")
+    folder_id: Id | None = optional("Folder to move it to; null is the root.")
+
+
+def existing_file(ctx: Context, file_id: str) -> FileRow:
+    """Return a file.
+
+    Raises:
+        NotFoundError: no file of the workspace has this id.
+    """
+    file = FILES.find(ctx.workspace_id, file_id)
+    if file is None:
+        raise NotFoundError.of("file", "List the files (svc_list_files) for valid ids.")
+    return file
 
 
 @operation(
     tool=None,
-    rest="POST /api/files/delete",
+    rest="POST /api/files/update",
     scope=Scope.FILES_WRITE,
-    title="Delete a file",
-    destructive=True,
+    title="Update a file",
     idempotent=True,
 )
-def delete_file(ctx: Context, args: FileDelete) -> DeletedResult:
-    """Delete a file for good, and free its bytes. Pages and cards that show it lose it."""
-    file = FILES.find(ctx.workspace_id, args.id)
-    if file is None:
-        raise NotFoundError.of("file", "List the files (svc_list_files) for valid ids.")
-    ctx.unit.delete(file)
-    files.give_back(ctx.unit, int(file.size))
-    job = jobs.row(PURGE, ctx.workspace_id, {"keys": [file.key, file.thumbnail_key]})
-    ctx.unit.create(job)
-    ctx.unit.after_commit(lambda: jobs.attempt(job, purge_file))
-    return DeletedResult(id=file.id, deleted=not args.dry_run)
-
-
-@job_handler(PURGE)
-def purge_file(job: Job) -> None:
-    """Remove the objects of a deleted file."""
-    rehosting.delete_objects(*job.payload["keys"])
+def update_file(ctx: Context, args: FilePatch) -> FileResult:
+    """Rename a file, or move it to another folder. Its URL stays, and so does all that shows it."""
+    file = existing_file(ctx, args.id)
+    changes = args.provided("id")
+    require_folder(ctx, changes.get("folder_id"))
+    for name, value in changes.items():
+        setattr(file, name, value)
+    ctx.unit.save(file)
+    return FileResult(file=FileOut.of(file))

@@ -17,18 +17,18 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, Timestamp, Title, Wire, optional
+from chalicelib.core.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.files.folders import FolderName, require_folder
-from chalicelib.domains.files.records import FileOut, FileResult
+from chalicelib.domains.files.records import FileName, FileOut, FileResult
 from chalicelib.flows import rehosting, storage
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import StoredObject
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import images
 from chalicelib.store import files, jobs, workspaces
-from chalicelib.store.files import UploadRow
+from chalicelib.store.files import FILES, FOLDERS
 from chalicelib.store.unit import UnitOfWork, run_unit
 
 MAX_DIRECT_BYTES = 4_000_000
@@ -43,7 +43,7 @@ LAPSED = "upload-lapsed"
 class FileUpload(Wire):
     """A file of up to 4 MB; larger ones go in two steps."""
 
-    name: Title = Field(description="File name.")
+    name: FileName = Field(description="File name; a path before it is dropped.")
     content: str = Field(
         description="The bytes in base64. As multipart/form-data: the file itself.",
         json_schema_extra={"contentEncoding": "base64"},
@@ -54,7 +54,7 @@ class FileUpload(Wire):
 class UploadCreate(Wire):
     """A file that is to come."""
 
-    name: Title = Field(description="File name.")
+    name: FileName = Field(description="File name; a path before it is dropped.")
     size: int = Field(ge=1, le=MAX_LARGE_BYTES, description="Bytes, exactly.")
     folder_id: Id | None = optional("Folder; the root when omitted.")
 
@@ -90,8 +90,9 @@ class UploadRef(Wire):
 def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     """Store a file of up to 4 MB, sent as multipart/form-data or as JSON with base64.
 
-    Its type is told by its content. Images are re-encoded, without metadata, at most 4096
-    pixels a side. Larger files: POST /api/files/uploads/create.
+    Its type is told by its content. JPEG, PNG, GIF, WebP, AVIF and BMP are re-encoded, without
+    metadata, at most 4096 pixels a side; HEIC, TIFF and camera raw are refused. All else stays as
+    it is. Larger files: POST /api/files/uploads/create.
     """
     body = _decoded(args.content)
     require_folder(ctx, args.folder_id)
@@ -104,7 +105,7 @@ class FileAdd(Wire):
 
     workspace_id: Id = Field(description="Workspace id.")
     folder: FolderName = Field(description="Folder at the root; made when first needed.")
-    name: Title = Field(description="File name.")
+    name: FileName = Field(description="File name; a path before it is dropped.")
     content: str = Field(description="The bytes in base64.")
 
 
@@ -139,17 +140,21 @@ def _decoded(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What is to become a file; ``field`` is to blame for an image that cannot be read."""
+    """What is to become a file; ``field`` is to blame for an image that cannot be read.
+
+    ``file_id`` is the id that the file is to have, a new one if None.
+    """
 
     name: str
     body: bytes
     folder_id: str | None
     field: str
+    file_id: str | None = None
 
 
 def _stored(workspace_id: str, sent: _Sent) -> StoredObject:
     try:
-        return rehosting.stored_object(workspace_id, sent.body, sent.name)
+        return rehosting.stored_object(workspace_id, sent.body, sent.name, sent.file_id)
     except images.ImageError as error:
         raise ValidationError.of(sent.field, error.reason) from None
 
@@ -205,36 +210,45 @@ def _in(seconds: int) -> datetime:
     rest="POST /api/files/uploads/complete",
     scope=Scope.FILES_WRITE,
     title="Complete a large upload",
+    idempotent=True,
 )
 def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
     """Make a file of the bytes that were sent to an announced upload's URL.
 
-    They are checked as those of a direct upload are.
+    They are checked as those of a direct upload are. Repeated, it answers with the same file.
     """
-    row = _announced(ctx, args.id)
+    row = files.find_upload(ctx.workspace_id, args.id)
+    if row is None:
+        return _completed(ctx, args.id)
     key, size = row.key, int(row.size)
     body = object_store().get(key)
     if body is None:
-        _announced(ctx, args.id)  # a rival that completed it removed the bytes, too
+        if files.find_upload(ctx.workspace_id, args.id) is None:
+            return _completed(ctx, args.id)  # by a rival, which removed the bytes, too
         message = f"nothing was sent yet; PUT the {size:,} bytes to the upload's URL first"
         raise ValidationError.of("id", message)
     if len(body) != size:
         message = f"{size:,} bytes were announced, {len(body):,} were sent; send them again"
         raise ValidationError.of("id", message)
-    if row.folder_id is not None:
-        require_folder(ctx, row.folder_id)
-    sent = _Sent(row.name, body, row.folder_id, "id")
+    folder_id: str | None = row.folder_id
+    if folder_id is not None and FOLDERS.find(ctx.workspace_id, folder_id) is None:
+        ctx.warn("The upload's folder was deleted meanwhile; the file lies at the root.")
+        folder_id = None
+    require_folder(ctx, folder_id)
+    sent = _Sent(row.name, body, folder_id, "id", row.id)
     out = _stage(ctx.unit, ctx.principal.plan, sent, taken=size)
     ctx.unit.delete(row, if_there=True)
     ctx.unit.after_commit(lambda: object_store().delete(key))
     return FileResult(file=out)
 
 
-def _announced(ctx: Context, upload_id: str) -> UploadRow:
-    row = files.find_upload(ctx.workspace_id, upload_id)
-    if row is None:
+def _completed(ctx: Context, upload_id: str) -> FileResult:
+    """Return the file that an upload has become, which has its id."""
+    file = FILES.find(ctx.workspace_id, upload_id)
+    if file is None:
         raise NotFoundError.of("upload", "Announce it again: POST /api/files/uploads/create.")
-    return row
+    ctx.unit.undo()  # what this call stored before a rival was first
+    return FileResult(file=FileOut.of(file))
 
 
 @job_handler(LAPSED)

@@ -10,7 +10,7 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.flows import storage
 from chalicelib.flows.invoke import Context
 from chalicelib.gateways.object_store import object_store
-from chalicelib.store import jobs, pages
+from chalicelib.store import files, jobs, pages
 from chalicelib.store.pages import PageRow
 
 MAX_HTML_BYTES = 2**20
@@ -88,6 +88,7 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
     if old is not None and old != new.key:
         ctx.unit.after_commit(lambda: object_store().delete(old))
     page.html_key, page.html_bytes = new.key, len(body)
+    page.file_ids = files.named_in(ctx.unit, html, page.file_ids)
 
 
 def _announced(ctx: Context, page: PageRow) -> _NewHtml:

@@ -16,6 +16,7 @@ from chalicelib.domains.products.records import (
     existing_product,
     unknown_category,
 )
+from chalicelib.flows.images import still_there
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import ordering
 from chalicelib.rules.ordering import Place
@@ -85,7 +86,7 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
         description=source.description,
         stock=source.stock,
         category_id=_kept_category(ctx, source),
-        images=source.images,
+        images=still_there(ctx, source.images),
         status="inactive",
         sort_order=products.number_after(ctx.workspace_id, source),
     )

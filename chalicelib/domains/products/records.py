@@ -38,17 +38,18 @@ from chalicelib.core.schema import (
     printable,
 )
 from chalicelib.core.scopes import Scope
-from chalicelib.flows import rehosting
+from chalicelib.flows import images
+from chalicelib.flows.images import ImageOut, Images
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import barcodes
 from chalicelib.store import categories, products
 from chalicelib.store.categories import CATEGORIES
-from chalicelib.store.products import PRODUCTS, ImageMap, ProductRow
+from chalicelib.store.images import ImageMap
+from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.queries import Query
 from chalicelib.store.unit import UnitOfWork
 
 KEPT_AFTER_DELETION = timedelta(days=30)
-MAX_IMAGES = 10
 MAX_STOCK = 10**9
 MAX_LISTED_DESCRIPTION = 500
 """Characters of a description in a list, which shortens long texts (contract, Envelope)."""
@@ -77,26 +78,6 @@ BarcodeText = Annotated[str, StringConstraints(max_length=40)]
 Stock = Annotated[int, Field(ge=0, le=MAX_STOCK), WithJsonSchema({"type": "integer", "minimum": 0})]
 StockDelta = Annotated[int, Field(ge=-MAX_STOCK, le=MAX_STOCK), WithJsonSchema({"type": "integer"})]
 Status = Literal["active", "inactive"]
-
-
-class ImageIn(Wire):
-    """An image to take in."""
-
-    url: Annotated[str, StringConstraints(max_length=2048)] = Field(
-        description="https; the image is copied."
-    )
-
-
-Images = Annotated[list[ImageIn], Field(max_length=MAX_IMAGES)]
-
-
-class ImageOut(Wire):
-    """An image of a product."""
-
-    file_id: Id = Field(description="Id of its file.")
-    url: str = Field(description="Public URL.")
-    width: int = Field(description="Width in pixels.")
-    height: int = Field(description="Height in pixels.")
 
 
 class ProductOut(Wire):
@@ -191,7 +172,7 @@ class ProductPatch(Patch):
     stock: Stock | None = optional("null: not tracked.")
     stock_delta: StockDelta = optional("Pieces to add; negative takes.")
     category_id: Id | None = optional("Product category id.")
-    images: Images | None = optional("Replaces all images.")
+    images: Images | None = optional("Replaces all.")
     barcode: BarcodeText | None = optional("8, 12-14 digits.")
     status: Status = optional("inactive hides it.")
     sort_order: SortOrder = optional("Place in the list.")
@@ -240,8 +221,7 @@ def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
 
 def weight(args: Wire) -> int:
     """Return how many heavy calls a call is: one if it names images elsewhere."""
-    images = args.provided().get("images") or ()
-    return int(not all(rehosting.is_own_url(image.url) for image in images))
+    return images.weight(args.provided().get("images"))
 
 
 @operation(
@@ -318,7 +298,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     """Create a product, last in the order. An image that cannot be taken is only a warning."""
-    values = _stored(ctx, args.provided() | {"status": args.status})
+    values = _stored(ctx, args.provided() | {"status": args.status}, ())
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
     advice = "Change that product instead (svc_update_product), or send another SKU or none."
@@ -346,7 +326,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     if delta is not None and not changes:
         _stage_stock(ctx, product, delta)
         return ProductResult(product=ProductOut.of(product))
-    for name, value in _stored(ctx, changes).items():
+    for name, value in _stored(ctx, changes, product.images).items():
         setattr(product, name, value)
     if delta is not None:
         product.stock += delta
@@ -368,8 +348,11 @@ def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
     return DeletedResult(id=args.id, deleted=not args.dry_run)
 
 
-def _stored(ctx: Context, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is stored of given fields; images are taken in, a category is demanded."""
+def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) -> dict[str, Any]:
+    """Return what is stored of given fields; images are taken in, a category is demanded.
+
+    ``before`` are the images so far, which stay if none of the new ones can be taken.
+    """
     values = dict(given)
     if values.get("barcode") is not None:
         values["barcode"] = _barcode(values["barcode"])
@@ -379,9 +362,8 @@ def _stored(ctx: Context, given: Mapping[str, Any]) -> dict[str, Any]:
             _check_category(ctx, category_id)
         categories.require(ctx.unit, category_id, "product", on_conflict=unknown_category())
     if "images" in values:
-        urls = [image.url for image in values["images"] or []]
-        hosted = rehosting.rehost(ctx, urls, FOLDER) if urls else []
-        values["images"] = [_image(one) for one in hosted if one]
+        wanted = values["images"] or ()
+        values["images"] = images.take_images(ctx, wanted, FOLDER, before=before)
     return values
 
 
@@ -400,12 +382,6 @@ def _barcode(text: str) -> str:
 
 def _gtin14(text: str | None) -> str | None:
     return None if text is None else barcodes.gtin14(_barcode(text))
-
-
-def _image(hosted: rehosting.ImportedImage) -> ImageMap:
-    return ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
-        file_id=hosted.file_id, url=hosted.url, width=hosted.width, height=hosted.height
-    )
 
 
 def _taken(product: ProductRow, advice: str) -> dict[str, Callable[[str], AppError]]:

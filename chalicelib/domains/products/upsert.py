@@ -23,7 +23,6 @@ from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, Summary, commit
 from chalicelib.domains.products.records import (
     BarcodeText,
     Description,
-    Images,
     Name,
     Sku,
     Status,
@@ -33,6 +32,7 @@ from chalicelib.domains.products.records import (
     weight,
 )
 from chalicelib.flows import rehosting
+from chalicelib.flows.images import Images
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import RejectedImage, StoredObject
 from chalicelib.rules import ordering
@@ -64,7 +64,7 @@ class UpsertItem(Wire):
     description: Description | None = optional("Description.")
     stock: Stock | None = optional("null: not tracked.")
     category_id: Id | None = optional("Product category id.")
-    images: Images | None = optional("Replaces all images.")
+    images: Images | None = optional("Replaces all.")
     barcode: BarcodeText | None = optional("8, 12-14 digits.")
     status: Status = optional("inactive hides it; a new one is active if omitted.")
 
@@ -279,9 +279,7 @@ def _stage_one(ctx: Context, item: UpsertItem, rows: _Rows, *, late: bool) -> Up
     if product is not None and late:
         given.pop("images")
         ctx.warn("The time was too short for its images; it keeps those it has. Send it again.")
-    values = _stored(ctx, given)
-    if given.get("images") and not values["images"]:
-        del values["images"]  # none could be taken
+    values = _stored(ctx, given, product.images if product else ())
     if "category_id" in item.model_fields_set:
         values["category_id"] = category_id
         if product is None or product.category_id != category_id:
