@@ -45,6 +45,7 @@ class Operation:
     file_field: str | None = None
     secret: str | None = None
     form: bool = False
+    if_too_large: str | None = None
 
     @property
     def read_only(self) -> bool:
@@ -65,11 +66,6 @@ class Operation:
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the input."""
         return json_schema(self.input)
-
-    @property
-    def output_schema(self) -> dict[str, Any]:
-        """JSON Schema of the fields inside ``data``."""
-        return json_schema(self.output, "serialization")
 
 
 class Registry:
@@ -139,6 +135,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
     file_field: str | None = None,
     secret: str | None = None,
     form: bool = False,
+    if_too_large: str | None = None,
     registry: Registry = REGISTRY,
 ) -> Callable[[Callable[[C, W], R]], Callable[[C, W], R]]:
     """Declare a handler ``(ctx, args) -> result`` as an operation.
@@ -164,6 +161,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
         file_field: the input, bytes in base64, that may also come as the file of a
             ``multipart/form-data`` body.
         form: whether the whole input may also come as an HTML form without files.
+        if_too_large: what to do with a body over the limit, if not to send less at once.
         secret: the output field that is shown once and never stored: a repeated call under the same
             idempotency key is refused instead of replayed.
         registry: where it goes.
@@ -196,6 +194,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
                 file_field=file_field,
                 secret=secret,
                 form=form,
+                if_too_large=if_too_large,
             )
         )
         return handler

@@ -5,23 +5,25 @@ mistakes are paid for; what arrives as a query string is first read by type (``f
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError as PydanticValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, core_schema
 
 from chalicelib.core.errors import FieldError, ValidationError
+from chalicelib.core.fields import fields_of, without_nulls
 from chalicelib.core.json_schema import json_schema
-from chalicelib.core.schema import Wire, wire_name
+from chalicelib.core.schema import Wire
+from chalicelib.core.text import nearest
 
 W = TypeVar("W", bound=Wire)
 
 
 def parse(model: type[W], raw: Mapping[str, Any]) -> W:
-    """Validate raw input.
+    """Validate raw input; a ``null`` that stands for an omission is one.
 
     Raises:
         ValidationError: naming each field, what was expected and what came.
@@ -29,12 +31,16 @@ def parse(model: type[W], raw: Mapping[str, Any]) -> W:
     for name, instead in model.REJECTED_FIELDS.items():
         if name in raw:
             raise ValidationError.of(name, instead)
+    given = without_nulls(model, raw)
     try:
-        return model.model_validate(raw, strict=True, by_alias=True, by_name=False)
+        return model.model_validate(given, strict=True, by_alias=True, by_name=False)
     except PydanticValidationError as failure:
-        errors = [_explain(e) for e in failure.errors(include_url=False)[:MOST_NAMED]]
-        summary = "; ".join(f"{e.field}: {e.message}" for e in errors[:5])
-        raise ValidationError(summary, errors=errors) from None
+        unknown = list(islice(_unknown(model, given), MOST_NAMED))
+        found = failure.errors(include_url=False)[:MOST_NAMED]
+        errors = [FieldError(_field(e), _worded(e, unknown)) for e in found]
+        raise ValidationError(
+            "; ".join(map(_summed_up, errors[:5])), errors=[e for e in errors if e.field]
+        ) from None
 
 
 _EXPECTED = {
@@ -43,9 +49,11 @@ _EXPECTED = {
     "string_unicode": "expected valid Unicode text",
     "string_too_short": "expected at least {min_length} character(s)",
     "string_too_long": "expected at most {max_length} characters",
-    "string_pattern_mismatch": "expected text matching {pattern}",
     "int_type": "expected an integer",
+    "float_type": "expected a number",
+    "finite_number": "expected a finite number",
     "bool_type": "expected true or false",
+    "datetime_type": "expected ISO 8601, such as 2030-01-31T12:00:00Z",
     "dict_type": "expected an object",
     "list_type": "expected an array",
     "model_type": "expected an object",
@@ -57,19 +65,41 @@ _EXPECTED = {
     "literal_error": "expected {expected}",
 }
 """What pydantic's errors mean in JSON's terms; the rest are worded where they are raised."""
+_OTHERWISE = "expected another value"
+_PYDANTICS = frozenset(get_args(core_schema.ErrorType))
 
 
-def _explain(error: ErrorDetails) -> FieldError:
-    # A validator of a whole model names the field itself, if it is about one.
-    field = ".".join(map(str, error["loc"])) or error.get("ctx", {}).get("field", "input")
-    kind = error["type"]
+def _worded(error: ErrorDetails, unknown: Iterable["_Unknown"]) -> str:
+    """Say what was expected and what came; ``advice`` of the error's own comes last."""
+    kind, about = error["type"], error.get("ctx", {})
+    if kind == "missing":
+        return "is required" + _sent_instead(error["loc"], unknown)
     if kind in {"too_short", "too_long"} and isinstance(error["input"], str):
         kind = f"string_{kind}"  # pydantic words a bound behind a validator as that of a list
-    expected = _EXPECTED.get(kind)
-    message = expected.format(**error.get("ctx", {})) if expected else error["msg"]
-    if not error["loc"] or error["type"] == "missing" or "received" in message:
-        return FieldError(field, message)
-    return FieldError(field, f"{message}, received {_describe(error['input'])}")
+    if kind in _PYDANTICS:
+        message = _EXPECTED.get(kind, _OTHERWISE).format(**about)
+    else:
+        message = error["msg"]
+    if error["loc"] and "field" not in about and "received" not in message:
+        message += f", received {_describe(error['input'])}"
+    return f"{message}; {about['advice']}" if "advice" in about else message
+
+
+def _field(error: ErrorDetails) -> str:
+    """Return what an error is about: a validator of a whole model may name the field itself."""
+    own = error.get("ctx", {}).get("field")
+    return _path(error["loc"] if own is None else (*error["loc"], own))
+
+
+def _path(location: Sequence[int | str]) -> str:
+    return ".".join(map(str, location))
+
+
+def _summed_up(error: FieldError) -> str:
+    """Return a sentence's part on a field, or on the whole input."""
+    if error.field:
+        return f"{error.field}: {error.message}"
+    return error.message[:1].upper() + error.message[1:]
 
 
 _SHOWN = 60
@@ -105,49 +135,84 @@ MOST_NAMED = 20
 """Errors or warnings named one by one; a body of junk must not cost, or echo, without end."""
 
 
-def unknown_fields(given: Wire, raw: Mapping[str, Any]) -> list[str]:
-    """Return a warning for each key of ``raw`` that the model ignored, with the nearest name."""
-    found = list(islice(_unknown(given, raw, ""), MOST_NAMED + 1))
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    """A key that a model does not know, within ``at``, and the known name that is nearest to it."""
+
+    at: tuple[str | int, ...]
+    key: str
+    known: Iterable[str]
+
+    @property
+    def near(self) -> str | None:
+        return nearest(self.key, self.known)
+
+    def __str__(self) -> str:
+        hint = f'did you mean "{near}"?' if (near := self.near) else None
+        hint = hint or f"known here: {', '.join(self.known)}."
+        return f'Unknown field "{_path((*self.at, self.key))}" was ignored; {hint}'
+
+
+def unknown_fields(model: type[Wire], raw: Mapping[str, Any]) -> list[str]:
+    """Return a warning for each key of ``raw`` that the model ignores, with the nearest name."""
+    found = [str(each) for each in islice(_unknown(model, raw), MOST_NAMED + 1)]
     if len(found) > MOST_NAMED:
         found[MOST_NAMED] = "More unknown fields were ignored, too."
     return found
 
 
-def _unknown(given: Wire, raw: Mapping[str, Any], path: str) -> Iterator[str]:
-    fields = {wire_name(type(given), name): name for name in type(given).model_fields}
+def _unknown(
+    model: type[Wire], raw: Mapping[str, Any], at: tuple[str | int, ...] = ()
+) -> Iterator[_Unknown]:
+    fields = fields_of(model)
     for key, value in raw.items():
         if key not in fields:
-            near = get_close_matches(key[:_SHOWN], fields, n=1, cutoff=0.6)
-            hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(fields)}."
-            yield f'Unknown field "{path}{key[:_SHOWN]}" was ignored; {hint}'
+            if key not in model.REJECTED_FIELDS:
+                yield _Unknown(at, key[:_SHOWN], fields)
             continue
-        parsed = getattr(given, fields[key])
-        if isinstance(parsed, Wire) and isinstance(value, Mapping):
-            yield from _unknown(parsed, value, f"{path}{key}.")
-        elif isinstance(parsed, list | tuple) and isinstance(value, Sequence):
-            for i, (item, raw_item) in enumerate(zip(parsed, value, strict=False)):
-                if isinstance(item, Wire) and isinstance(raw_item, Mapping):
-                    yield from _unknown(item, raw_item, f"{path}{key}.{i}.")
+        nested = fields[key].nested
+        if nested is None:
+            continue
+        if isinstance(value, Mapping):
+            yield from _unknown(nested, value, (*at, key))
+        elif isinstance(value, list):
+            for i, item in enumerate(value):
+                if isinstance(item, Mapping):
+                    yield from _unknown(nested, item, (*at, key, i))
+
+
+_MOST_SENT = 3
+
+
+def _sent_instead(location: Sequence[int | str], unknown: Iterable[_Unknown]) -> str:
+    """Name the unknown keys that may have been meant for a missing field, the likeliest first."""
+    *at, field = location
+    beside = [each for each in unknown if each.at == tuple(at) and each.near in {None, field}]
+    ends = str(field).casefold()
+    beside.sort(key=lambda each: (each.near is None, not each.key.casefold().endswith(ends)))
+    names = ", ".join(f'"{each.key}"' for each in beside[:_MOST_SENT])
+    return f"; you sent {names}" if names else ""
 
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Read a query string by the types that the model declares; unknown parameters are dropped.
+    """Read a query string by the types that the model declares.
 
-    A value that does not read as its type is passed on as text, so that validation can name it.
+    A value that does not read as its type is passed on as text, so that validation can name it;
+    so is an unknown parameter, to be named as unknown fields are.
     """
+    properties = json_schema(model)["properties"]
     raw: dict[str, Any] = {}
-    for name, declared in json_schema(model)["properties"].items():
-        if values := query.get(name):
-            kinds = declared.get("type", "string")
-            if "array" in kinds:
-                raw[name] = [
-                    _read(value, declared["items"].get("type", "string")) for value in values
-                ]
-            else:
-                raw[name] = _read(values[-1], kinds)
+    for name, values in query.items():
+        declared = properties.get(name, {})
+        kinds = declared.get("type", "string")
+        if "array" in kinds:
+            items = declared["items"].get("type", "string")
+            raw[name] = [_read(value, items) for value in values]
+        elif values:
+            raw[name] = _read(values[-1], kinds)
     return raw
 
 

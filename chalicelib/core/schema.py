@@ -1,8 +1,11 @@
 """Wire models and field types: camelCase outside, snake_case inside, every property described."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Self
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -10,13 +13,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     PlainSerializer,
     StringConstraints,
     WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, is_visible
 
@@ -59,11 +64,12 @@ class Wire(BaseModel):
         }
 
 
-class Patch(Wire):
-    """A partial update.
+class Partial(Wire):
+    """What to change of a record: an omitted field stays, ``null`` clears one that can be null."""
 
-    An omitted field stays, ``null`` clears an optional one, nothing at all is refused.
-    """
+
+class Patch(Partial):
+    """A partial update; nothing at all is refused."""
 
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"id", "if_version"})
     """Fields that say what to change, or when, rather than how."""
@@ -99,22 +105,28 @@ def exactly_one(model: Wire, *names: str) -> None:
 
 
 def optional(description: str) -> Any:  # noqa: ANN401  the default of a field of any type
-    """Declare a patch field.
+    """Declare a field that need not be sent; ``null`` stands for its omission, too.
 
-    Not required, left alone when not sent, and not nullable unless its type is.
+    It is more than that in a ``Partial``, where it clears a field whose type admits it, and where
+    ``NULL_COUNTS`` says so.
     """
     return Field(default=None, description=description)
+
+
+NULL_COUNTS: Final = "null counts"
+"""Marks, in ``Annotated``, an optional field whose ``null`` is not its omission.
+
+It is validated as any value is: taken, or refused where omission itself acts.
+"""
 
 
 class NoInput(Wire):
     """The input of an operation that takes none."""
 
 
-# Field types. The bounds are those of the spec (Limits) and of tools.md.
-Id = Annotated[
-    str, StringConstraints(min_length=1, max_length=64), WithJsonSchema({"type": "string"})
-]
-"""An id is opaque; its schema says no more, because every tool repeats it."""
+# Field types. The bounds are those of the spec (Limits) and of tools.md; schemas publish all.
+Id = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+"""An id is opaque."""
 
 
 def printable(text: str) -> str:
@@ -135,9 +147,39 @@ Title = Annotated[
     AfterValidator(printable),
 ]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Text of a pattern, in ``Annotated``; a refusal says in words what is ``expected``."""
+
+    pattern: str
+    expected: str
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Check the pattern after the type."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Publish the pattern as an expression that is anchored at both ends."""
+        return {**handler(schema), "pattern": f"^{self.pattern}$"}
+
+    def _check(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text):
+            raise PydanticCustomError("pattern", "expected {what}", {"what": self.expected})
+        return text
+
+
 Slug = Annotated[
     str,
-    StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"),
+    Pattern(
+        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+        "1 to 63 lower-case Latin letters, digits and hyphens, no hyphen first or last",
+    ),
 ]
 
 
@@ -154,9 +196,32 @@ LiteralTrue = Annotated[
 ]
 """A flag that can only be set; JSON's ``true``, not a number that equals it."""
 MAX_KOPECKS = 10**11
-Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS)]
+_RUBLES = re.compile(r"\s*([0-9]{1,12}[.,][0-9]{1,12})\s*")
+
+
+def _in_kopecks(value: object) -> object:
+    """Refuse what looks like rubles, saying how many kopecks they would be."""
+    match value:
+        case float():
+            text = str(value)
+        case str() if found := _RUBLES.fullmatch(value):
+            text = found[1].replace(",", ".")
+        case _:
+            return value
+    try:
+        kopecks = int((Decimal(text) * 100).quantize(Decimal(1), ROUND_HALF_UP))
+    except InvalidOperation:
+        return value
+    if not 0 <= kopecks <= MAX_KOPECKS:
+        return value
+    advice = f"if that is in rubles, send kopecks: {kopecks}"
+    raise PydanticCustomError("kopecks", "expected an integer of kopecks", {"advice": advice})
+
+
+Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS), BeforeValidator(_in_kopecks)]
+"""Money; 100 kopecks are a ruble."""
 Minutes = Annotated[int, Field(ge=0)]
-SortOrder = Annotated[int, Field(ge=-(10**12), le=10**12), WithJsonSchema({"type": "integer"})]
+SortOrder = Annotated[int, Field(ge=-(10**12), le=10**12)]
 PageNumber = Annotated[int, Field(ge=1, le=10**9)]
 
 

@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 """Control characters (Unicode's category Cc, which is closed)."""
@@ -28,6 +30,16 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", folded).translate(_SAME)
 
 
+def squeezed(text: str) -> str:
+    """Return a text whose white space is single spaces, none of them at an end."""
+    return " ".join(text.split())
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a mistyped one was probably meant for, if there is one."""
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
+
+
 def cut_bytes(text: str, limit: int) -> str:
     """Return the longest beginning of the text that takes at most ``limit`` bytes of UTF-8."""
     return text.encode()[:limit].decode(errors="ignore")
@@ -46,7 +58,6 @@ def one_line(text: str, limit: int) -> str:
 
     White space becomes single spaces; other control characters and bidi controls go.
     """
-    spaced = " ".join(text.split())
-    shown = BIDI_CONTROL.sub("", CONTROL.sub("", spaced))
-    line = " ".join(shown.split())[:limit].rstrip()
+    shown = BIDI_CONTROL.sub("", CONTROL.sub("", squeezed(text)))
+    line = squeezed(shown)[:limit].rstrip()
     return line if is_visible(line) else ""

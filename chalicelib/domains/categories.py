@@ -55,7 +55,7 @@ class CategoryOut(Wire):
     slug: str = Field(description="Short name, unique among its kind.")
     parent_id: Id | None = Field(description="Id of the category above, or null at the top.")
     kind: str = Field(description="product or service.")
-    sort_order: int = Field(description="Place in the list, ascending.")
+    sort_order: int = Field(description="Place, ascending.")
     items_count: int = Field(description="Products or services in the category itself.")
 
     @classmethod
@@ -74,7 +74,7 @@ class CategoryListQuery(Wire):
     """Which categories to list."""
 
     kind: Kind | None = optional("Only these; both if omitted.")
-    parent_id: Id | None = optional("Only those directly below this one.")
+    parent_id: Id | None = optional("Only those directly below.")
 
 
 class CategoryList(Wire):
@@ -89,7 +89,7 @@ class CategoryCreate(Wire):
     """A new category."""
 
     name: Title = Field(description="Name.")
-    parent_id: Id | None = optional("Category above; none if omitted.")
+    parent_id: Id | None = optional("Category above.")
     slug: Slug | None = optional("Made from the name if omitted.")
     kind: Kind = Field(default="product", description="What it holds.")
     sort_order: SortOrder | None = optional("Last if omitted.")
@@ -102,7 +102,7 @@ class CategoryPatch(Patch):
     name: Title = optional("Name.")
     slug: Slug = optional("Unique among its kind.")
     parent_id: Id | None = optional("Category above; null: none.")
-    sort_order: SortOrder = optional("Place in the list, ascending.")
+    sort_order: SortOrder = optional("Place, ascending.")
 
 
 class CategoryDelete(Wire):
@@ -110,7 +110,7 @@ class CategoryDelete(Wire):
 
     id: Id = Field(description="Category id.")
     move_to: Id | None = optional("Category its items move to, if any.")
-    dry_run: bool = Field(default=False, description="Only report what would happen.")
+    dry_run: bool = Field(default=False, description="Only report.")
 
 
 class CategoryDeleted(DeletedResult):
@@ -127,10 +127,7 @@ class CategoryDeleted(DeletedResult):
     title="List categories",
 )
 def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
-    """List the categories of products, of services, or both, as a flat list.
-
-    A category's id is the categoryId of the product and service calls.
-    """
+    """List product and service categories, flat; an id is the categoryId elsewhere."""
     kinds = [args.kind] if args.kind else ["product", "service"]
     found = [
         category
@@ -180,7 +177,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     idempotent=True,
 )
 def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
-    """Rename a category, or move it with all that is below it."""
+    """Rename a category, or move it with all below it."""
     category = _existing(ctx, args.id)
     changes = args.changes
     if changes.get("parent_id", category.parent_id) != category.parent_id:

@@ -45,9 +45,9 @@ class CardImages(Wire):
     limit=HEAVY,
 )
 def search_card_images(ctx: Context, args: CardImageQuery) -> CardImages:
-    """Search free stock photos for cards; page 2 has others.
+    """Search free stock photos for cards; a photo's url serves as an image's.
 
-    A photo's url serves as an image's url. Show its attribution: most licences demand it.
+    Show its attribution, as licences demand.
     """
     found = photos.search(
         ctx.workspace_id, args.query, page=args.page, size=args.size, orientation=args.orientation

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import AppError, NotFoundError, UpstreamFailedError
 from chalicelib.core.limits import Limit
-from chalicelib.core.schema import Wire
+from chalicelib.core.schema import Pattern, Wire
 from chalicelib.core.settings import settings
 from chalicelib.flows import barcodes, photos
 from chalicelib.flows.invoke import Context
@@ -49,7 +49,7 @@ Prompt = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2000),
     AfterValidator(_says_something),
 ]
-Language = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{2,35}$")]
+Language = Annotated[str, Pattern("[A-Za-z0-9-]{2,35}", "a language code, such as ru or pt-BR")]
 """A language code (BCP 47), such as ``ru`` or ``pt-BR``."""
 
 log = logging.getLogger(__name__)

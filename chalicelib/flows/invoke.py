@@ -12,6 +12,7 @@ from chalicelib.core import clock, parsing
 from chalicelib.core.errors import (
     AdminRequiredError,
     AlreadyCreatedError,
+    AppError,
     ForbiddenError,
     IdempotencyKeyExistsError,
     InsufficientScopeError,
@@ -104,15 +105,20 @@ def invoke(
     if limit is not None and limit.weigh is None:
         status = limits.take(limit, principal.rate_limit_key)
     raw = read()
-    args = parsing.parse(operation.input, raw)
-    if limit is not None and limit.weigh is not None and (units := limit.weigh(args)):
-        status = limits.take(limit, principal.rate_limit_key, units)
-    tenant = _tenant(operation, principal, args)
-    notes = parsing.unknown_fields(args, raw)
-    call = _Call(operation, principal, args, tenant, request_id, notes)
-    if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
-        return Reply(call.run(None), rate_limit=status)
-    return replace(call.run_once(_check_key(idempotency_key)), rate_limit=status)
+    notes = parsing.unknown_fields(operation.input, raw)
+    try:
+        args = parsing.parse(operation.input, raw)
+        if limit is not None and limit.weigh is not None and (units := limit.weigh(args)):
+            status = limits.take(limit, principal.rate_limit_key, units)
+        tenant = _tenant(operation, principal, args)
+        call = _Call(operation, principal, args, tenant, request_id, notes)
+        if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
+            return Reply(call.run(None), rate_limit=status)
+        return replace(call.run_once(_check_key(idempotency_key)), rate_limit=status)
+    except AppError as error:
+        if notes:  # what was ignored may well be why it failed
+            error.details.setdefault("warnings", notes)
+        raise
 
 
 def authorize(operation: Operation, principal: Principal) -> None:

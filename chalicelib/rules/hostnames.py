@@ -32,8 +32,8 @@ def normalize(name: str, own_host: str) -> str:
         raise ValueError("expected a host name, not an IP address")
     try:
         host = idna.encode(name, uts46=True, std3_rules=True).decode().lower()
-    except idna.IDNAError as error:
-        msg = f"expected a valid host name: {error}"
+    except idna.IDNAError:
+        msg = "expected labels of 1 to 63 letters, digits and hyphens, no hyphen first or last"
         raise ValueError(msg) from None
     if "." not in host or len(host) > MAX_LENGTH:
         raise ValueError("expected a full host name, such as www.example.com")

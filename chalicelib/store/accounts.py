@@ -54,8 +54,8 @@ def normal_email(email: str) -> str:
 
     try:
         found = validate_email(email.strip(), check_deliverability=False)
-    except EmailNotValidError as error:
-        msg = f'expected an address such as ada@example.com, received "{email[:80]}": {error}'
+    except EmailNotValidError:
+        msg = f'expected an address such as ada@example.com, received "{email[:80]}"'
         raise ValueError(msg) from None
     return fold(found.normalized)
 

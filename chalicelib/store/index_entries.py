@@ -6,13 +6,15 @@ in the partition of a value that the record has, such as its category.
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import reduce
+from operator import and_
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from pynamodb.attributes import UnicodeAttribute
+from pynamodb.attributes import Attribute, UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 
-from chalicelib.core.text import cut_bytes, fold
+from chalicelib.core.text import cut_bytes, fold, squeezed
 from chalicelib.store.reading import MergedPartitions, Partition
 from chalicelib.store.tables import ContentRow
 
@@ -21,6 +23,8 @@ INLINE_TEXT_BYTES = 512
 of its own (``TextRow``)."""
 NAME_BYTES = 900
 """What names are sorted by: 200 characters of any script. The table takes keys of a kilobyte."""
+MOST_WORDS = 10
+"""Words of a search that DynamoDB looks for, the longest."""
 BY_ROW = "by_row"
 ENTRY_ATTRIBUTES = (
     *("r", "s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c"),
@@ -79,8 +83,8 @@ class IndexEntry(NamedTuple):
         return self.text.split("\n")
 
     def matches(self, wanted: str) -> bool:
-        """Whether a folded text is part of one of those held here."""
-        return any(wanted in part for part in self.texts)
+        """Whether a wanted text is part of one of those held here."""
+        return holds(self.text, wanted)
 
     def sort_key(self, sort: SortKey) -> str:
         """Return what the record sorts by, as text; records that tie sort by their ids."""
@@ -92,6 +96,27 @@ class IndexEntry(NamedTuple):
             case "n1" | "n2":
                 part = number_key(self.numbers[int(sort[1]) - 1])
         return f"{part}{_SEPARATOR}{self.id}"
+
+
+def wanted_in(search: str | None) -> str:
+    """Return what a search looks for: the folded text, its white space as single spaces."""
+    return squeezed(fold(search or ""))
+
+
+def holds(text: str, wanted: str) -> bool:
+    """Whether one of the folded texts, a line each, has a wanted one in it.
+
+    What is stored keeps its doubled spaces, so both sides are squeezed.
+    """
+    spaced = " " in wanted
+    return any(wanted in part or (spaced and wanted in squeezed(part)) for part in text.split("\n"))
+
+
+def may_hold(attribute: Attribute[str], wanted: str) -> Condition:
+    """Return the condition that stored texts have the words of a wanted one; ``holds`` is exact."""
+    words = sorted(set(wanted.split()), key=len)[-MOST_WORDS:]
+    conditions: list[Condition] = [attribute.contains(word) for word in words]
+    return reduce(and_, conditions)
 
 
 def under(parent: str) -> Condition:

@@ -33,9 +33,12 @@ from chalicelib.store.index_entries import (
     TextRow,
     entries,
     group,
+    holds,
+    may_hold,
     partition_of,
     texts_partition,
     token,
+    wanted_in,
 )
 from chalicelib.store.index_ranges import Bounds, IndexRange, as_number, id_bounds, key_bounds
 from chalicelib.store.reading import Cost, Key, MergedPartitions, Partition, fetch
@@ -359,7 +362,7 @@ class _Reading(Generic[R]):
 
     def _fits(self, record: R) -> bool:
         """Whether a record is in the list asked for."""
-        slots, wanted = self.listing.facet_slots, fold(self.query.search or "")
+        slots, wanted = self.listing.facet_slots, wanted_in(self.query.search)
         tokens = record.c or ""
         return (
             all(
@@ -386,7 +389,7 @@ class _Reading(Generic[R]):
 
     def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
         """Look at every entry that DynamoDB's filter lets through."""
-        query, wanted = self.query, fold(self.query.search or "")
+        query, wanted = self.query, wanted_in(self.query.search)
         keys = IndexRange(
             BY_ROW, "" if query.parent is None else group(query.parent), *self._created()
         )
@@ -418,11 +421,11 @@ class _Reading(Generic[R]):
         place = texts_partition(self.workspace_id, self.listing.noun)
         if len(ids) <= FETCHED_TEXTS:
             rows = fetch((Key(TextRow, place, each) for each in ids), self.cost)
-            return {row.sk for row in rows if isinstance(row, TextRow) and _has(row.whole, wanted)}
+            return {row.sk for row in rows if isinstance(row, TextRow) and holds(row.whole, wanted)}
         texts = Partition(place, self.cost).items(
-            filter_condition=TextRow.whole.contains(wanted), consistent_read=consistent
+            filter_condition=may_hold(TextRow.whole, wanted), consistent_read=consistent
         )
-        return {item["sk"]["S"] for item in texts if _has(item["whole"]["S"], wanted)}
+        return {item["sk"]["S"] for item in texts if holds(item["whole"]["S"], wanted)}
 
     def _where(self, wanted: str) -> Condition | None:
         """Return the filter that DynamoDB applies to a full scan."""
@@ -435,7 +438,7 @@ class _Reading(Generic[R]):
             if name != "created_at":
                 conditions += self._bounds(name, bounds)
         if wanted:
-            conditions.append(ContentRow.t.contains(wanted) | ContentRow.x.exists())
+            conditions.append(may_hold(ContentRow.t, wanted) | ContentRow.x.exists())
         return reduce(and_, conditions) if conditions else None
 
     def _bounds(self, name: str, bounds: Bounds) -> list[Condition]:
@@ -455,7 +458,3 @@ class _Reading(Generic[R]):
 
     def _records(self, ids: Iterable[str]) -> list[R]:
         return self.listing.fetch(self.workspace_id, ids, self.cost)
-
-
-def _has(text: str, wanted: str) -> bool:
-    return any(wanted in part for part in text.split("\n"))

@@ -14,6 +14,8 @@ from chalicelib.transports.http import HttpRequest, media_type
 MULTIPART = "multipart/form-data"
 URLENCODED = "application/x-www-form-urlencoded"
 TYPES = frozenset({MULTIPART, URLENCODED})
+NAME_FIELD = "name"
+"""The input that is the file's name unless the form has it."""
 MAX_FIELDS = 100
 MAX_FIELD_BYTES = 10_000
 
@@ -57,7 +59,7 @@ def read_file(request: HttpRequest, file_field: str) -> dict[str, str]:
         message = f'expected one file in the form, as filename="…", received {len(files)}'
         raise ValidationError.of(file_field, message)
     name, content = files[0]
-    return {"name": name, **dict(fields), file_field: base64.b64encode(content).decode()}
+    return {NAME_FIELD: name, **dict(fields), file_field: base64.b64encode(content).decode()}
 
 
 def _urlencoded(body: bytes) -> Fields:
@@ -86,7 +88,7 @@ class _Part:
         """
         match self.headers.get(b"content-transfer-encoding", b"").lower():
             case b"base64":
-                return base64.b64decode(bytes(self.content), validate=True)
+                return base64.b64decode(b"".join(self.content.split()), validate=True)
             case b"quoted-printable":
                 return quopri.decodestring(bytes(self.content))
             case _:
@@ -105,8 +107,11 @@ def _multipart(request: HttpRequest) -> tuple[Fields, list[tuple[str, bytes]]]:
                 _add(fields, name, part.body().decode(errors="replace"))
             elif file_name:
                 files.append((file_name, part.body()))
-    except (FormParserError, ValueError) as error:
-        msg = f"The multipart/form-data body is malformed: {error}. Send it again, whole."
+    except (FormParserError, ValueError):
+        msg = (
+            "The multipart/form-data body is malformed or cut off. Send it again, whole, with the"
+            " boundary that its Content-Type names."
+        )
         raise ValidationError(msg) from None
     return fields, files
 

@@ -5,6 +5,7 @@ import logging
 import re
 import string
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -188,16 +189,16 @@ def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 _ENTITY_TAG = re.compile(r'"[^"]*"')
 
 
-def check_body(request: HttpRequest, *others: str) -> None:
+def check_body(request: HttpRequest, *others: str, if_too_large: str | None = None) -> None:
     """Refuse bodies that are too large or not JSON, before anything else is looked at.
 
-    ``others`` are content types that are taken, too.
+    ``others`` are content types that are taken, too; ``if_too_large`` says what to do then.
 
     Raises:
         PayloadTooLargeError: more than 5 MB.
         UnsupportedMediaTypeError: another content type; none at all counts as JSON.
     """
-    check_size(request)
+    check_size(request, if_too_large)
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if request.body and coding != "identity":
         msg = f'The body is encoded as "{coding[:80]}". Send it plain, without Content-Encoding.'
@@ -208,7 +209,8 @@ def check_body(request: HttpRequest, *others: str) -> None:
         and kind not in {JSON_TYPE, *others}
         and not (kind.startswith("application/") and kind.endswith("+json"))
     ):
-        msg = f'The body is of type "{kind[:80]}". Send JSON, as Content-Type: application/json.'
+        taken = ["JSON, as Content-Type: application/json", *(f"a form, as {t}" for t in others)]
+        msg = f'The body is of type "{kind[:80]}". Send {", or ".join(taken)}.'
         raise UnsupportedMediaTypeError(msg)
 
 
@@ -217,21 +219,22 @@ def media_type(request: HttpRequest) -> str:
     return request.headers.get("content-type", JSON_TYPE).partition(";")[0].strip().lower()
 
 
-def check_size(request: HttpRequest) -> None:
+def check_size(request: HttpRequest, if_too_large: str | None = None) -> None:
     """Refuse a body over the limit.
 
     Raises:
         PayloadTooLargeError: more than 5 MB.
     """
     if len(request.body) > MAX_BODY_BYTES:
-        raise body_too_large(len(request.body))
+        raise body_too_large(len(request.body), instead=if_too_large)
 
 
-def body_too_large(size: int, limit: int = MAX_BODY_BYTES) -> PayloadTooLargeError:
-    """Return the error for a body over the limit."""
-    return PayloadTooLargeError(
-        f"The body has {size:,} bytes; the limit is {limit:,}. Send less at once."
-    )
+def body_too_large(
+    size: int, limit: int = MAX_BODY_BYTES, instead: str | None = None
+) -> PayloadTooLargeError:
+    """Return the error for a body over the limit, and say what to do."""
+    instead = instead or "Send less at once."
+    return PayloadTooLargeError(f"The body has {size:,} bytes; the limit is {limit:,}. {instead}")
 
 
 _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")
@@ -239,15 +242,25 @@ _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")
 
 
 def parse_json(body: bytes) -> Any:  # noqa: ANN401  any JSON value
-    """Parse JSON.
+    """Parse JSON, after a byte order mark if there is one (RFC 8259, 8.1).
 
     Raises:
-        ValueError: malformed, or with NaN, an infinity, a lone surrogate or a number out of range.
+        ValueError: malformed, or with NaN, an infinity, a lone surrogate or a number out of range;
+            says so, and where.
     """
-    value = from_json(body, allow_inf_nan=False)
+    try:
+        value = from_json(body.removeprefix(BOM_UTF8), allow_inf_nan=False)
+    except ValueError as error:
+        place = _PLACE.search(str(error))
+        where = f"at line {place[1]}, column {place[2]}" if place else "at its end"
+        msg = f"not valid JSON {where}; look for a missing quote, comma or bracket there"
+        raise ValueError(msg) from None
     if _MAY_OVERFLOW.search(body) and not _finite(value):
-        raise ValueError("number out of range")
+        raise ValueError("not valid JSON here: a number is out of range")
     return value
+
+
+_PLACE = re.compile(r"line ([0-9]+) column ([0-9]+)")
 
 
 def _finite(value: object) -> bool:
@@ -274,7 +287,7 @@ def json_object(body: bytes) -> dict[str, Any]:
     try:
         value = parse_json(body)
     except ValueError as error:
-        msg = f"The body is not valid JSON: {error}."
+        msg = f"The body is {error}."
         raise ValidationError(msg) from None
     if not isinstance(value, dict):
         what = "an array" if isinstance(value, list) else "a bare value"

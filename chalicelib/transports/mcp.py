@@ -154,7 +154,7 @@ def _read(request: HttpRequest, principal: ApiKeyPrincipal) -> Call | None:
     try:
         message = parse_json(request.body)
     except ValueError as error:
-        raise RpcError(PARSE_ERROR, f"Parse error: {error}") from None
+        raise RpcError(PARSE_ERROR, f"Parse error: {error}.") from None
     if not isinstance(message, dict):
         what = "A batch is" if isinstance(message, list) else "A bare value is"
         raise RpcError(INVALID_REQUEST, f"{what} not a request; send one JSON-RPC object.")
@@ -222,7 +222,7 @@ def _initialize(call: Call) -> dict[str, Any]:
         "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
         "capabilities": _CAPABILITIES,
         "serverInfo": _SERVER_INFO,
-        "instructions": tools.instructions(call.principal),
+        "instructions": _instructions(call),
     }
 
 
@@ -230,9 +230,13 @@ def _discover(call: Call) -> dict[str, Any]:
     return {
         "supportedVersions": MODERN_VERSIONS,
         "capabilities": _CAPABILITIES,
-        "instructions": tools.instructions(call.principal),
+        "instructions": _instructions(call),
         **_CACHE,
     }
+
+
+def _instructions(call: Call) -> str:
+    return tools.instructions(call.principal, tools.Selection.read(call.headers, call.query))
 
 
 def _list(call: Call) -> dict[str, Any]:

@@ -1,11 +1,14 @@
-"""OpenAPI 3.1, generated from the registry."""
+"""OpenAPI 3.1, generated from the registry; inputs and records are named components."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import errors
+from chalicelib.core.json_schema import REF, components
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
+from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.transports import form_data
@@ -17,11 +20,14 @@ _FAILURES = {
     "401": "No key, or one that is not valid.",
     "403": "The plan, the scope or the account's role does not allow it.",
     "404": "Nothing in the workspace has this id.",
+    "405": "The path does not take this method; `Allow` names those it takes.",
     "409": "The request clashes with the present state.",
     "413": "The body, a field or the answer is too large.",
     "415": "The body is of another type than the operation takes.",
     "429": "Too many requests; `Retry-After` says how long to wait.",
-    "503": "The database is out of reach; a retry is safe.",
+    "500": "Something broke on our side; report the `requestId`.",
+    "502": "A service that this one asks did not answer as it should.",
+    "503": "Out of reach, overloaded or not set up; `Retry-After` says if a retry helps.",
 }
 
 _IDEMPOTENCY_KEY = {
@@ -36,14 +42,33 @@ _IDEMPOTENCY_KEY = {
 }
 
 
-_FILE = {"type": "string", "contentMediaType": "application/octet-stream", "description": "File."}
+_FILE = {
+    "type": "string",
+    "format": "binary",
+    "contentMediaType": "application/octet-stream",
+    "description": "The file; its file name is the default of name.",
+}
+_FORM_FILE = "file"
+"""What documentation calls the part with the file; any name is taken."""
 
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation."""
+    operations = REGISTRY.of(Audience.KEY, Audience.PUBLIC)
+    names, schemas = components(
+        [each.input for each in operations if not (each.reads_query or each.path_parameters)],
+        [each.output for each in operations],
+    )
+    for operation in operations:
+        if operation.file_field:
+            form = _file_form(operation.input_schema, operation.file_field)
+            schemas[f"{names[operation.input]}Form"] = form
+    for output in {operation.output for operation in operations}:
+        _add_envelope(schemas[names[output]])
     paths: dict[str, dict[str, Any]] = {}
-    for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC):
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    for operation in operations:
+        entry = _operation(operation, names)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = entry
     return {
         "openapi": "3.1.0",
         "info": {"title": SERVICE, "version": VERSION, "description": _DESCRIPTION},
@@ -55,13 +80,11 @@ def document() -> dict[str, Any]:
             "securitySchemes": {
                 _SECURITY: {"type": "http", "scheme": "bearer", "description": "An API key."}
             },
-            "schemas": {"Failure": _failure_schema()},
+            "schemas": {**schemas, "Failure": _failure_schema()},
             "responses": {
                 f"Failure{status}": {
                     "description": text,
-                    "content": {
-                        "application/json": {"schema": {"$ref": "#/components/schemas/Failure"}}
-                    },
+                    "content": {"application/json": {"schema": {"$ref": f"{REF}Failure"}}},
                 }
                 for status, text in _FAILURES.items()
             },
@@ -88,7 +111,7 @@ def _areas() -> list[str]:
     ]
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     scope = f"Scope: `{operation.scope}`." if operation.scope else "Any valid key."
     tool = f" Tool: `{operation.tool}`." if operation.tool else ""
     entry: dict[str, Any] = {
@@ -100,21 +123,47 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "responses": {
             "200": {
                 "description": "Success.",
-                "content": {"application/json": {"schema": _success(operation)}},
+                "content": {"application/json": {"schema": _success(names[operation.output])}},
             },
-            **{status: {"$ref": f"#/components/responses/Failure{status}"} for status in _FAILURES},
+            **{
+                status: {"$ref": f"#/components/responses/Failure{status}"}
+                for status in _failures(operation)
+            },
         },
     }
     if not operation.reads_query:
-        body = _without(operation.input_schema, operation.path_parameters)
-        content = {"application/json": {"schema": body}}
-        if operation.file_field:
-            form = {**body["properties"], operation.file_field: _FILE}
-            content[form_data.MULTIPART] = {"schema": {**body, "properties": form}}
-        elif operation.form:
-            content.update({key: {"schema": body} for key in sorted(form_data.TYPES)})
-        entry["requestBody"] = {"required": bool(body.get("required")), "content": content}
+        entry["requestBody"] = _body(operation, names)
     return entry
+
+
+def _failures(operation: Operation) -> Iterator[str]:
+    """Yield the statuses of the failures that an operation may answer with."""
+    missing = {
+        "409": operation.read_only,
+        "415": operation.reads_query,
+        "502": not operation.open_world,
+    }
+    return (status for status in _FAILURES if not missing.get(status))
+
+
+def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
+    inline = _without(operation.input_schema, operation.path_parameters)
+    name = names.get(operation.input)
+    schema = {"$ref": f"{REF}{name}"} if name else inline
+    content = {"application/json": {"schema": schema}}
+    if operation.file_field:
+        content[form_data.MULTIPART] = {"schema": {"$ref": f"{REF}{name}Form"}}
+    elif operation.form:
+        content.update({key: {"schema": schema} for key in sorted(form_data.TYPES)})
+    return {"required": bool(inline.get("required")), "content": content}
+
+
+def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:
+    """Return the form that an operation takes in place of JSON: a file, and its other fields."""
+    rest = _without(schema, (file_field,))
+    required = [name for name in rest.pop("required", ()) if name != form_data.NAME_FIELD]
+    properties = {_FORM_FILE: _FILE, **rest["properties"]}
+    return {**rest, "required": [_FORM_FILE, *required], "properties": properties}
 
 
 def _without(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
@@ -144,22 +193,27 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     return parameters
 
 
-def _success(operation: Operation) -> dict[str, Any]:
-    fields = operation.output_schema
-    data = {
-        "type": "object",
-        "required": ["status", *fields.get("required", ())],
-        "properties": {
-            "status": {"const": True},
-            **fields["properties"],
-            "warnings": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "What the call ignored or could not do in full.",
-            },
-        },
+_WARNINGS = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "What the call ignored or could not do in full.",
+}
+
+
+def _add_envelope(schema: dict[str, Any]) -> None:
+    """Add to a result what ``data`` has beside it."""
+    status = {"type": "boolean", "const": True, "description": "true: it succeeded."}
+    schema["required"] = ["status", *schema.get("required", ())]
+    schema["properties"] = {
+        "status": status,
+        **schema.get("properties", {}),
+        "warnings": _WARNINGS,
     }
-    return {"type": "object", "required": ["data"], "properties": {"data": data}}
+
+
+def _success(name: str) -> dict[str, Any]:
+    properties = {"data": {"$ref": f"{REF}{name}"}}
+    return {"type": "object", "required": ["data"], "properties": properties}
 
 
 def _failure_schema() -> dict[str, Any]:
@@ -173,7 +227,7 @@ def _failure_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["status", "message", "code", "requestId"],
         "properties": {
-            "status": {"const": False},
+            "status": {"type": "boolean", "const": False, "description": "false: it failed."},
             "message": {**text, "description": "What was expected, what came and what to do."},
             "code": {**text, "description": "Stable code.", "examples": _codes()},
             "errors": {
@@ -181,6 +235,7 @@ def _failure_schema() -> dict[str, Any]:
                 "items": field,
                 "description": "The invalid fields, on 400 only.",
             },
+            "warnings": _WARNINGS,
             "requestId": {**text, "description": "Quote it when you report a problem."},
         },
     }

@@ -31,7 +31,7 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     Checks in the contract's order: body size and type, key; ``invoke`` does the rest.
     """
     if not operation.reads_query:
-        check_body(request, *_form_types(operation))
+        check_body(request, *sorted(_form_types(operation)), if_too_large=operation.if_too_large)
     principal = authenticate(request.headers, request.client_ip)
     about = {"operation": operation.name, **principal.log_fields}
     try:

@@ -12,16 +12,22 @@ from pydantic_core import to_json
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.scopes import Scope
-from chalicelib.flows.invoke import may_use
+from chalicelib.core.text import nearest
+from chalicelib.flows.invoke import MAX_KEY_LENGTH, may_use
 
 WORKSPACE = "workspace"
 """The toolset of the tools that need no scope; always listed unless excluded by name."""
 EVERYTHING = "all"
+MOST_NAMED = 5
+"""Unknown names in the headers that the instructions warn of."""
+_SHOWN = 60
 
 IDEMPOTENCY_KEY = "idempotencyKey"
 _IDEMPOTENCY_KEY_SCHEMA = {
     "type": "string",
-    "description": "Unique text; the same again replays the answer for 24 h.",
+    "minLength": 1,
+    "maxLength": MAX_KEY_LENGTH,
+    "description": "Replays for 24 h.",
 }
 
 
@@ -94,6 +100,18 @@ class Selection(NamedTuple):
             read_only=bool({flag.lower() for flag in flags} & {"true", "1", "yes"}),
         )
 
+    def unknown(self) -> list[tuple[str, str, Sequence[str]]]:
+        """Return each name that there is no toolset or tool of: of which, and the known names."""
+        toolsets = [WORKSPACE, *dict.fromkeys(scope.area for scope in Scope), EVERYTHING]
+        return [
+            (kind, name, known)
+            for kind, names, known in (
+                ("toolset", self.toolsets, toolsets),
+                ("tool", self.tools | self.exclude, list(by_name())),
+            )
+            for name in sorted(names - set(known))
+        ]
+
     def admits(self, operation: Operation) -> bool:
         """Whether the selection keeps a tool."""
         if operation.tool in self.exclude or (self.read_only and not operation.read_only):
@@ -114,11 +132,18 @@ def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ..
     return tuple(str(o.tool) for o in tools)
 
 
-def instructions(principal: ApiKeyPrincipal) -> str:
-    """Return what a model should know before it calls: the units, and what its key hides."""
+def instructions(principal: ApiKeyPrincipal, selection: Selection) -> str:
+    """Return what a model should know before it calls: the units, and what its key hides.
+
+    And which names of the selection there are none of, for that hides tools as well.
+    """
     tools = by_name().values()
     hidden = sorted({str(o.scope) for o in tools if o.scope and not may_use(o, principal)})
-    return _INSTRUCTIONS + (_hidden_sentence(hidden, principal) if hidden else "")
+    sentences = [_INSTRUCTIONS]
+    if hidden:
+        sentences.append(_hidden_sentence(hidden, principal))
+    sentences += map(_unknown_sentence, selection.unknown()[:MOST_NAMED])
+    return " ".join(filter(None, sentences))
 
 
 _INSTRUCTIONS = (
@@ -132,4 +157,11 @@ def _hidden_sentence(hidden: Iterable[str], principal: ApiKeyPrincipal) -> str:
     scopes = [scope for scope in hidden if not Scope(scope).admin_only or principal.role == "admin"]
     if not scopes:
         return ""
-    return f" Hidden: the tools of {', '.join(scopes)}; a key with these scopes shows them."
+    return f"Hidden: the tools of {', '.join(scopes)}; a key with these scopes shows them."
+
+
+def _unknown_sentence(unknown: tuple[str, str, Sequence[str]]) -> str:
+    kind, name, known = unknown
+    near = nearest(name, known)
+    hint = f'did you mean "{near}"?' if near else f"known: {', '.join(known)}."
+    return f'Warning: this connection names an unknown {kind}, "{name[:_SHOWN]}"; {hint}'

@@ -1,6 +1,7 @@
 """Whatever is sent: an envelope, and never a 5xx."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
+from chalicelib.transports import openapi
 from tests.conftest import Api, Owner
 from tests.contract.test_access import send
 from tests.factories.examples import Things, every_operation, example
@@ -64,6 +66,13 @@ def inputs(operation: Operation, things: Things) -> st.SearchStrategy[dict[str, 
     )
 
 
+@cache
+def documented(operation: Operation) -> set[str]:
+    """Return the statuses that the reference says an operation may answer with."""
+    entry = openapi.document()["paths"][operation.path][operation.method.lower()]
+    return set(entry["responses"])
+
+
 @every_operation
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(data=st.data())
@@ -86,6 +95,7 @@ def test_no_arguments_break_an_operation(
     if operation.destructive and answer.status == 200:
         del owner.things
     assert answer.status < 500, answer.body
+    assert str(answer.status) in documented(operation)
     assert answer.data["status"] is (answer.status == 200)
     if answer.status != 200:
         assert answer.data["message"]

@@ -1,6 +1,8 @@
 """The OpenAPI document says what the registry says, in valid OpenAPI 3.1."""
 
 import json
+import re
+from typing import Any
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -8,6 +10,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from chalicelib.core.operations import Operation
 from tests.conftest import Answer, Api, Owner
 from tests.contract.test_access import send
+from tests.contract.test_registry import check_node, nodes
 from tests.factories.examples import Things, every_operation, example
 
 
@@ -27,8 +30,68 @@ def test_every_operation_is_in_it(operation: Operation, answer: Answer) -> None:
     assert entry["operationId"] == operation.name
     names = {p["name"] for p in entry["parameters"] if p["in"] != "header"}
     if "requestBody" in entry:
-        names |= set(entry["requestBody"]["content"]["application/json"]["schema"]["properties"])
+        body = entry["requestBody"]["content"]["application/json"]["schema"]
+        names |= set(resolved(body, answer)["properties"])
     assert names == set(operation.input_schema["properties"])
+
+
+def resolved(schema: dict[str, Any], answer: Answer) -> dict[str, Any]:
+    """Return the component that a schema refers to."""
+    components: dict[str, Any] = json.loads(answer.body)["components"]["schemas"]
+    found: dict[str, Any] = components[schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+def test_records_and_inputs_are_named_components(answer: Answer) -> None:
+    components = json.loads(answer.body)["components"]["schemas"]
+    assert {
+        *("Workspace", "Site", "Page", "Product", "Category", "File", "Folder", "Photo"),
+        *("Pagination", "Failure", "ProductCreate", "ProductPatch", "ProductResult"),
+    } <= components.keys()
+    for name, schema in components.items():
+        assert re.fullmatch(r"([A-Z][a-z0-9]*)+", name), name
+        for path, node in nodes(schema):
+            if name != "Failure":
+                check_node(f"{name}{path}", node)
+    product = components["ProductResult"]["properties"]["product"]
+    assert product["$ref"] == "#/components/schemas/Product"
+    children = components["FolderTree"]["properties"]["children"]
+    assert children["items"] == {"$ref": "#/components/schemas/FolderTree"}
+
+
+@every_operation
+def test_a_body_is_documented_as_tools_see_it(operation: Operation, answer: Answer) -> None:
+    if operation.reads_query:
+        return
+    entry = json.loads(answer.body)["paths"][operation.path][operation.method.lower()]
+    body = resolved(entry["requestBody"]["content"]["application/json"]["schema"], answer)
+    for name, declared in operation.input_schema["properties"].items():
+        bounds = {key: value for key, value in declared.items() if key in BOUNDS}
+        assert bounds == {k: v for k, v in body["properties"][name].items() if k in BOUNDS}
+
+
+BOUNDS = {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum"}
+
+
+def test_an_upload_is_documented_as_the_form_that_the_readme_sends(answer: Answer) -> None:
+    entry = json.loads(answer.body)["paths"]["/api/files/upload"]["post"]
+    form = resolved(entry["requestBody"]["content"]["multipart/form-data"]["schema"], answer)
+    assert form["properties"]["file"]["format"] == "binary"
+    assert form["required"] == ["file"]
+    assert set(form["properties"]) == {"file", "name", "folderId"}
+
+
+def test_failures_are_documented_where_they_occur(answer: Answer) -> None:
+    paths = json.loads(answer.body)["paths"]
+
+    def statuses(method: str, path: str) -> set[str]:
+        return set(paths[path][method]["responses"])
+
+    always = {"200", "400", "401", "403", "404", "405", "413", "429", "500", "503"}
+    assert statuses("get", "/api/products/{id}") == always
+    assert statuses("get", "/api/card-images/search") == always | {"502"}
+    assert statuses("post", "/api/products/delete") == always | {"409", "415"}
+    assert statuses("post", "/api/pages/import-html") == always | {"409", "415", "502"}
 
 
 @every_operation
@@ -40,7 +103,8 @@ def test_real_answers_fit_the_schema(operation: Operation, owner: Owner) -> None
     document = json.loads(Api(None).call("GET", "/api/openapi.json").body)
     entry = document["paths"][operation.path][operation.method.lower()]
     schema = entry["responses"]["200"]["content"]["application/json"]["schema"]
-    Draft202012Validator(schema).validate(json.loads(answer.body))
+    whole = {**schema, "components": document["components"]}
+    Draft202012Validator(whole).validate(json.loads(answer.body))
 
 
 def test_an_unchanged_document_is_not_sent_again(answer: Answer) -> None:

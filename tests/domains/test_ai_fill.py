@@ -479,7 +479,7 @@ class TestInput:
             ({"barcode": 3017624010701}, "barcode"),
             ({"name": "a", "language": ""}, "language"),
             ({"name": "a", "language": "Russian, please"}, "language"),
-            ({"name": "a", "language": None}, "language"),
+            ({"name": "a", "language": "русский"}, "language"),
         ],
     )
     def test_out_of_bounds_is_named(

@@ -542,10 +542,29 @@ class TestUpload:
         body, headers = form(('name="a"; filename="a"', b"a"))
         assert api.refused("POST", FOLDERS, body, **headers).status == 415
 
-    @pytest.mark.parametrize("content", ["", "====", "a", "пр", "aGk=\n", "aG k="])
+    @pytest.mark.parametrize("content", ["", "====", "a", "пр", "\n", "aG k="])
     def test_what_is_no_base64_is_400(self, content: str, api: Api) -> None:
         answer = api.refused("POST", UPLOAD, {"name": "a", "content": content})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "content")
+
+    @pytest.mark.parametrize("content", ["aGVs\nbG8=\n", "aGVs\r\nbG8="])
+    def test_takes_base64_with_line_breaks(self, content: str, api: Api) -> None:
+        file = api.post(UPLOAD, {"name": "a.txt", "content": content})["file"]
+        assert file["size"] == len(b"hello")
+
+    def test_another_type_is_told_that_forms_work(self, api: Api) -> None:
+        answer = api.refused("POST", UPLOAD, b"hello", **{"Content-Type": "text/plain"})
+        assert answer.status == 415
+        assert answer.data["message"].endswith(
+            "Send JSON, as Content-Type: application/json, or a form, as multipart/form-data."
+        )
+        answer = api.refused("POST", ANNOUNCE, b"hello", **{"Content-Type": "text/plain"})
+        assert "form" not in answer.data["message"]
+
+    def test_a_body_over_the_limit_is_told_of_the_two_steps(self, api: Api) -> None:
+        answer = api.refused("POST", UPLOAD, b" " * 5_000_001)
+        assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
+        assert "POST /api/files/uploads/create" in answer.data["message"]
 
     def test_takes_four_megabytes_and_names_the_other_way_beyond(self, api: Api) -> None:
         for size, status in ((4_000_000, 200), (4_000_001, 413)):

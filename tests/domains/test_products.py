@@ -302,9 +302,20 @@ class TestCreateProduct:
     def test_refuses_a_wrong_barcode_with_the_digit_it_expected(
         self, barcode: str, message: str, api: Api
     ) -> None:
-        error = refused_field(api, CREATE, {"name": "x", "price": 1, "barcode": barcode})
-        assert error["field"] == "barcode"
-        assert message in error["message"]
+        product = create(api)
+        for path, body in (
+            (CREATE, {"name": "x", "price": 1, "barcode": barcode}),
+            (UPDATE, {"id": product["id"], "barcode": barcode}),
+        ):
+            assert refusal(api, path, body) == (400, "invalid_barcode")
+            (error,) = api.refused("POST", path, body).data["errors"]
+            assert error["field"] == "barcode"
+            assert message in error["message"]
+
+    def test_a_price_in_rubles_is_told_in_kopecks(self, api: Api) -> None:
+        error = refused_field(api, CREATE, {"name": "x", "price": 199.9})
+        assert error["field"] == "price"
+        assert "kopecks: 19990" in error["message"]
 
     def test_an_sku_is_unique_in_the_workspace_whatever_its_case(
         self, api: Api, new_owner: Any
@@ -499,12 +510,14 @@ class TestUpdateProduct:
     @pytest.mark.parametrize("field", ["name", "price", "status", "sortOrder", "stockDelta"])
     def test_null_does_not_clear_what_is_not(self, field: str, api: Api) -> None:
         product = create(api, stock=1)
-        assert refused_field(api, UPDATE, {"id": product["id"], field: None})["field"] == field
+        after = update(api, product, **{field: None}, description="Kept")
+        assert (after.get(field), after["stock"]) == (product.get(field), 1)
 
     def test_without_a_change_is_400(self, api: Api) -> None:
         answer = api.refused("POST", UPDATE, {"id": create(api)["id"], "color": "red"})
         assert answer.status == 400
-        assert "nothing to change" in answer.data["message"]
+        assert answer.data["message"].startswith("Nothing to change")
+        assert '"color"' in answer.data["warnings"][0]
 
     def test_moves_the_claim_on_the_sku(self, api: Api) -> None:
         first, second = create(api, sku="A"), create(api, sku="B")

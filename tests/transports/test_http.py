@@ -245,6 +245,11 @@ class TestForms:
         status, data = self.send(order, owner, kind, body)
         assert status == 200, data
         expected = {"id": "7", "amount": 2, "tags": ["a b", "ё&"], "gift": True}
+        assert data.pop("warnings", []) == (
+            ['Unknown field "unknown" was ignored; known here: id, amount, tags, gift.']
+            if b"unknown" in body
+            else []
+        )
         assert data == {"status": True, **expected}
 
     @pytest.mark.parametrize(

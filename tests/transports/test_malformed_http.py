@@ -297,7 +297,7 @@ CASES = [
     body("an empty key", b'{"": 1}', 400),
     body("__proto__", b'{"__proto__": {"x": 1}, "constructor": 1}', 400),
     body("a million keys", b"{" + b",".join(b'"%d":1' % i for i in range(300_000)) + b"}", 400),
-    body("a byte order mark", b'\xef\xbb\xbf{"title": "a"}', 400),
+    body("a byte order mark", b'\xef\xbb\xbf{"title": "a"}', 200),
     body("UTF-16", '{"title": "a"}'.encode("utf-16"), 400),
     body("UTF-32", '{"title": "a"}'.encode("utf-32"), 400),
     body("Latin-1", '{"title": "é"}'.encode("latin-1"), 400),

@@ -464,6 +464,33 @@ class TestList:
     def test_it_is_the_same_bytes_every_time(self, client: Client) -> None:
         assert client.request("tools/list").body == client.request("tools/list").body
 
+    @pytest.mark.parametrize("by", ["header", "query"])
+    def test_the_instructions_warn_of_a_name_that_there_is_none_of(
+        self, by: str, client: Client
+    ) -> None:
+        method = "server/discover" if client.modern else "initialize"
+        names = "prodcuts,pages,all"
+        if by == "header":
+            tools = "svc_get_product,svc_get_prodct"
+            answer = client.request(
+                method, {}, {"X-MCP-Toolsets": names, "X-MCP-Exclude-Tools": tools}
+            )
+        else:
+            path = f"/api/mcp?toolsets={names}&exclude=svc_get_prodct"
+            params = {"_meta": META} if client.modern else {}
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
+            answer = client.api.call("POST", path, message, headers if client.modern else {})
+        told = rpc(answer)["result"]["instructions"]
+        assert 'an unknown toolset, "prodcuts"; did you mean "products"?' in told
+        assert 'an unknown tool, "svc_get_prodct"; did you mean "svc_get_product"?' in told
+        assert told.count("Warning") == 2
+
+    def test_the_instructions_list_the_toolsets_where_none_is_near(self, handshake: Client) -> None:
+        answer = handshake.request("initialize", {}, {"X-MCP-Toolsets": "zzz"})
+        told = rpc(answer)["result"]["instructions"]
+        assert '"zzz"; known: workspace, projects, pages, products' in told
+
     def test_the_instructions_name_what_is_hidden(self, owner: Owner) -> None:
         client = Client(owner.api("pages:read", "pages:write"), modern=False)
         told = rpc(client.request("initialize", {}))["result"]["instructions"]

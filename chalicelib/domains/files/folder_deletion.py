@@ -2,13 +2,14 @@
 
 from functools import partial
 from itertools import count
+from typing import Annotated
 
 from pydantic import Field
 
 from chalicelib.core.errors import ConflictError, CycleError, ValidationError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
-from chalicelib.core.schema import DeletedResult, Id, Wire, optional
+from chalicelib.core.schema import NULL_COUNTS, DeletedResult, Id, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import fold
 from chalicelib.core.unit import AuditEvent
@@ -32,7 +33,7 @@ class FolderDelete(Wire):
     """Which folder to delete, and where its content goes."""
 
     id: Id = Field(description="Folder id.")
-    move_to: Id | None = optional(
+    move_to: Annotated[Id | None, NULL_COUNTS] = optional(
         "Folder that its files and folders move to; null is the root. Without it, only an empty "
         "folder is deleted."
     )

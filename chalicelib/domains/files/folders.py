@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import ConflictError, CycleError, NotFoundError, ValidationError
@@ -47,10 +47,7 @@ class FolderOut(Wire):
 class FolderTree(FolderOut):
     """A folder with those in it."""
 
-    children: Annotated[
-        list["FolderTree"],
-        WithJsonSchema({"type": "array", "items": {"type": "object"}}),
-    ] = Field(description="The folders in it, of the same shape.")
+    children: list["FolderTree"] = Field(description="The folders in it, of the same shape.")
 
 
 class FolderListQuery(Wire):
@@ -166,7 +163,7 @@ def require_folder(ctx: Context, folder_id: str | None) -> None:
     title="List folders",
 )
 def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: ARG001  it takes none
-    """Return the workspace's whole folder tree with the number of files in each folder."""
+    """Return the whole folder tree with the number of files in each."""
     counts = counters.read_facet(ctx.workspace_id, FILES.noun, "place")
     inside: defaultdict[str | None, list[FolderRow]] = defaultdict(list)
     for folder in files.folders(ctx.workspace_id):

@@ -75,9 +75,9 @@ class FileResult(Wire):
 class FileListQuery(Wire):
     """Which files to list."""
 
-    folder_id: Id | None = optional("Folder; the root when omitted.")
+    folder_id: Id | None = optional("The root if omitted.")
     q: SearchText | None = optional("Part of the name; all folders.")
-    page: PageNumber = Field(default=1, description="Page, from 1; it counts files only.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=10, ge=1, le=100, description="Files a page.")
 
 
@@ -94,7 +94,7 @@ class FileList(Wire):
     tool="svc_list_files", rest="GET /api/files/list", scope=Scope.FILES_READ, title="List files"
 )
 def list_files(ctx: Context, args: FileListQuery) -> FileList:
-    """List the files and folders in a folder, newest files first."""
+    """List a folder's files, newest first, and its folders; pages count files."""
     folders = files.folders(ctx.workspace_id)
     current = next((folder for folder in folders if folder.id == args.folder_id), None)
     if args.folder_id is not None and current is None:

@@ -38,6 +38,10 @@ UPLOAD_SECONDS = 1800
 LAPSE = timedelta(hours=1)
 """After it an announced upload is forgotten, and its bytes are free again."""
 LAPSED = "upload-lapsed"
+IN_TWO_STEPS = (
+    "Files of up to 20 MB go in two steps: announce it by POST /api/files/uploads/create, and PUT"
+    " its bytes to the URL that comes back."
+)
 
 
 class FileUpload(Wire):
@@ -86,6 +90,7 @@ class UploadRef(Wire):
     scope=Scope.FILES_WRITE,
     title="Upload a file",
     file_field="content",
+    if_too_large=IN_TWO_STEPS,
 )
 def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     """Store a file of up to 4 MB, sent as multipart/form-data or as JSON with base64.
@@ -124,16 +129,13 @@ def add_file(ctx: Context, args: FileAdd) -> FileResult:
 
 def _decoded(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
     try:
-        body = base64.b64decode(content, validate=True)
+        body = base64.b64decode("".join(content.splitlines()), validate=True)
     except (binascii.Error, ValueError):
         raise ValidationError.of("content", "expected the file's bytes in base64") from None
     if not body:
         raise ValidationError.of("content", "expected at least one byte, received an empty file")
     if len(body) > limit:
-        msg = (
-            f"The file has {len(body):,} bytes; a call takes {limit:,}. Announce it by "
-            "POST /api/files/uploads/create, which takes 20 MB."
-        )
+        msg = f"The file has {len(body):,} bytes; a call takes {limit:,}. {IN_TWO_STEPS}"
         raise PayloadTooLargeError(msg)
     return body
 

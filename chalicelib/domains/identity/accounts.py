@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core import clock
@@ -44,7 +44,11 @@ def _long_enough(password: str) -> str:
     return password
 
 
-Password = Annotated[str, AfterValidator(_long_enough)]
+Password = Annotated[
+    str,
+    AfterValidator(_long_enough),
+    WithJsonSchema({"type": "string", "minLength": MIN_PASSWORD, "maxLength": MAX_PASSWORD}),
+]
 
 
 class AccountCreate(Wire):

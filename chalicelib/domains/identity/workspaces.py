@@ -10,7 +10,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import Plan
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, NoInput, Timestamp, Title, Wire
+from chalicelib.core.schema import Id, NoInput, Pattern, Timestamp, Title, Wire
 from chalicelib.domains.identity.accounts import Email
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import slugs
@@ -60,11 +60,7 @@ class WorkspaceList(Wire):
     tool="svc_list_workspaces", rest="GET /api/workspaces/list", scope=None, title="List workspaces"
 )
 def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG001  every handler has this shape
-    """List the workspaces that the key's owner belongs to, and which one this key works in.
-
-    Use it to learn whose data you are about to change; every other call works in activeWorkspaceId
-    alone.
-    """
+    """List the workspaces of the key's owner; all other calls work in activeWorkspaceId alone."""
     rows = workspaces.of_account(ctx.principal.account_id)
     return WorkspaceList(
         workspaces=[
@@ -91,7 +87,7 @@ class WorkspaceCreate(Wire):
     name: Title = Field(description="Display name.")
     plan: Plan = Field(default="business", description="Plan.")
     timezone: Timezone = Field(default="Europe/Moscow", description="IANA name of its time zone.")
-    country: Annotated[str, StringConstraints(pattern="^[A-Z]{2}$")] = Field(
+    country: Annotated[str, Pattern("[A-Z]{2}", "two capital letters, such as RU")] = Field(
         default="RU", description="ISO 3166 code of the country that its phones are read in."
     )
 

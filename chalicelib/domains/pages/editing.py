@@ -50,7 +50,7 @@ class PageSaveHtml(Wire):
         "Replacements, in order."
     )
     if_version: IfVersion | None = IF_VERSION
-    return_html: bool = Field(default=True, description="Whether to answer with the HTML.")
+    return_html: bool = Field(default=True, description="Answer with the HTML.")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageSaveHtml":

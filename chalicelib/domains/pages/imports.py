@@ -99,13 +99,11 @@ class PageImport(Wire):
     page_id: Id | None = optional("Page to replace.")
     if_version: IfVersion | None = IF_VERSION
     html: GivenHtml | None = optional("The HTML, up to 1 MiB; or give url.")
-    url: Annotated[str, StringConstraints(max_length=MAX_URL)] | None = optional(
-        "Public URL of the page."
-    )
+    url: Annotated[str, StringConstraints(max_length=MAX_URL)] | None = optional("Its public URL.")
     base_url: BaseUrl | None = optional("Base of relative URLs in html.")
     title: Title | None = optional("By default the HTML's.")
     slug: Slug | None = optional("Slug of a new page.")
-    rehost_images: bool = Field(default=True, description="Copy up to 50 images to the files.")
+    rehost_images: bool = Field(default=True, description="Copy up to 50 images.")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageImport":

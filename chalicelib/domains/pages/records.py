@@ -128,7 +128,7 @@ class PageQuery(Wire):
     id: Id = PAGE_ID
     offset: Annotated[int, Field(ge=0)] = Field(default=0, description="First byte to return.")
     max_bytes: Annotated[int, Field(ge=1, le=MAX_HTML_BYTES)] | None = optional(
-        "Most bytes of HTML to return; all if omitted."
+        "Most bytes to return."
     )
 
 
@@ -152,16 +152,14 @@ class PagePatch(Patch):
     }
 
     id: Id = PAGE_ID
-    title: Title = optional("New title.")
-    slug: Slug = optional("New slug, unique in the site.")
+    title: Title = optional("Title.")
+    slug: Slug = optional("Unique in the site.")
     description: Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION)] | None = optional(
-        "Meta description; null clears it."
+        "Meta description; null clears."
     )
-    design_system: dict[str, Any] | None = optional(
-        "Design tokens, up to 64 KB of JSON; null clears them."
-    )
+    design_system: dict[str, Any] | None = optional("Design tokens, up to 64 KB; null clears.")
     is_home: LiteralTrue = optional("Make it the home page.")
-    sort_order: SortOrder = optional("Place in the site, ascending.")
+    sort_order: SortOrder = optional("Place, ascending.")
     if_version: IfVersion = IF_VERSION
 
 
@@ -206,7 +204,7 @@ def _taken(slug: str) -> SlugTakenError:
     tool="svc_list_pages", rest="GET /api/pages/list", scope=Scope.PAGES_READ, title="List pages"
 )
 def list_pages(ctx: Context, args: PageListQuery) -> PageList:
-    """List all pages of a site without their HTML. Read one with svc_get_page."""
+    """List all pages of a site without their HTML."""
     site, rows = pages.of_site(ctx.workspace_id, args.project_id)
     if site is None:
         raise _unknown_site()
@@ -255,7 +253,7 @@ def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | N
     title="Create a page",
 )
 def create_page(ctx: Context, args: PageCreate) -> PageWritten:
-    """Create a page without HTML, the last of its site."""
+    """Create a page without HTML, last in its site."""
     return PageWritten(
         page=PageRecord.of(stage_new_page(ctx, args.project_id, args.title, args.slug))
     )

@@ -24,7 +24,7 @@ from chalicelib.store.products import with_barcode
 class BarcodeQuery(Wire):
     """Which barcode to look up."""
 
-    barcode: str = Field(description="8, 12, 13 or 14 digits; spaces and hyphens do not count.")
+    barcode: str = Field(description="8, 12-14 digits.")
 
 
 class FoundImage(Wire):
@@ -65,9 +65,9 @@ class BarcodeResult(Wire):
 class ProductDraftRequest(Wire):
     """What to draft a card from."""
 
-    name: CardName | None = optional("Name, however rough.")
-    barcode: str | None = optional("Looked up: own products, then open databases.")
-    prompt: Prompt | None = optional("What it is and what to stress.")
+    name: CardName | None = optional("Rough name.")
+    barcode: str | None = optional("Looked up first.")
+    prompt: Prompt | None = optional("What to stress.")
     language: Language = Field(default="ru", description="Language code.")
 
     @model_validator(mode="after")
@@ -105,10 +105,7 @@ def _barcode(text: str) -> Barcode:
     open_world=True,
 )
 def lookup_barcode(ctx: Context, args: BarcodeQuery) -> BarcodeResult:
-    """Say what a barcode stands for: the workspace's own product, else what open databases know.
-
-    Their answer is a draft for svc_create_product, written by strangers. Not found is found: false.
-    """
+    """Look up a barcode: the own product, else a draft from open databases, by strangers."""
     barcode = _barcode(args.barcode)
     product = with_barcode(ctx.workspace_id, barcode.gtin14)
     if product is not None:
@@ -157,9 +154,9 @@ def _found_outside(ctx: Context, barcode: Barcode) -> Found | None:
     limit=HEAVY,
 )
 def ai_fill_product(ctx: Context, args: ProductDraftRequest) -> ProductDraftResult:
-    """Draft a product's card and find photos, from a name, barcode or prompt.
+    """Draft a product's card with photos from a name, barcode or prompt.
 
-    Nothing is stored: check what the model wrote, add a price, then svc_create_product.
+    Nothing is stored: check it, add a price, then svc_create_product.
     """
     drafted = drafting.draft_card(
         ctx,

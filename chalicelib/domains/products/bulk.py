@@ -13,7 +13,7 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.operations import operation
-from chalicelib.core.schema import MAX_KOPECKS, Id, Kopecks, Wire
+from chalicelib.core.schema import MAX_KOPECKS, NULL_COUNTS, Id, Kopecks, Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, Summary, commit_outcomes
 from chalicelib.domains.products.order import unique
@@ -34,6 +34,9 @@ STEP = 15
 """Products changed in one transaction: a deleted one takes five of its hundred items."""
 
 
+Value = Annotated[Any, NULL_COUNTS, WithJsonSchema({"type": ["number", "string", "null"]})]
+
+
 class BulkProducts(Wire):
     """What to do with which products."""
 
@@ -49,14 +52,14 @@ class BulkProducts(Wire):
         "changePricePercent",
         "setStock",
     ] = Field(description="What to do with each.")
-    value: Annotated[Any, WithJsonSchema({"type": ["number", "string", "null"]})] = Field(
+    value: Value = Field(
         default=None,
         description=(
             "Category id or null; kopecks; percent -100 to 1000, 10 = +10 %; stock or null."
         ),
     )
     confirm: bool = Field(default=False, description="Must be true to delete.")
-    dry_run: bool = Field(default=False, description="Only report what would happen.")
+    dry_run: bool = Field(default=False, description="Only report.")
 
 
 Shown = Annotated[
@@ -151,10 +154,7 @@ class _Action:
     destructive=True,
 )
 def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
-    """Do one thing with up to 100 products, each with its own outcome. Try dryRun first.
-
-    Results show before and after. Percent rounds half up to a kopeck.
-    """
+    """Do one thing with up to 100 products, each on its own. Try dryRun first."""
     action = _action(ctx, args)
     results: list[ItemOutcome] = []
     for start in range(0, len(args.ids), STEP):

@@ -45,7 +45,7 @@ class ProductDuplicate(Wire):
     """Which product to copy."""
 
     id: Id = Field(description="Product id.")
-    name: Name | None = optional("Name of the copy; the source's with (копия) if omitted.")
+    name: Name | None = optional("By default the source's with (копия).")
 
 
 class ProductReorder(Wire):
@@ -53,8 +53,8 @@ class ProductReorder(Wire):
 
     ids: Annotated[
         list[Id], Field(min_length=1, max_length=MAX_REORDERED), AfterValidator(unique)
-    ] = Field(description="Product ids in the wanted order; name only those to move.")
-    category_id: Id | None = optional("Put them first in this category, whose products they are.")
+    ] = Field(description="Products to move, in the wanted order.")
+    category_id: Id | None = optional("Put them first within this category.")
 
 
 class ProductPlace(Wire):
@@ -77,7 +77,7 @@ class ProductOrder(Wire):
     title="Duplicate a product",
 )
 def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
-    """Copy a product, right behind it: inactive, without SKU and barcode, with the same images."""
+    """Copy a product right behind it: inactive, without SKU and barcode."""
     source = existing_product(ctx, args.id)
     copy = PRODUCTS.new(
         ctx.workspace_id,
@@ -111,10 +111,7 @@ def _kept_category(ctx: Context, source: ProductRow) -> str | None:
     idempotent=True,
 )
 def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
-    """Put products first, in the given order; all others keep theirs. All move, or none.
-
-    With categoryId, they come first within that category.
-    """
+    """Put products first, in the given order. All move, or none."""
     found, lock = _named(ctx, args)
     rest = products.first_besides(ctx.workspace_id, args.ids, args.category_id)
     wanted = [Place(int(found[i].sort_order), i) for i in args.ids]

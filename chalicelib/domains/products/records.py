@@ -8,7 +8,6 @@ from pydantic import (
     AfterValidator,
     Field,
     StringConstraints,
-    WithJsonSchema,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -18,9 +17,9 @@ from chalicelib.core.errors import (
     AppError,
     ConflictError,
     InsufficientStockError,
+    InvalidBarcodeError,
     NotFoundError,
     SkuTakenError,
-    ValidationError,
 )
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
@@ -75,8 +74,8 @@ Sku = Annotated[
     AfterValidator(printable),
 ]
 BarcodeText = Annotated[str, StringConstraints(max_length=40)]
-Stock = Annotated[int, Field(ge=0, le=MAX_STOCK), WithJsonSchema({"type": "integer", "minimum": 0})]
-StockDelta = Annotated[int, Field(ge=-MAX_STOCK, le=MAX_STOCK), WithJsonSchema({"type": "integer"})]
+Stock = Annotated[int, Field(ge=0, le=MAX_STOCK)]
+StockDelta = Annotated[int, Field(ge=-MAX_STOCK, le=MAX_STOCK)]
 Status = Literal["active", "inactive"]
 
 
@@ -121,7 +120,7 @@ class ProductListQuery(Wire):
     sku: Sku | None = optional("Exact SKU.")
     barcode: BarcodeText | None = optional("Exact barcode.")
     min_price: Kopecks | None = optional("Kopecks.")
-    max_price: Kopecks | None = optional("Kopecks, inclusive.")
+    max_price: Kopecks | None = optional("Kopecks.")
     sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
         default="sortOrder", description="Sort by."
     )
@@ -153,9 +152,9 @@ class ProductCreate(Wire):
     name: Name = Field(description="Name.")
     price: Kopecks = Field(description="In kopecks.")
     description: Description | None = optional("Description.")
-    sku: Sku | None = optional("Unique, whatever its case.")
+    sku: Sku | None = optional("Unique.")
     stock: Stock | None = optional("null: not tracked.")
-    category_id: Id | None = optional("Product category id.")
+    category_id: Id | None = optional("Category id.")
     images: Images | None = optional("The main one first.")
     barcode: BarcodeText | None = optional("8, 12-14 digits.")
     status: Status = Field(default="active", description="inactive hides it.")
@@ -168,10 +167,10 @@ class ProductPatch(Patch):
     name: Name = optional("Name.")
     price: Kopecks = optional("In kopecks.")
     description: Description | None = optional("Description.")
-    sku: Sku | None = optional("Unique, whatever its case.")
+    sku: Sku | None = optional("Unique.")
     stock: Stock | None = optional("null: not tracked.")
     stock_delta: StockDelta = optional("Pieces to add; negative takes.")
-    category_id: Id | None = optional("Product category id.")
+    category_id: Id | None = optional("Category id.")
     images: Images | None = optional("Replaces all.")
     barcode: BarcodeText | None = optional("8, 12-14 digits.")
     status: Status = optional("inactive hides it.")
@@ -188,7 +187,7 @@ class ProductDelete(Wire):
     """Which product to delete."""
 
     id: Id = Field(description="Product id.")
-    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+    dry_run: bool = Field(default=False, description="Only report.")
 
 
 def unknown_product() -> NotFoundError:
@@ -231,7 +230,7 @@ def weight(args: Wire) -> int:
     title="List products",
 )
 def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
-    """List the workspace's products. Long descriptions are cut; svc_get_product has them whole."""
+    """List products. Long descriptions are cut."""
     found = PRODUCTS.page(
         ctx.workspace_id,
         Query(
@@ -284,7 +283,7 @@ def _shortened(ctx: Context, rows: Sequence[ProductRow]) -> list[ProductOut]:
     title="Get a product",
 )
 def get_product(ctx: Context, args: ProductRef) -> ProductResult:
-    """Return one product with its whole description."""
+    """Return one product, its whole description included."""
     return ProductResult(product=ProductOut.of(existing_product(ctx, args.id)))
 
 
@@ -297,7 +296,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     limit=HEAVY.weighed(weight),
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
-    """Create a product, last in the order. An image that cannot be taken is only a warning."""
+    """Create a product, last in the order. An image not taken is a warning."""
     values = _stored(ctx, args.provided() | {"status": args.status}, ())
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
@@ -311,13 +310,11 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     rest="POST /api/products/update",
     scope=Scope.PRODUCTS_WRITE,
     title="Update a product",
-    idempotent=True,
     open_world=True,
-    accepts_idempotency_key=True,
     limit=HEAVY.weighed(weight),
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
-    """Change a product. stockDelta adds to the stock atomically; below 0 is refused (409)."""
+    """Change a product. stockDelta adds to the stock atomically; below 0 is refused."""
     product = existing_product(ctx, args.id)
     changes = args.changes
     delta = changes.pop("stock_delta", None)
@@ -377,7 +374,7 @@ def _barcode(text: str) -> str:
     try:
         return barcodes.parse(text).digits
     except barcodes.BarcodeError as error:
-        raise ValidationError.of("barcode", str(error)) from None
+        raise InvalidBarcodeError.of("barcode", str(error)) from None
 
 
 def _gtin14(text: str | None) -> str | None:

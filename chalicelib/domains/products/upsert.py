@@ -16,7 +16,7 @@ from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, Kopecks, Wire, optional
+from chalicelib.core.schema import Id, Kopecks, Partial, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import fold
 from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, Summary, commit_outcomes
@@ -55,7 +55,7 @@ CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
 Fetched = Mapping[str, StoredObject | RejectedImage]
 
 
-class UpsertItem(Wire):
+class UpsertItem(Partial):
     """A product by its SKU; what is omitted stays as it is."""
 
     sku: Sku = Field(description="Which product, whatever its case; a new one gets it.")

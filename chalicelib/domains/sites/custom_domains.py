@@ -41,7 +41,7 @@ from chalicelib.store.sites import (
 class SiteDomain(Wire):
     """Which domain to bind to a site."""
 
-    id: Id = Field(description="Site id, from the site list.")
+    id: Id = Field(description="Site id.")
     domain: Annotated[str, StringConstraints(max_length=1000)] | None = Field(
         description="Host name, such as www.example.com; null unbinds."
     )
@@ -64,11 +64,10 @@ class DomainResult(Wire):
     limit=HEAVY,
 )
 def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
-    """Bind a custom domain to a site, or unbind it with null.
+    """Bind a custom domain to a site.
 
-    A new domain is pending: create the TXT record of the answer, then call again to have the DNS
-    checked. A domain not proven within 72 hours is dropped. One that another site has proven
-    becomes yours once your record is there and that site's is gone; that site then shows error.
+    A new domain is pending: create the TXT record of the answer, then call again to check
+    it. One not proven within 72 hours is dropped.
     """
     site = find(ctx, args.id)
     name = None if args.domain is None else _check_domain(args.domain)

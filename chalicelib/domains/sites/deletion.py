@@ -32,8 +32,8 @@ PURGE = "site-purge"
 class SiteDelete(Wire):
     """Which site to delete."""
 
-    id: Id = Field(description="Site id, from the site list.")
-    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+    id: Id = Field(description="Site id.")
+    dry_run: bool = Field(default=False, description="Only report.")
 
 
 class SiteCascade(Wire):
@@ -61,7 +61,7 @@ class SiteDeleted(DeletedResult):
 def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     """Delete a site with its pages and forms, and free its slug and domain.
 
-    Leads, clients and services stay. Try dryRun first to see what would go.
+    Leads, clients and services stay.
     """
     site = find(ctx, args.id)
     cascade = SiteCascade(

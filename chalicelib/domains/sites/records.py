@@ -11,6 +11,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import (
+    NULL_COUNTS,
     Id,
     PageNumber,
     Pagination,
@@ -106,14 +107,12 @@ class SiteListQuery(Wire):
 
     page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=10, ge=1, le=100, description="Sites a page.")
-    status: Literal["active", "inactive", "suspended"] | None = optional(
-        "Only sites with this status."
-    )
+    status: Literal["active", "inactive", "suspended"] | None = optional("Status.")
     search: SearchText | None = optional("Part of the title or slug.")
     sort_by: Literal["createdAt", "updatedAt", "title"] = Field(
-        default="createdAt", description="What to sort by."
+        default="createdAt", description="Order."
     )
-    sort_dir: Literal["asc", "desc"] = Field(default="desc", description="Sort direction.")
+    sort_dir: Literal["asc", "desc"] = Field(default="desc", description="Direction.")
 
 
 class SiteList(Wire):
@@ -128,24 +127,24 @@ class SiteCreate(Wire):
 
     title: Title = Field(description="Title.")
     description: Description | None = optional("Description.")
-    slug: Slug | None = optional("Unique part of the URL; made from the title if omitted.")
+    slug: Slug | None = optional("Made from the title if omitted.")
 
 
 class SitePatch(Patch):
     """Changes to a site."""
 
-    id: Id = Field(description="Site id, from the site list.")
-    title: Title = optional("New title.")
-    description: Description | None = optional("New description; null clears it.")
+    id: Id = Field(description="Site id.")
+    title: Title = optional("Title.")
+    description: Description | None = optional("Description; null clears it.")
     slug: Slug = optional("New slug; the old URL stops working.")
-    status: Literal["active", "inactive"] = optional("active shows the site, inactive hides it.")
+    status: Literal["active", "inactive"] = optional("inactive hides it.")
 
 
 class SiteStats(Wire):
     """Whether to count a site's visits."""
 
-    id: Id = Field(description="Site id, from the site list.")
-    enabled: bool | None = optional("Say it: omitted, the setting flips, and a retry undoes that.")
+    id: Id = Field(description="Site id.")
+    enabled: Annotated[bool, NULL_COUNTS] = optional("Flips if omitted; so does a retry.")
 
 
 class SiteStatsResult(Wire):
@@ -174,9 +173,7 @@ def _check_slug(slug: str) -> str:
 
 
 def _taken(slug: str) -> SlugTakenError:
-    return SlugTakenError(
-        f'The slug "{slug}" is taken. Choose another, or omit it to have one made from the title.'
-    )
+    return SlugTakenError(f'The slug "{slug}" is taken. Choose another.')
 
 
 @operation(
@@ -186,10 +183,7 @@ def _taken(slug: str) -> SlugTakenError:
     title="List sites",
 )
 def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
-    """List the workspace's sites, newest first unless asked otherwise.
-
-    A site's id is the projectId of the page, form and statistics calls.
-    """
+    """List the sites; a site's id is the projectId elsewhere."""
     found = SITES.page(
         ctx.workspace_id,
         Query(
@@ -214,7 +208,7 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     title="Create a site",
 )
 def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
-    """Create an active, empty site. Add pages to it with svc_create_page."""
+    """Create a site: active, and without pages."""
     if args.slug is not None:
         slug, on_conflict = _check_slug(args.slug), _taken(args.slug)
     else:
@@ -235,7 +229,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     idempotent=True,
 )
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
-    """Change a site's title, description, slug or status; what is omitted stays."""
+    """Change a site; what you omit stays as it is."""
     site = find(ctx, args.id)
     changes = args.changes
     if changes.get("slug", site.slug) != site.slug:
@@ -258,8 +252,8 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     title="Switch visit counting",
 )
 def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
-    """Switch the counting of a site's visits on or off. What was counted stays."""
+    """Switch the counting of a site's visits on or off."""
     site = find(ctx, args.id)
-    site.stats_enabled = (not site.stats_enabled) if args.enabled is None else args.enabled
+    site.stats_enabled = args.provided().get("enabled", not site.stats_enabled)
     ctx.unit.save(site)
     return SiteStatsResult(id=site.id, stats_enabled=site.stats_enabled)

@@ -1,0 +1,66 @@
+"""What the fields of a wire model take, as callers name them; read once per model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import NoneType
+from typing import Any, get_args
+
+from pydantic.fields import FieldInfo
+
+from chalicelib.core.schema import NULL_COUNTS, Partial, Wire, wire_name
+
+
+@dataclass(frozen=True, slots=True)
+class WireField:
+    """A field of a model; ``nested`` is the model of the object, or of each object, in it.
+
+    Unless ``null_counts``, ``null`` stands for the field's omission.
+    """
+
+    nested: type[Wire] | None
+    null_counts: bool
+
+
+@cache
+def fields_of(model: type[Wire]) -> Mapping[str, WireField]:
+    """Return a model's fields by their wire names."""
+    return {
+        wire_name(model, name): WireField(_nested(info.annotation), _null_counts(model, info))
+        for name, info in model.model_fields.items()
+    }
+
+
+def _null_counts(model: type[Wire], info: FieldInfo) -> bool:
+    if info.is_required() or NULL_COUNTS in info.metadata:
+        return True
+    return issubclass(model, Partial) and NoneType in get_args(info.annotation)
+
+
+def _nested(annotation: Any) -> type[Wire] | None:  # noqa: ANN401  any annotation
+    if isinstance(annotation, type) and issubclass(annotation, Wire):
+        return annotation
+    return next(filter(None, map(_nested, get_args(annotation))), None)
+
+
+def without_nulls(model: type[Wire], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return raw input without each ``null`` that stands for an omission, in nested objects, too.
+
+    Models send it for whatever they leave out (contract, Envelope).
+    """
+    fields = fields_of(model)
+    return {
+        name: _inside(fields[name].nested, value) if name in fields else value
+        for name, value in raw.items()
+        if value is not None or name not in fields or fields[name].null_counts
+    }
+
+
+def _inside(nested: type[Wire] | None, value: object) -> object:
+    if nested is None:
+        return value
+    if isinstance(value, Mapping):
+        return without_nulls(nested, value)
+    if isinstance(value, list):
+        return [_inside(nested, item) for item in value]
+    return value

@@ -1,0 +1,307 @@
+"""Conventions of input that every operation keeps: null, unknown names, published bounds, words."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.fields import fields_of
+from chalicelib.core.json_schema import json_schema
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.parsing import parse
+from chalicelib.core.principals import Audience
+from chalicelib.core.schema import Patch, Wire
+from tests.conftest import Api, Owner
+from tests.contract.test_access import send
+from tests.factories.examples import EXAMPLES, Things, every_operation, example
+
+every_input = pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda o: o.name)
+every_read = pytest.mark.parametrize(
+    "operation", [o for o in REGISTRY.of(Audience.KEY) if o.reads_query], ids=lambda o: o.name
+)
+
+
+def sample(schema: dict[str, Any], number: int = 0) -> Any:
+    """Return a value that fits a schema, another one for each number."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    kinds = schema.get("type", "string")
+    if "object" in kinds:
+        required = schema.get("required", ())
+        return {name: sample(schema["properties"][name]) for name in required}
+    if "array" in kinds:
+        return [sample(schema["items"], each) for each in range(schema.get("minItems", 0))]
+    if "integer" in kinds or "number" in kinds:
+        return max(schema.get("minimum", 0), 0)
+    if "boolean" in kinds:
+        return True
+    return f"a{number}"
+
+
+def refusals(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
+    """Return the messages with which input is refused, by field."""
+    try:
+        parse(model, raw)
+    except ValidationError as error:
+        return {each.field: each.message for each in error.errors} or {"": error.message}
+    return {}
+
+
+def models(model: type[Wire]) -> Iterator[type[Wire]]:
+    """Yield an input model, and those nested in it."""
+    yield model
+    for field in fields_of(model).values():
+        if field.nested:
+            yield from models(field.nested)
+
+
+class TestNull:
+    @every_input
+    def test_means_omitted_for_what_cannot_be_null(self, operation: Operation) -> None:
+        for model in models(operation.input):
+            schema = json_schema(model)
+            for name, field in fields_of(model).items():
+                if field.null_counts:
+                    continue
+                declared = schema["properties"][name]
+                assert "null" not in declared.get("type", ()), name
+                assert None not in declared.get("enum", ()), name
+                base = sample(schema)
+                if issubclass(model, Patch):
+                    base |= {other: None for other, f in fields_of(model).items() if f.null_counts}
+                    base |= sample(schema)
+                if refused := refusals(model, base):  # it takes one of several
+                    assert refusals(model, {**base, name: None}) == refused
+                    continue
+                omitted, null = parse(model, base), parse(model, {**base, name: None})
+                assert (null, null.model_fields_set) == (omitted, omitted.model_fields_set), name
+
+    def test_is_the_same_for_every_operation_over_rest_and_tools(self, owner: Owner) -> None:
+        api = owner.api()
+        things = Things.made_with(api)
+        for name in ("list_sites", "list_products", "create_product", "create_page", "get_page"):
+            operation = REGISTRY[name]
+            nulls = {n: None for n, f in fields_of(operation.input).items() if not f.null_counts}
+            failed, answer = api.tool(str(operation.tool), **nulls | example(operation, things))
+            assert not failed, answer
+            if not operation.reads_query:
+                again = example(operation, things) | {"slug": "again", "name": "Again"}
+                answer = send(api, operation, nulls | again).data
+            assert not [w for w in answer.get("warnings", ()) if "null" in w]
+
+    def test_is_refused_where_omission_itself_acts(self, api: Api) -> None:
+        site = Things.made_with(api).site
+        answer = api.refused("POST", "/api/projects/toggle-stats", {"id": site, "enabled": None})
+        assert answer.data["errors"] == [
+            {"field": "enabled", "message": "expected true or false, received null"}
+        ]
+        flipped = api.post("/api/projects/toggle-stats", {"id": site})
+        assert flipped["statsEnabled"] is False
+
+    def test_clears_what_an_update_may_clear(self, api: Api) -> None:
+        things = Things.made_with(api)
+        changes = {"id": things.product, "sku": None, "stock": None, "price": None, "name": None}
+        product = api.post("/api/products/update", changes)["product"]
+        assert (product["sku"], product["stock"]) == (None, None)
+        assert (product["name"], product["price"]) == ("Loaf", 9900)
+
+    def test_alone_is_an_update_of_nothing(self, api: Api) -> None:
+        things = Things.made_with(api)
+        body = {"id": things.site, "title": None}
+        answer = api.refused("POST", "/api/projects/update", body)
+        assert answer.data["message"].startswith("Nothing to change; send at least one of title")
+        assert "errors" not in answer.data
+
+
+class TestUnknownNames:
+    @every_read
+    def test_a_query_parameter_is_a_warning(self, operation: Operation, owner: Owner) -> None:
+        api = owner.api()
+        arguments = example(operation, Things.made_with(api))
+        answer = send(api, operation, arguments | {"someParameter": "1"})
+        assert answer.status == 200
+        (warning,) = [w for w in answer.data["warnings"] if "someParameter" in w]
+        assert warning.startswith('Unknown field "someParameter" was ignored; known here:')
+
+    def test_is_told_with_the_nearest_known_one(self, api: Api) -> None:
+        warnings = api.get("/api/products/list?sise=5&Sort=name")["warnings"]
+        assert warnings == [
+            'Unknown field "sise" was ignored; did you mean "size"?',
+            'Unknown field "Sort" was ignored; did you mean "sort"?',
+        ]
+
+    def test_is_told_by_a_failure_as_well(self, api: Api) -> None:
+        answer = api.refused("POST", "/api/products/delete", {"productId": "x", "dry_run": True})
+        assert answer.data["message"] == 'id: is required; you sent "productId"'
+        assert answer.data["errors"] == [
+            {"field": "id", "message": 'is required; you sent "productId"'}
+        ]
+        assert (
+            'Unknown field "dry_run" was ignored; did you mean "dryRun"?' in answer.data["warnings"]
+        )
+        missing = api.refused("GET", "/api/products/nobody?fields=name")
+        assert missing.data["code"] == "not_found"
+        assert '"fields"' in missing.data["warnings"][0]
+
+    def test_is_told_alike_by_a_tool(self, api: Api) -> None:
+        failed, answer = api.tool("svc_get_product", productId="x")
+        assert failed
+        assert answer["data"]["message"] == 'id: is required; you sent "productId"'
+        assert '"productId"' in answer["data"]["warnings"][0]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place in the input of an operation, by its path, and how to put a value there."""
+
+    path: str
+    schema: dict[str, Any]
+    holding: Callable[[Any], dict[str, Any]]
+
+
+def spots(operation: Operation) -> Iterator[Spot]:
+    """Yield each place that an operation's input has, nested ones included."""
+    schema = operation.input_schema
+    base = sample(schema)
+    if operation.name in EXAMPLES:
+        base = example(operation, Things.that_never_were())
+    for name, declared in schema["properties"].items():
+        yield from _inside(Spot(name, declared, lambda v, name=name: {**base, name: v}))
+
+
+def _inside(spot: Spot) -> Iterator[Spot]:
+    yield spot
+    schema = spot.schema
+    if "items" in schema:
+        yield from _inside(
+            Spot(f"{spot.path}.0", schema["items"], lambda value: spot.holding([value]))
+        )
+    for name, declared in schema.get("properties", {}).items():
+        base = sample(schema)
+
+        def holding(value: Any, name: str = name, base: Any = base) -> dict[str, Any]:
+            return spot.holding({**base, name: value})
+
+        yield from _inside(Spot(f"{spot.path}.{name}", declared, holding))
+
+
+HUGE = 10**15
+PATTERNED = [
+    "",
+    "a",
+    "A",
+    "7",
+    "-",
+    "a-",
+    "-a",
+    "a-b",
+    "RU",
+    "ru",
+    "RUS",
+    "pt-BR",
+    "é",
+    "a\n",
+    "a b",
+]
+PATTERNED += ["a" * length for length in (35, 36, 63, 64)]
+
+
+def sides(schema: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    """Return values just inside and just outside every bound that a schema has.
+
+    Where it has none, one far away is inside.
+    """
+    kinds = schema.get("type", ())
+    inside: list[Any] = []
+    outside: list[Any] = []
+    if "const" in schema:
+        return [schema["const"]], [not schema["const"]]
+    if "enum" in schema:
+        return list(schema["enum"]), ["nonsense"]
+    if "integer" in kinds or "number" in kinds:
+        inside += [schema.get("minimum", -HUGE), schema.get("maximum", HUGE)]
+        outside += [schema["minimum"] - 1] if "minimum" in schema else []
+        outside += [schema["maximum"] + 1] if "maximum" in schema else []
+    if "pattern" in schema:
+        fits = re.compile(schema["pattern"].removeprefix("^").removesuffix("$"))
+        inside += [text for text in PATTERNED if fits.fullmatch(text)]
+        outside += [text for text in PATTERNED if not fits.fullmatch(text)]
+    elif "string" in kinds:
+        least, most = schema.get("minLength", 0), schema.get("maxLength")
+        inside += ["a" * least, "a" * (100_000 if most is None else most)]
+        outside += ["a" * (least - 1)] if least else []
+        outside += ["a" * (most + 1)] if most is not None else []
+    if "array" in kinds:
+        least, most = schema.get("minItems", 0), schema.get("maxItems")
+
+        def items(count: int) -> list[Any]:
+            return [sample(schema["items"], number) for number in range(count)]
+
+        inside += [items(least), items(1000 if most is None else most)]
+        outside += [items(least - 1)] if least else []
+        outside += [items(most + 1)] if most is not None else []
+    return inside, outside
+
+
+A_BOUND = re.compile(r"expected (at least|at most) \d|expected '|expected true,")
+
+
+class TestBounds:
+    @every_input
+    def test_what_a_schema_publishes_is_what_the_server_enforces(
+        self, operation: Operation
+    ) -> None:
+        for spot in spots(operation):
+            inside, outside = sides(spot.schema)
+            for value in inside:
+                message = refusals(operation.input, spot.holding(value)).get(spot.path, "")
+                assert not A_BOUND.match(message), (spot.path, str(value)[:80], message)
+            for value in outside:
+                found = refusals(operation.input, spot.holding(value))
+                assert spot.path in found, (spot.path, str(value)[:80])
+
+    @pytest.mark.parametrize(
+        ("field", "inside", "outside"),
+        [("price", 10**11, 10**11 + 1), ("stock", 10**9, 10**9 + 1), ("sku", "s" * 64, "s" * 65)],
+    )
+    def test_hold_over_http(self, field: str, inside: Any, outside: Any, api: Api) -> None:
+        body = {"name": "Loaf", "price": 1}
+        made = api.post("/api/products/create", body | {field: inside})
+        assert made["product"][field] == inside
+        answer = api.refused("POST", "/api/products/create", body | {field: outside})
+        assert [error["field"] for error in answer.data["errors"]] == [field]
+
+    def test_hold_for_an_idempotency_key_as_its_schema_says(self, api: Api) -> None:
+        for length, failed in ((1, False), (255, False), (256, True)):
+            answer = api.tool("svc_create_site", title="x", idempotencyKey="k" * length)
+            assert answer[0] is failed
+
+
+ODD = [None, True, 0, -1, 1.5, 1e300, 10**400, "", "nonsense", [], [[]], [None], {}, {"a": None}]
+OF_A_LIBRARY = re.compile(
+    r"Input should|pydantic|valid (string|integer|dict)|[\^$\\]|another value"
+)
+
+
+@every_input
+def test_every_refusal_is_worded_by_the_service(operation: Operation) -> None:
+    """No kind of error is left to a library's words, or shows an expression or our class."""
+    for spot in spots(operation):
+        for value in [*ODD, *sides(spot.schema)[1]]:
+            for field, message in refusals(operation.input, spot.holding(value)).items():
+                assert not OF_A_LIBRARY.search(message), (field, message)
+                assert field != "input"
+
+
+@every_operation
+def test_a_malformed_body_is_told_in_our_words(operation: Operation, api: Api) -> None:
+    if operation.reads_query:
+        return
+    answer = api.refused(operation.method, operation.path, b'{"id": "x",\n "title" "y"}')
+    assert answer.data["message"] == (
+        "The body is not valid JSON at line 2, column 10;"
+        " look for a missing quote, comma or bracket there."
+    )

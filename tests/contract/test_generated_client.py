@@ -1,0 +1,148 @@
+"""A client that openapi-python-client generates from the document lists, creates and reads."""
+
+import json
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from openapi_python_client import generate
+from openapi_python_client.config import Config, ConfigFile, MetaType
+
+from tests.conftest import Api
+
+PACKAGE = "workspace_client"
+
+
+class Transport(httpx.BaseTransport):
+    """Hands the client's requests to the application, without a network."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.raw_path.decode()
+        headers = {name.title(): value for name, value in request.headers.items()}
+        answer = self.api.call(request.method, path, request.read(), headers)
+        return httpx.Response(answer.status, headers=answer.headers, content=answer.body)
+
+
+@pytest.fixture(scope="module")
+def _generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The package of the client, on the path."""
+    folder = tmp_path_factory.mktemp("generated")
+    document = folder / "openapi.json"
+    document.write_bytes(Api(None).call("GET", "/api/openapi.json").body)
+    problems = generate(
+        config=Config.from_sources(
+            ConfigFile(post_hooks=[], literal_enums=True),
+            MetaType.NONE,
+            document,
+            file_encoding="utf-8",
+            overwrite=False,
+            output_path=Path(folder / PACKAGE),
+        )
+    )
+    assert not problems, problems
+    sys.path.insert(0, str(folder))
+    yield
+    sys.path.remove(str(folder))
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]
+
+
+class Client:
+    """The generated client, with the application behind it."""
+
+    def __init__(self, api: Api) -> None:
+        made = import_module(f"{PACKAGE}.client").AuthenticatedClient
+        self.client = made(
+            base_url="http://app", token=str(api.token), httpx_args={"transport": Transport(api)}
+        )
+
+    def __call__(self, tag: str, operation: str, **arguments: Any) -> Any:
+        """Call an operation; return the ``data`` of its answer, as the client types it."""
+        module = import_module(f"{PACKAGE}.api.{tag}.{operation}")
+        answer = module.sync(client=self.client, **arguments)
+        assert type(answer).__name__ != "Failure", answer
+        return answer.data
+
+    @staticmethod
+    def model(model: str, /, **fields: Any) -> Any:
+        """Make an input."""
+        return getattr(import_module(f"{PACKAGE}.models"), model)(**fields)
+
+
+@pytest.fixture
+def client(_generated: None, api: Api) -> Client:
+    return Client(api)
+
+
+def test_sites_and_pages(client: Client) -> None:
+    body = client.model("SiteCreate", title="Bakery")
+    site = client("projects", "create_site", body=body).project
+    (listed,) = client("projects", "list_sites", search="bak").projects
+    assert listed == site
+    assert type(site).__name__ == "Site"
+    body = client.model("PageCreate", project_id=site.id, title="Home")
+    page = client("pages", "create_page", body=body).page
+    assert [each.id for each in client("pages", "list_pages", project_id=site.id).pages] == [
+        page.id
+    ]
+    assert client("pages", "get_page", id=page.id).page.title == "Home"
+
+
+def test_products_and_categories(client: Client) -> None:
+    body = client.model("CategoryCreate", name="Bread")
+    category = client("products", "create_category", body=body).category
+    assert client("products", "list_categories", kind="product").categories == [category]
+    body = client.model("ProductCreate", name="Loaf", price=9900, category_id=category.id)
+    product = client("products", "create_product", body=body, idempotency_key="k").product
+    assert type(product).__name__ == "Product"
+    assert (product.price, product.category_id, product.sku) == (9900, category.id, None)
+    assert client("products", "get_product", id=product.id).product == product
+    listing = client("products", "list_products", sort="price", size=5)
+    assert (listing.products, listing.total) == ([product], 1)
+
+
+def test_files_and_folders(client: Client) -> None:
+    body = client.model("FolderCreate", name="Papers")
+    folder = client("files", "create_folder", body=body).folder
+    (tree,) = client("files", "list_folders").folders
+    assert (tree.id, tree.children) == (folder.id, [])
+    types = import_module(f"{PACKAGE}.types")
+    sent = types.File(payload=BytesIO(b"hello"), file_name="menu.txt", mime_type="text/plain")
+    body = client.model("FileUploadForm", file=sent, folder_id=folder.id)
+    file = client("files", "upload_file", body=body).file
+    assert (file.name, file.size, file.folder_id) == ("menu.txt", 5, folder.id)
+    listing = client("files", "list_files", folder_id=folder.id)
+    assert (listing.files, listing.pagination.total) == ([file], 1)
+    assert listing.current_folder.id == folder.id
+
+
+def test_workspaces(client: Client) -> None:
+    found = client("workspace", "list_workspaces")
+    assert [each.id for each in found.workspaces] == [found.active_workspace_id]
+
+
+def test_failures_are_typed_and_warnings_kept(client: Client) -> None:
+    module = import_module(f"{PACKAGE}.api.products.get_product")
+    failure = module.sync(client=client.client, id="nobody")
+    assert type(failure).__name__ == "Failure"
+    assert (failure.data.code, failure.data.status) == ("not_found", False)
+    create = import_module(f"{PACKAGE}.api.products.create_product")
+    body = client.model("ProductCreate", name="Loaf", price=199.9)
+    refused = create.sync(client=client.client, body=body).data
+    assert [each.field for each in refused.errors] == ["price"]
+
+
+@pytest.mark.usefixtures("_generated")
+def test_nothing_of_the_document_is_left_out() -> None:
+    paths = json.loads(Api(None).call("GET", "/api/openapi.json").body)["paths"]
+    for path in paths.values():
+        for entry in path.values():
+            import_module(f"{PACKAGE}.api.{entry['tags'][0]}.{entry['operationId']}")
