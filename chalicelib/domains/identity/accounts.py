@@ -14,7 +14,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Timestamp, Wire
 from chalicelib.domains.identity.keys import stage_revocations
 from chalicelib.flows.invoke import Context
-from chalicelib.rules import passwords
+from chalicelib.rules import emails, passwords
 from chalicelib.store import accounts, api_keys, workspaces
 from chalicelib.store.accounts import AccountRow
 
@@ -25,7 +25,7 @@ MAX_PASSWORD = 1000
 
 def _email(text: str) -> str:
     try:
-        return accounts.normal_email(text)
+        return emails.normal_email(text)
     except ValueError as error:
         raise PydanticCustomError("email", "{reason}", {"reason": str(error)}) from None
 
