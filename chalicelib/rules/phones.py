@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 MAX_CHARACTERS = 80
 """A longer text is no phone number, whatever it contains."""
+_NORMAL = re.compile(r"\+[0-9]{5,15}(;ext=[0-9]{1,20})?")
 _LEAST_DIGITS = 10
 """Of a number without its plus that is read as an international one."""
 _INTERNAL = re.compile(
@@ -62,3 +63,8 @@ def _normal(number: object) -> str:
     assert isinstance(number, PhoneNumber)  # noqa: S101  for the type checker
     e164 = format_number(number, PhoneNumberFormat.E164)
     return f"{e164};ext={number.extension}" if number.extension else e164
+
+
+def is_number(text: str | None) -> bool:
+    """Whether a text is a number in its normal form, rather than as somebody wrote it."""
+    return text is not None and _NORMAL.fullmatch(text) is not None

@@ -42,7 +42,7 @@ _FILE = {"type": "string", "contentMediaType": "application/octet-stream", "desc
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC):
+    for operation in _documented():
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
@@ -75,12 +75,16 @@ _DESCRIPTION = (
 )
 
 
+def _documented() -> list[Operation]:
+    return [each for each in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if each.path]
+
+
 def _area(operation: Operation) -> str:
     return operation.scope.area if operation.scope else "workspace"
 
 
 def _areas() -> list[str]:
-    used = {_area(operation) for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC)}
+    used = {_area(operation) for operation in _documented()}
     return [
         area
         for area in dict.fromkeys(["workspace", *(scope.area for scope in Scope)])
