@@ -4,12 +4,15 @@ Clients are never merged, and nobody from outside overwrites what a client has: 
 filled, unless they are another client's; a value that conflicts stays on the lead.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.rules import phones
+from chalicelib.flows.people import MAX_NAME
+from chalicelib.rules import emails, form_fields, phones
+from chalicelib.rules.form_fields import FieldSpec
 from chalicelib.store import clients
 from chalicelib.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.store.unit import UnitOfWork
@@ -26,6 +29,24 @@ class Contact(NamedTuple):
     def identity(self) -> dict[str, str | None]:
         """What the person is known by."""
         return {EMAIL: self.email, PHONE: self.phone if phones.is_number(self.phone) else None}
+
+
+def contact_of(fields: Sequence[FieldSpec], data: Mapping[str, Any], country: str) -> Contact:
+    """Return whom the cleaned values of a form say to be.
+
+    A phone that is no number, by the plan of a country, stays as it was written.
+    """
+    name, email, phone = form_fields.contact(fields, data)
+    return Contact(
+        name[:MAX_NAME] if name else None,
+        emails.find_email(email) if email else None,
+        phone_of(phone, country) if phone else None,
+    )
+
+
+def phone_of(text: str, country: str) -> str:
+    """Return a phone number in its normal form, or the text if it is none."""
+    return phones.find_phone(text, country) or text[: phones.MAX_CHARACTERS]
 
 
 @dataclass(frozen=True, slots=True)

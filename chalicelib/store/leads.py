@@ -1,7 +1,7 @@
 """Leads: what visitors have submitted, and what became of it."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 from pynamodb.attributes import (
     BooleanAttribute,
@@ -24,17 +24,22 @@ from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import ContentRow, JsonAttribute, Record
 from chalicelib.store.unit import UnitOfWork, listed
 
-STATUSES = ("new", "in_progress", "completed", "rejected", "archived")
+LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
+STATUSES: tuple[LeadStatus, ...] = get_args(LeadStatus)
+CART = "items"
+"""The lines of an order among the values; no field can have this name (tools.md, row 28)."""
 INLINE_DATA_BYTES = 4096
 """Longer data have a row of their own, and a shortened copy in the record for lists."""
 HISTORY_SHOWN = 500
+CONSENT = {"label", "at"}
+"""What is kept of a consent among the values: the words, and when they were agreed to."""
 
 
 class LeadRow(Record):
     """A lead.
 
     ``data`` are the submitted values; if they are long, a shortened copy of them, and the whole is
-    in a row of its own, written at ``data_revision``, which only ``find`` and ``whole`` read.
+    in a row of its own, written at ``data_revision``, which lists do not read.
     ``day`` is when it was created in the workspace's time zone, and ``source_name`` the source that
     it is counted under; both stay, so that what was counted can be taken back. A ``phone`` that is
     no number is kept as it was written, but leads to nobody.
@@ -63,7 +68,7 @@ class LeadRow(Record):
 
     @property
     def whole_data(self) -> dict[str, Any]:
-        """The data, however long; of a lead that ``find`` or ``whole`` has read."""
+        """The data, however long; of a lead that ``find`` or the like has read."""
         data: dict[str, Any] = self.data if self.long_data is None else self.long_data
         return data
 
@@ -95,7 +100,7 @@ def _values(value: Any) -> Iterator[str]:  # noqa: ANN401  JSON
         case list():
             for each in value:
                 yield from _values(each)
-        case dict():
+        case dict() if value.keys() != CONSENT:
             yield from _values(list(value.values()))
 
 
@@ -169,15 +174,30 @@ def whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
     ids = list(ids)
     keys = [LEADS.key(workspace_id, each) for each in ids]
     rows = fetch([*keys, *(_data_key(workspace_id, each) for each in ids)])
-    long = {row.sk: row for row in rows if isinstance(row, DataRow)}
     leads = [row for row in rows if isinstance(row, LeadRow)]
+    _give_data(leads, rows)
+    return leads
+
+
+def with_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
+    """Return leads that a list has read, with their data, which a second request fetches if long.
+
+    Raises:
+        ConcurrentUpdateError: as for ``find``.
+    """
+    long = [_data_key(workspace_id, lead.id) for lead in leads if lead.data_revision is not None]
+    _give_data(leads, fetch(long))
+    return leads
+
+
+def _give_data(leads: Iterable[LeadRow], rows: Iterable[ContentRow]) -> None:
+    long = {row.sk: row for row in rows if isinstance(row, DataRow)}
     for lead in leads:
         if lead.data_revision is not None:
             data = long.get(lead.id)
             if data is None or data.revision != lead.data_revision:
                 raise ConcurrentUpdateError
             lead.long_data = lead.long_data_read = data.data
-    return leads
 
 
 def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
@@ -191,6 +211,15 @@ def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
     if lead.data_revision is not None:
         unit.delete(DataRow(key.pk, key.sk))
     lead.data, lead.data_revision, lead.long_data = data, None, None
+
+
+def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
+    """Stage that leads lose what a person has said, and what they were found by."""
+    for lead in whole(unit.workspace_id, ids):
+        lead.name = lead.email = lead.phone = lead.notes = lead.source = lead.is_order = None
+        lead.tags = []
+        set_data(unit, lead, {})
+        unit.save(lead)
 
 
 def record_event(unit: UnitOfWork, lead: LeadRow, by: str, **what: Any) -> None:  # noqa: ANN401  the row's attributes

@@ -27,7 +27,7 @@ from chalicelib.flows.invoke import Context
 from chalicelib.rules.form_html import embed_html
 from chalicelib.store import counters
 from chalicelib.store.forms import FORMS, FormRow
-from chalicelib.store.leads import LEADS
+from chalicelib.store.leads import CART, LEADS
 from chalicelib.store.queries import Query
 from chalicelib.store.sites import SITES, SUSPENDED
 
@@ -35,8 +35,6 @@ KEPT_AFTER_DELETION = timedelta(days=30)
 MAX_FIELDS = 30
 MAX_OPTIONS = 100
 MAX_URL = 2048
-CART = "items"
-"""The name of the cart in submitted values, which no field can have (tools.md, row 28)."""
 
 FieldType = Literal[
     "text",

@@ -16,15 +16,13 @@ from chalicelib.core.plans import LEADS_A_MONTH
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Wire, iso, optional
 from chalicelib.domains.forms import cart
-from chalicelib.domains.forms.records import CART
 from chalicelib.flows import contacts
-from chalicelib.flows.contacts import Contact
 from chalicelib.flows.invoke import Context
-from chalicelib.rules import emails, form_fields, phones, sources
+from chalicelib.rules import form_fields, sources
 from chalicelib.rules.form_fields import FieldSpec
 from chalicelib.store import crm_metrics, forms, leads, limits, workspaces
 from chalicelib.store.forms import FORMS, FormRow
-from chalicelib.store.leads import LEADS, LeadRow
+from chalicelib.store.leads import CART, LEADS, LeadRow
 from chalicelib.store.sites import SITES, SUSPENDED
 from chalicelib.store.workspaces import WorkspaceRow
 
@@ -39,7 +37,6 @@ SUBMISSIONS = Limit(
 A_DAY = Limit("form-day", "submissions a day of a form", 5_000, timedelta(days=1))
 SAME_FOR = timedelta(minutes=10)
 """How long the same values of one visitor make no second lead (contract, public surfaces)."""
-MAX_NAME = 200
 THANKS = {"ru": "Спасибо! Мы получили вашу заявку.", "en": "Thank you! We have received it."}
 
 
@@ -179,7 +176,7 @@ def _new_lead(
 ) -> LeadRow:
     """Stage a lead with its client and its place in the statistics."""
     now = clock.now()
-    contact = _contact(form, data, workspace.country)
+    contact = contacts.contact_of(form.specs, data, workspace.country)
     match = contacts.match(ctx.workspace_id, contact)
     if match is not None:
         match.count_lead(ctx.unit, 1, now)
@@ -202,16 +199,6 @@ def _new_lead(
     ctx.unit.create(lead)
     crm_metrics.count_created(ctx.unit, lead, new_clients=int(match is not None and match.is_new))
     return lead
-
-
-def _contact(form: FormRow, data: dict[str, Any], country: str) -> Contact:
-    """Return whom a visitor says to be; a phone that is no number stays as it was written."""
-    name, email, phone = form_fields.contact(form.specs, data)
-    return Contact(
-        name[:MAX_NAME] if name else None,
-        emails.find_email(email) if email else None,
-        (phones.find_phone(phone, country) or phone[: phones.MAX_CHARACTERS]) if phone else None,
-    )
 
 
 def _consents(form: FormRow, data: dict[str, Any]) -> dict[str, Any]:
