@@ -145,7 +145,7 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "create_category": lambda t: {"name": "Rolls", "parentId": t.category},
     "update_category": lambda t: {"id": t.category, "name": "Loaves"},
     "delete_category": lambda t: {"id": t.category},
-    "list_forms": lambda t: {"projectId": t.site},
+    "list_forms": lambda _: {"size": 5},
     "create_form": lambda t: FORM | {"projectId": t.site},
     "delete_form": lambda t: {"id": t.form},
     "list_leads": lambda _: {"status": "new", "from": "2026-01-01", "search": "ada"},

@@ -15,15 +15,16 @@ from chalicelib.core.operations import operation
 from chalicelib.core.plans import LEADS_A_MONTH
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Wire, iso, optional
+from chalicelib.core.settings import settings
 from chalicelib.domains.forms import cart
 from chalicelib.flows import contacts
 from chalicelib.flows.invoke import Context
-from chalicelib.rules import form_fields, sources
+from chalicelib.rules import form_fields, site_urls, sources
 from chalicelib.rules.form_fields import FieldSpec
-from chalicelib.store import crm_metrics, forms, leads, limits, workspaces
+from chalicelib.store import crm_metrics, forms, leads, limits, pages, workspaces
 from chalicelib.store.forms import FORMS, FormRow
 from chalicelib.store.leads import CART, LEADS, LeadRow
-from chalicelib.store.sites import SITES, SUSPENDED
+from chalicelib.store.sites import ACTIVE, SITES, SUSPENDED, SiteRow
 from chalicelib.store.workspaces import WorkspaceRow
 
 SUBMISSIONS = Limit(
@@ -83,7 +84,7 @@ def public_form(form_id: str) -> PublicForm:
     Raises:
         NotFoundError: there is none, or its site is suspended.
     """
-    form = _open_form(_workspace_of(form_id), form_id)
+    form, _ = _open_form(_workspace_of(form_id), form_id)
     return PublicForm(form.title, form.specs, form.language, form.redirect_url, _message(form))
 
 
@@ -102,15 +103,16 @@ def _unknown() -> NotFoundError:
     return NotFoundError("There is no such form, or it takes no submissions any more.")
 
 
-def _open_form(workspace_id: str, form_id: str) -> FormRow:
+def _open_form(workspace_id: str, form_id: str) -> tuple[FormRow, SiteRow | None]:
     form = FORMS.find(workspace_id, form_id)
     if form is None:
         raise _unknown()
-    if form.project_id is not None:
-        site = SITES.find(workspace_id, form.project_id)
-        if site is None or site.status == SUSPENDED:
-            raise _unknown()
-    return form
+    if form.project_id is None:
+        return form, None
+    site = SITES.find(workspace_id, form.project_id)
+    if site is None or site.status == SUSPENDED:
+        raise _unknown()
+    return form, site
 
 
 def _message(form: FormRow) -> str:
@@ -124,14 +126,14 @@ def submit_form(ctx: Context, args: FormSubmission) -> Submitted:
 
     The same values of one visitor within ten minutes are the lead that they made first.
     """
-    form = _open_form(ctx.workspace_id, args.id)
+    form, site = _open_form(ctx.workspace_id, args.id)
     data = _checked(ctx, form, args.values)
     earlier = leads.submission(ctx.workspace_id, _digest(ctx, form, data))
     if earlier.lead_id is not None:
         return Submitted(id=earlier.lead_id, message=_message(form))
     workspace = workspaces.get(ctx.workspace_id)
     _take_quota(ctx, form, workspace)
-    lead = _new_lead(ctx, form, workspace, data, args)
+    lead = _new_lead(ctx, form, site, workspace, data, args)
     earlier.lead_id, earlier.expires = lead.id, clock.now() + SAME_FOR
     ctx.unit.save(earlier)
     return Submitted(id=lead.id, message=_message(form))
@@ -167,9 +169,10 @@ def _take_quota(ctx: Context, form: FormRow, workspace: WorkspaceRow) -> None:
     ctx.unit.run_side_effect_once("month", lambda: limits.take(a_month, workspace.id))
 
 
-def _new_lead(
+def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
     ctx: Context,
     form: FormRow,
+    site: SiteRow | None,
     workspace: WorkspaceRow,
     data: dict[str, Any],
     args: FormSubmission,
@@ -188,6 +191,7 @@ def _new_lead(
         status="new",
         form_id=form.id,
         project_id=form.project_id,
+        page_id=site and _page_id(ctx, site, args.page),
         client_id=match.client.id if match else None,
         **contact._asdict(),
         is_order=True if CART in data else None,
@@ -199,6 +203,13 @@ def _new_lead(
     ctx.unit.create(lead)
     crm_metrics.count_created(ctx.unit, lead, new_clients=int(match is not None and match.is_new))
     return lead
+
+
+def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
+    """Return the page of the form's own site that a visitor says the form was on."""
+    domain = site.domain.name if site.domain and site.domain.status == ACTIVE else None
+    slug = site_urls.page_slug(url, settings().public_url, site.slug, domain)
+    return None if slug is None else pages.find_id(ctx.workspace_id, site, slug)
 
 
 def _consents(form: FormRow, data: dict[str, Any]) -> dict[str, Any]:

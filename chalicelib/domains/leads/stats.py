@@ -65,7 +65,7 @@ class CrmStats(Wire):
     conversion: float = Field(description="Completed of those, from 0 to 1; 0 if there are none.")
     series: list[StatsDay] = Field(description="Every day of the period.")
     by_source: list[SourceCount] = Field(description="Created, by source, the most first.")
-    clients: ClientCounts = Field(description="Clients.")
+    clients: ClientCounts = Field(description="How many clients there are, and how many are new.")
 
 
 @operation(

@@ -88,7 +88,7 @@ claim on its slug or id."""
 
 
 def _discard_some(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
-    """Stage the deletion of a site's next pages or, after the last, forms; say if there were any."""
+    """Stage the deletion of a site's next pages, else forms; say whether there were any."""
     rows = pages.PAGES.entries(unit.workspace_id, site_id)
     some = pages.read(unit.workspace_id, rows[:RECORDS_A_UNIT])
     for page in some:
