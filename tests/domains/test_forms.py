@@ -279,7 +279,9 @@ class TestSubmit:
     def test_the_visitor_stands_for_no_ip_address_anywhere(self, api: Api, form: str) -> None:
         submit(form, "0a1b2c", name="Ada")
         (event,) = [
-            row for key, row in everything().items() if "audit/" in key and "submit_form" in str(row)
+            row
+            for key, row in everything().items()
+            if "audit/" in key and "submit_form" in str(row)
         ]
         assert event["actor"]["S"] == "visitor:0a1b2c"
 

@@ -90,13 +90,16 @@ FORM = {
 }
 
 
-def submit(form_id: str, /, visitor: str = "", **values: Any) -> str:
+def submit(
+    form_id: str, /, visitor: str = "", idempotency_key: str | None = None, **values: Any
+) -> str:
     """Submit a form as a visitor, a new one unless it is named; return the lead's id."""
     reply = invoke(
         REGISTRY["submit_form"],
         VisitorPrincipal(visitor=visitor or new_id()),
         lambda: {"id": form_id, "values": values},
         request_id=new_id(),
+        idempotency_key=idempotency_key,
     )
     lead: str = json.loads(reply.body)["data"]["id"]
     return lead
