@@ -4,7 +4,7 @@ A lead counts on the day that it was created, under its present status: so a cha
 it between counters of that day, however long ago it was (ADR 18).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 
 from chalicelib.store.leads import LeadRow
@@ -23,13 +23,14 @@ def subject(*, form_id: str | None = None, project_id: str | None = None) -> str
     return "crm" if project_id is None else f"crm:site:{project_id}"
 
 
-def count_created(unit: UnitOfWork, lead: LeadRow, *, new_clients: int) -> None:
-    """Stage that a lead was created, and its client with it or not; once a unit."""
+def count_created(unit: UnitOfWork, created: Iterable[tuple[LeadRow, bool]]) -> None:
+    """Stage that leads were created, each with a new client or not; once a unit."""
     counts = Increments(unit.workspace_id)
-    day = date.fromisoformat(lead.day)
-    for each in _subjects(lead):
-        counts.add(each, day, {CREATED: 1}, source=lead.source_name)
-        counts.add(each, day, {lead.status: 1, CLIENTS: new_clients})
+    for lead, with_client in created:
+        day = date.fromisoformat(lead.day)
+        for each in _subjects(lead):
+            counts.add(each, day, {CREATED: 1}, source=lead.source_name)
+            counts.add(each, day, {lead.status: 1, CLIENTS: int(with_client)})
     counts.stage(unit)
 
 

@@ -13,7 +13,7 @@ from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.forms import submission
 from chalicelib.domains.forms.submission import public_form
 from chalicelib.flows.invoke import invoke
-from chalicelib.store import limits
+from chalicelib.store import limits, queries
 from tests.conftest import Api, Owner, Time, as_operator, everything
 from tests.factories.examples import FORM, submit
 
@@ -252,9 +252,12 @@ class TestSubmit:
         assert replies[1].replayed
         assert json.loads(replies[0].body) == json.loads(replies[1].body)
 
+    @pytest.mark.parametrize("small", [500, 0])
     def test_long_data_are_kept_whole_found_and_shortened_in_lists(
-        self, api: Api, form: str
+        self, small: int, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(queries, "SMALL_ROWS", small)
+        monkeypatch.setattr(queries, "ROWS_A_RECORD", 1)
         message = "Ёжик " * 5_000 + "needle"
         lead_id = submit(form, name="Ada", message=message)
         assert lead(api, lead_id)["data"]["message"] == message

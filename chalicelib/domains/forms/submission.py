@@ -201,7 +201,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
     )
     leads.set_data(ctx.unit, lead, data | _consents(form, data))
     ctx.unit.create(lead)
-    crm_metrics.count_created(ctx.unit, lead, new_clients=int(match is not None and match.is_new))
+    crm_metrics.count_created(ctx.unit, [(lead, match is not None and match.is_new)])
     return lead
 
 

@@ -1,6 +1,5 @@
 """Statistics of leads, from daily counters alone."""
 
-from collections import Counter
 from datetime import date, timedelta
 
 from pydantic import Field
@@ -88,12 +87,11 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
         days, total = dict.fromkeys(_days(first, last), DayCounts()), 0
     whole = metrics.total(days.values())
     created, completed = whole.totals[crm_metrics.CREATED], whole.totals["completed"]
-    sources = Counter(
-        {
-            source: measures[crm_metrics.CREATED]
-            for source, measures in whole.by[crm_metrics.SOURCE].items()
-        }
-    )
+    sources = {
+        source: measures[crm_metrics.CREATED]
+        for source, measures in whole.by[crm_metrics.SOURCE].items()
+    }
+    most_first = sorted(sources.items(), key=lambda source: (-source[1], source[0]))
     return CrmStats(
         total=total,
         by_status={status: whole.totals[status] for status in STATUSES},
@@ -107,7 +105,7 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
             )
             for day, counts in days.items()
         ],
-        by_source=[SourceCount(source=name, count=n) for name, n in sources.most_common() if n],
+        by_source=[SourceCount(source=name, count=n) for name, n in most_first if n],
         clients=ClientCounts(
             total=counters.read(ctx.workspace_id, CLIENTS.noun)[counters.TOTAL],
             new=whole.totals[crm_metrics.CLIENTS],
