@@ -103,7 +103,7 @@ def _form(workspace_id: str, number: int) -> FormRow:
     )
 
 
-def _person(number: int) -> dict[str, str]:
+def _person(number: int) -> dict[str, Any]:
     return {
         "name": f"Client {number:06}",
         "email": f"client{number}@example.com",
@@ -170,8 +170,8 @@ def records(workspace_id: str, noun: str, count: int, seed: int) -> Iterator[Rec
 def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[int]:
     """Write the records that are not there yet; yield how many each step has dealt with.
 
-    What they refer to is written first. Every step is one transaction with its counters, so that a run that was stopped can be begun
-    again and goes on where it was.
+    What they refer to is written first. Every step is one transaction with its counters, so that a
+    run that was stopped can be begun again and goes on where it was.
     """
     made = records(workspace_id, noun, count, seed)
     last = FIRST_MADE_AT + count * _spacing(noun)
