@@ -136,7 +136,7 @@ def _lead(number: int, dice: random.Random) -> dict[str, Any]:
         "form_id": form_id(form),
         "project_id": _site_of(form),
         "client_id": _client_id(client),
-        "data": {"message": " ".join(dice.choices(WORDS, k=60)) + f" No. {number:05}"},
+        "data": {"message": " ".join(dice.choices(WORDS, k=30)) + f" No. {number:05}"},
         "source": {"name": source, "page": None, "referrer": None, "campaign": None},
         "source_name": source,
         "day": (FIRST_MADE_AT + number * _spacing("leads")).date().isoformat(),

@@ -1,4 +1,4 @@
-"""One client a person: found by e-mail address, then by phone number, or made (ADR 18).
+"""One client a person: found by e-mail address, then by phone number, or made (ADR 19).
 
 Clients are never merged, and nobody from outside overwrites what a client has: empty contacts are
 filled, unless they are another client's; a value that conflicts stays on the lead.

@@ -1,4 +1,4 @@
-"""Clients: one record a person, found by e-mail address or phone number (ADR 18)."""
+"""Clients: one record a person, found by e-mail address or phone number (ADR 19)."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,7 +1,7 @@
 """What the statistics of leads are read from: daily counters of the workspace, a form, a site.
 
 A lead counts on the day that it was created, under its present status: so a change of status moves
-it between counters of that day, however long ago it was (ADR 18).
+it between counters of that day, however long ago it was (ADR 19).
 """
 
 from collections.abc import Iterable, Iterator

@@ -123,6 +123,7 @@ LEADS = listed(
             Lookup("email", lambda lead: lead.email),
             Lookup("phone", lambda lead: lead.phone if phones.is_number(lead.phone) else None),
         ),
+        inline_bytes=1024,  # contacts and some sentences
     )
 )
 

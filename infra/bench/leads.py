@@ -24,7 +24,7 @@ COUNTS = (10_000, 50_000)
 ABOUT = [
     "### Leads, on DynamoDB Local",
     "",
-    "Whole operations, but for the unit and the round trip of the key. A lead takes about 2 KB; a",
+    "Whole operations, but for the unit and the round trip of the key. A lead takes about 1 KB; a",
     "list shows 20.",
     "",
     "| call | leads | matches | units | round trips |",

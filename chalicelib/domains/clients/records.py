@@ -1,4 +1,4 @@
-"""Clients: list, get, update. They arise from leads, one a person (ADR 18)."""
+"""Clients: list, get, update. They arise from leads, one a person (ADR 19)."""
 
 from typing import Annotated, Any, Literal
 
