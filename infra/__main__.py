@@ -28,7 +28,7 @@ def dev() -> None:
 
 
 @main.command("seed")
-@click.option("--noun", required=True, help="What to make: products or sites.")
+@click.option("--noun", required=True, help="What to make: products or leads.")
 @click.option("--count", type=click.IntRange(1, 10**6), required=True, help="How many in all.")
 @click.option("--seed", "number", default=1, help="The same number makes the same records.")
 @click.option("--workspace", help="Workspace id; without it, the demo workspace of make dev.")

@@ -210,6 +210,17 @@ _command(
     site="id",
 )
 _command("resume-site", "resume_site", "Lift a site's suspension.", _option("site"), site="id")
+_command(
+    "erase-client",
+    "erase_client",
+    "Remove what is known of a person, for good; what was counted stays.",
+    _option("workspace"),
+    _option("client", required=False, help="Client id."),
+    _option("email", required=False),
+    _option("phone", required=False, help="In any spelling."),
+    workspace="workspaceId",
+    client="clientId",
+)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _command(
     "add-file",

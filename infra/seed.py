@@ -13,12 +13,16 @@ from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.unit import AuditEvent
 from chalicelib.rules import ordering, slugs
+from chalicelib.store import crm_metrics
 from chalicelib.store.categories import CATEGORIES, CategoryRow
+from chalicelib.store.clients import CLIENTS, ClientRow
+from chalicelib.store.forms import FORMS, FormRow
+from chalicelib.store.leads import LEADS, LeadRow
 from chalicelib.store.listing import Listing
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import UnitOfWork, run_unit
+from chalicelib.store.unit import UnitOfWork, in_batches, run_unit
 
 BATCH = 10
 """Records in one transaction, with their claims and counters; DynamoDB takes a hundred items."""
@@ -31,6 +35,11 @@ What was written in spite of that is found, and left alone.
 FIRST_MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
 """When the first record was made, by its id; the next follow a second apart."""
 STATUSES = ("active", "active", "active", "inactive")
+STATUSES_OF_LEADS = ("new", "in_progress", "completed", "completed", "rejected", "archived")
+SITE = "seeded-site"
+FORM_COUNT = 5
+FORMS_OF_SITE = 2
+FIRST_PHONE = 79160000000
 THINGS = "чайник стол лампа кружка полка ёлка зеркало ковёр kettle table lamp mug shelf mirror"
 KINDS = "красный синий малый большой тихий старый red blue small large quiet old"
 CATEGORY_COUNT = 40
@@ -74,8 +83,75 @@ def _product(number: int, dice: random.Random) -> dict[str, Any]:
     }
 
 
+def form_id(number: int) -> str:
+    """Return the id of a made-up form; the first two are a site's."""
+    return f"seeded-form-{number}"
+
+
+def _site_of(form: int) -> str | None:
+    return SITE if form < FORMS_OF_SITE else None
+
+
+def _form(workspace_id: str, number: int) -> FormRow:
+    return FormRow(
+        FORMS.partition(workspace_id),
+        form_id(number),
+        created_at=FIRST_MADE_AT,
+        title=f"Form {number}",
+        fields=[{"name": "message", "label": "Message", "type": "textarea", "required": False}],
+        project_id=_site_of(number),
+    )
+
+
+def _person(number: int) -> dict[str, Any]:
+    return {
+        "name": f"Client {number:06}",
+        "email": f"client{number}@example.com",
+        "phone": f"+{FIRST_PHONE + number}",
+    }
+
+
+def _client_id(number: int) -> str:
+    made_in = int(FIRST_MADE_AT.timestamp() * 1000).to_bytes(6)
+    return str(ULID.from_bytes(made_in + number.to_bytes(10)))
+
+
+def _client(workspace_id: str, number: int) -> ClientRow:
+    """Return the client of the lead with twice the number, and of the next."""
+    return ClientRow(
+        CLIENTS.partition(workspace_id),
+        _client_id(number),
+        created_at=FIRST_MADE_AT,
+        leads_count=2,
+        last_activity=FIRST_MADE_AT + (2 * number + 1) * _spacing("leads"),
+        **_person(number),
+    )
+
+
+def _lead(number: int, dice: random.Random) -> dict[str, Any]:
+    form, client = dice.randrange(FORM_COUNT), number // 2
+    source = dice.choice(("direct", "newsletter", "search.example"))
+    return {
+        "status": dice.choice(STATUSES_OF_LEADS),
+        "form_id": form_id(form),
+        "project_id": _site_of(form),
+        "client_id": _client_id(client),
+        "data": {"message": " ".join(dice.choices(WORDS, k=30)) + f" No. {number:05}"},
+        "source": {"name": source, "page": None, "referrer": None, "campaign": None},
+        "source_name": source,
+        "day": (FIRST_MADE_AT + number * _spacing("leads")).date().isoformat(),
+        **_person(client),
+    }
+
+
+def _spacing(noun: str) -> timedelta:
+    """Return the time between two records: 50,000 leads fill almost a year."""
+    return timedelta(minutes=10) if noun == "leads" else timedelta(seconds=1)
+
+
 NOUNS: dict[str, tuple[Listing[Any], Callable[[int, random.Random], dict[str, Any]]]] = {
     "products": (PRODUCTS, _product),
+    "leads": (LEADS, _lead),
 }
 
 
@@ -84,7 +160,7 @@ def records(workspace_id: str, noun: str, count: int, seed: int) -> Iterator[Rec
     listing, make = NOUNS[noun]
     dice = random.Random(f"{noun} {seed}")  # noqa: S311  repeatable by intent
     for number in range(count):
-        moment = FIRST_MADE_AT + timedelta(seconds=number)
+        moment = FIRST_MADE_AT + number * _spacing(noun)
         made_in = int(moment.timestamp() * 1000).to_bytes(6)
         record_id = str(ULID.from_bytes(made_in + dice.randbytes(10)))
         values = make(number, dice)
@@ -94,21 +170,25 @@ def records(workspace_id: str, noun: str, count: int, seed: int) -> Iterator[Rec
 def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[int]:
     """Write the records that are not there yet; yield how many each step has dealt with.
 
-    Every step is one transaction with its counters, so that a run that was stopped can be begun
-    again and goes on where it was.
+    What they refer to is written first. Every step is one transaction with its counters, so that a
+    run that was stopped can be begun again and goes on where it was.
     """
-    if noun == "products":
-        _write_categories(workspace_id)
     made = records(workspace_id, noun, count, seed)
-    last = FIRST_MADE_AT + timedelta(seconds=count)
+    last = FIRST_MADE_AT + count * _spacing(noun)
     with clock.using(lambda: last), ThreadPoolExecutor(WRITERS) as pool:
+        parents = in_batches(_parents(workspace_id, noun, count), BATCH)
+        list(pool.map(lambda batch: _write(workspace_id, batch), parents))
         while waves := [batch for _ in range(WRITERS) if (batch := list(islice(made, BATCH)))]:
             yield from pool.map(lambda batch: _write(workspace_id, batch), waves)
 
 
-def _write_categories(workspace_id: str) -> None:
-    """Write the categories that products are made in, unless they are there."""
-    _write(workspace_id, [_category(workspace_id, number) for number in range(CATEGORY_COUNT)])
+def _parents(workspace_id: str, noun: str, count: int) -> Iterator[Record]:
+    """Yield what records refer to: the categories of products, the forms and clients of leads."""
+    if noun == "products":
+        yield from (_category(workspace_id, number) for number in range(CATEGORY_COUNT))
+    if noun == "leads":
+        yield from (_form(workspace_id, number) for number in range(FORM_COUNT))
+        yield from (_client(workspace_id, number) for number in range((count + 1) // 2))
 
 
 def _write(workspace_id: str, batch: Sequence[Record]) -> int:
@@ -116,9 +196,11 @@ def _write(workspace_id: str, batch: Sequence[Record]) -> int:
 
     def stage(unit: UnitOfWork) -> None:
         there = {row.sk for row in fetch(Key(type(row), row.pk, row.sk) for row in batch)}
-        for record in batch:
-            if record.id not in there:
-                unit.create(record)
+        missing = [record for record in batch if record.id not in there]
+        for record in missing:
+            unit.create(record)
+        leads = [record for record in missing if isinstance(record, LeadRow)]
+        crm_metrics.count_created(unit, [(lead, False) for lead in leads])
 
     for last in (*[False] * PATIENCE, True):
         try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 
 _source: Callable[[], datetime] = lambda: datetime.now(UTC)  # noqa: E731
 
@@ -23,6 +23,21 @@ def local_day(moment: datetime, timezone: str) -> date:
     from zoneinfo import ZoneInfo  # noqa: PLC0415  few requests ask
 
     return moment.astimezone(ZoneInfo(timezone)).date()
+
+
+def moment_of(when: date, timezone: str, *, end: bool = False) -> datetime:
+    """Return the moment that is meant by a time without an offset, or by a date, in a time zone.
+
+    A date is its first millisecond or, as an ``end``, its last.
+    """
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
+
+    zone = ZoneInfo(timezone)
+    if isinstance(when, datetime):
+        return (when if when.tzinfo else when.replace(tzinfo=zone)).astimezone(UTC)
+    day = when + timedelta(days=1) if end else when
+    midnight = datetime.combine(day, time(), zone).astimezone(UTC)
+    return midnight - timedelta(milliseconds=1) if end else midnight
 
 
 @contextmanager

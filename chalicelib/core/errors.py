@@ -161,6 +161,12 @@ class SkuTakenError(ConflictError):
     code = "sku_taken"
 
 
+class DuplicateClientError(ConflictError):
+    """Another client of the workspace already has this e-mail address or phone."""
+
+    code = "duplicate_client"
+
+
 class InsufficientStockError(ConflictError):
     """A product's stock would fall below 0."""
 

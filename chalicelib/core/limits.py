@@ -17,6 +17,7 @@ class Limit:
     ``name`` separates the counters of one subject; ``what`` says what is counted, such as "AI
     drafts a day". A limit that ``fails_open`` admits calls that the database cannot count.
     ``weigh`` says how many units a call takes, by its input; without it, each call takes one.
+    ``within`` names what of its input the caller has a limit of its own for, such as a form.
     """
 
     name: str
@@ -25,6 +26,12 @@ class Limit:
     window: timedelta
     fails_open: bool = False
     weigh: Callable[[Any], int] | None = None
+    within: Callable[[Any], str] | None = None
+
+    @property
+    def by_input(self) -> bool:
+        """Whether the input must be known to count a call."""
+        return self.weigh is not None or self.within is not None
 
     def weighed(self, weigh: Callable[[Any], int]) -> Self:
         """Return this limit, of which a call takes as many units as its input says; 0 is none."""

@@ -16,3 +16,11 @@ STORAGE_BYTES: dict[str, int] = {
     "enterprise": 100_000 * MEGABYTE,
 }
 """What files, thumbnails included, and pages' HTML of a workspace may take in all."""
+
+LEADS_A_MONTH: dict[str, int] = {
+    "free": 300,
+    "start": 3_000,
+    "business": 30_000,
+    "enterprise": 300_000,
+}
+"""Leads that forms of a workspace may bring in thirty days."""

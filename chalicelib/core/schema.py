@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -16,6 +16,7 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
+    PlainValidator,
     StringConstraints,
     WithJsonSchema,
     model_validator,
@@ -254,6 +255,39 @@ def _moment(value: object) -> object:
 
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 """A moment as callers give it."""
+
+
+_YEARS = range(1971, 3000)
+"""Of times that callers give: whatever time zone they are read in, ids can hold them."""
+
+
+def _iso_as(kind: type[date], value: object) -> date | None:
+    """Read ISO 8601 as a date, or as a time; None if it is none."""
+    try:
+        found = kind.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found if found is not None and found.year in _YEARS else None
+
+
+def _day(value: object) -> date:
+    if day := _iso_as(date, value):
+        return day
+    raise PydanticCustomError("date", "expected a date such as 2030-01-31")
+
+
+def _when(value: object) -> date:
+    if when := _iso_as(date, value) or _iso_as(datetime, value):
+        return when
+    raise PydanticCustomError(
+        "iso_8601", "expected a date such as 2030-01-31, or a time such as 2030-01-31T12:00:00Z"
+    )
+
+
+Day = Annotated[date, PlainValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
+"""A calendar day."""
+When = Annotated[date, PlainValidator(_when), WithJsonSchema({"type": "string"})]
+"""A day, or a ``datetime`` that may lack its offset; ``clock.moment_of`` says which moment."""
 
 
 class DeletedResult(Wire):

@@ -22,7 +22,7 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.limits import HEAVY, RateLimitStatus
+from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
 from chalicelib.core.operations import Operation
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal
@@ -102,14 +102,14 @@ def invoke(
     """
     authorize(operation, principal)
     limit, status = operation.limit if principal.limited else None, None
-    if limit is not None and limit.weigh is None:
+    if limit is not None and not limit.by_input:
         status = limits.take(limit, principal.rate_limit_key)
     raw = read()
     notes = parsing.unknown_fields(operation.input, raw)
     try:
         args = parsing.parse(operation.input, raw)
-        if limit is not None and limit.weigh is not None and (units := limit.weigh(args)):
-            status = limits.take(limit, principal.rate_limit_key, units)
+        if limit is not None and limit.by_input:
+            status = _take(limit, principal, args)
         tenant = _tenant(operation, principal, args)
         call = _Call(operation, principal, args, tenant, request_id, notes)
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
@@ -119,6 +119,14 @@ def invoke(
         if notes:  # what was ignored may well be why it failed
             error.details.setdefault("warnings", notes)
         raise
+
+
+def _take(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | None:
+    subject = principal.rate_limit_key
+    if limit.within is not None:
+        subject += f"#{limit.within(args)}"
+    units = 1 if limit.weigh is None else limit.weigh(args)
+    return limits.take(limit, subject, units) if units else None
 
 
 def authorize(operation: Operation, principal: Principal) -> None:

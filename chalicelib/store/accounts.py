@@ -5,7 +5,6 @@ from typing import Any
 from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 
 from chalicelib.core.errors import NotFoundError
-from chalicelib.core.text import fold
 from chalicelib.store.claims import ClaimRow, claim, name_hash
 from chalicelib.store.tables import IdentityRow
 
@@ -42,22 +41,6 @@ def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the 
 def email_claim(account: AccountRow) -> ClaimRow:
     """Return the claim of an account on its e-mail address, by which it is found."""
     return claim(EMAIL_CLAIM, name_hash(account.email), account.id)
-
-
-def normal_email(email: str) -> str:
-    """Return an e-mail address as accounts are found by it: checked, trimmed and folded.
-
-    Raises:
-        ValueError: it is malformed; says how.
-    """
-    from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415  rarely needed
-
-    try:
-        found = validate_email(email.strip(), check_deliverability=False)
-    except EmailNotValidError:
-        msg = f'expected an address such as ada@example.com, received "{email[:80]}"'
-        raise ValueError(msg) from None
-    return fold(found.normalized)
 
 
 def get(account_id: str) -> AccountRow:

@@ -5,6 +5,7 @@ A record, once it has an answer, is never overwritten nor removed by the call th
 
 import hashlib
 import logging
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,7 +16,7 @@ from pynamodb.expressions.condition import Condition
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.unit import IdempotencyRecord
-from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
+from chalicelib.store.connection import CONDITION_FAILED, error_code, failure, reaching
 from chalicelib.store.tables import ControlRow
 
 KEPT = timedelta(hours=24)
@@ -106,3 +107,17 @@ def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> 
     except (DeleteError, UnavailableError) as error:
         if error_code(error) != CONDITION_FAILED:
             log.warning("a mark stays until it expires", exc_info=True)
+
+
+def forget_answers(tenant: str, ids: Collection[str]) -> int:
+    """Remove the stored answers that name any of some ids; return how many there were.
+
+    For the operator alone: it reads the whole table, which nothing else does.
+    """
+    found = IdempotencyRow.scan(IdempotencyRow.pk.startswith(f"W#{tenant}#IDEMPOTENCY#"))
+    wanted = [each.encode() for each in ids]
+    with reaching():
+        answers = [row for row in found if any(each in (row.body or b"") for each in wanted)]
+        for answer in answers:
+            answer.delete()
+    return len(answers)

@@ -178,6 +178,15 @@ def site_and_taken_slugs(
     return site, {slug for key, slug in keys.items() if key.pk in held}
 
 
+def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
+    """Return the id of a site's page with a slug, "" for its home page, or None."""
+    if not slug:
+        home: str | None = site.home_page_id
+        return home
+    rows = fetch([unique_key(workspace_id, PAGES.noun, "slug", slug, site.id)])
+    return next((row.target for row in rows if isinstance(row, LookupRow)), None)
+
+
 def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
     """Return a site and its pages in their order, in two round trips.
 

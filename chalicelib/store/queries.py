@@ -350,20 +350,14 @@ class _Reading(Generic[R]):
 
     def _of(self, candidates: Iterable[R], plan: Plan) -> ResultPage[R]:
         """Return the page of those records that are in the list asked for."""
-        records = [record for record in candidates if self._fits(record)]
-        sort = self.listing.sorts[self.query.sort]
-        records.sort(key=lambda r: self._entry(r).sort_key(sort), reverse=self.query.descending)
-        page = records[self.query.offset : self.query.offset + self.query.size]
-        return ResultPage(page, len(records), plan, self.cost)
-
-    def _entry(self, record: R) -> IndexEntry:
-        n1, n2 = (int(number or 0) for number in (record.n1, record.n2))
-        return IndexEntry(record.id, (n1, n2), self.listing.folded(record), cut=False)
+        records = {record.id: record for record in candidates if self._fits(record)}
+        rows = self._searched(map(_entry, records.values()), consistent=True)
+        page = [records[row.id] for row in self._sorted_page(rows)]
+        return ResultPage(page, len(rows), plan, self.cost)
 
     def _fits(self, record: R) -> bool:
-        """Whether a record is in the list asked for."""
-        slots, wanted = self.listing.facet_slots, wanted_in(self.query.search)
-        tokens = record.c or ""
+        """Whether a record is in the list asked for, but for what is searched."""
+        slots, tokens = self.listing.facet_slots, record.c or ""
         return (
             all(
                 token(name, value) in tokens
@@ -374,7 +368,6 @@ class _Reading(Generic[R]):
             and all(getattr(record, slots[n]) in values for n, values in self.any_of.items())
             and all((token("has", name) in tokens) == there for name, there in self.present.items())
             and all(self._within(record, name, bounds) for name, bounds in self.ranges.items())
-            and self._entry(record).matches(wanted)
         )
 
     def _within(self, record: R, name: str, bounds: Bounds) -> bool:
@@ -393,26 +386,27 @@ class _Reading(Generic[R]):
         keys = IndexRange(
             BY_ROW, "" if query.parent is None else group(query.parent), *self._created()
         )
-        found = list(
-            entries(
-                self.partition,
-                keys.condition,
-                self._where(wanted),
-                consistent=consistent,
-                any_of={self.listing.facet_slots[n]: v for n, v in self.any_of.items()},
-            )
+        let_through = entries(
+            self.partition,
+            keys.condition,
+            self._where(wanted),
+            consistent=consistent,
+            any_of={self.listing.facet_slots[n]: v for n, v in self.any_of.items()},
         )
-        if wanted:
-            found = self._matching(found, wanted, consistent=consistent)
-        sort = self.listing.sorts[query.sort]
-        found.sort(key=lambda entry: entry.sort_key(sort), reverse=query.descending)
-        ids = [entry.id for entry in found[query.offset : query.offset + query.size]]
+        found = self._searched(let_through, consistent=consistent)
+        ids = [entry.id for entry in self._sorted_page(found)]
         return ResultPage(self._records(ids), len(found), "full scan", self.cost)
 
-    def _matching(
-        self, found: list[IndexEntry], wanted: str, *, consistent: bool
-    ) -> list[IndexEntry]:
+    def _sorted_page(self, found: list[IndexEntry]) -> list[IndexEntry]:
+        query, sort = self.query, self.listing.sorts[self.query.sort]
+        found.sort(key=lambda entry: entry.sort_key(sort), reverse=query.descending)
+        return found[query.offset : query.offset + query.size]
+
+    def _searched(self, rows: Iterable[IndexEntry], *, consistent: bool) -> list[IndexEntry]:
         """Return the entries that match; of texts cut off, the rest is looked at where it lies."""
+        found, wanted = list(rows), wanted_in(self.query.search)
+        if not wanted:
+            return found
         unsure = [entry.id for entry in found if entry.cut and not entry.matches(wanted)]
         long = self._long_texts_with(wanted, unsure, consistent=consistent) if unsure else set()
         return [entry for entry in found if entry.matches(wanted) or entry.id in long]
@@ -458,3 +452,8 @@ class _Reading(Generic[R]):
 
     def _records(self, ids: Iterable[str]) -> list[R]:
         return self.listing.fetch(self.workspace_id, ids, self.cost)
+
+
+def _entry(record: Record) -> IndexEntry:
+    n1, n2 = (int(number or 0) for number in (record.n1, record.n2))
+    return IndexEntry(record.id, (n1, n2), record.t or "", cut=record.x is not None)

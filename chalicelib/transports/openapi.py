@@ -54,7 +54,7 @@ _FORM_FILE = "file"
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation."""
-    operations = REGISTRY.of(Audience.KEY, Audience.PUBLIC)
+    operations = _documented()
     names, schemas = components(
         [each.input for each in operations if not (each.reads_query or each.path_parameters)],
         [each.output for each in operations],
@@ -98,12 +98,16 @@ _DESCRIPTION = (
 )
 
 
+def _documented() -> list[Operation]:
+    return [each for each in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if each.path]
+
+
 def _area(operation: Operation) -> str:
     return operation.scope.area if operation.scope else "workspace"
 
 
 def _areas() -> list[str]:
-    used = {_area(operation) for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC)}
+    used = {_area(operation) for operation in _documented()}
     return [
         area
         for area in dict.fromkeys(["workspace", *(scope.area for scope in Scope)])

@@ -1,6 +1,6 @@
 """What the demo bakery sells and says, in its own language."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 NAME = "Тёплый хлеб"
 SITE = "Пекарня «Тёплый хлеб»"
@@ -164,3 +164,76 @@ def price_list() -> str:
     """Return the price list, as spreadsheets read it."""
     rows = [f"{p.sku};{p.name};{rubles(p.price)}" for p in PRODUCTS]
     return "\r\n".join(["Артикул;Название;Цена", *rows, ""])
+
+
+FORM = {
+    "title": "Заказ и вопросы",
+    "fields": [
+        {"name": "name", "label": "Как к вам обращаться", "required": True},
+        {"name": "phone", "label": "Телефон", "type": "phone", "required": True},
+        {"name": "email", "label": "Почта", "type": "email"},
+        {
+            "name": "pickup",
+            "label": "Как получить",
+            "type": "select",
+            "options": ["Заберу сам", "Доставка"],
+        },
+        {"name": "message", "label": "Пожелания", "type": "textarea"},
+        {
+            "name": "consent",
+            "label": "Согласен на обработку персональных данных",
+            "type": "consent",
+            "required": True,
+        },
+    ],
+    "successMessage": "Спасибо! Перезвоним, как только достанем хлеб из печи.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What a visitor sent in; ``items`` are quantities by SKU, ``source`` is the campaign's."""
+
+    name: str
+    phone: str
+    message: str
+    email: str | None = None
+    items: dict[str, int] = field(default_factory=dict)
+    source: str | None = None
+    referrer: str | None = None
+    status: str = "new"
+
+
+LEADS = (
+    Lead(
+        "Анна Смирнова",
+        "8 (916) 555-01-01",
+        "Торт на день рождения, на двенадцать человек, без орехов.",
+        email="anna@example.com",
+        source="newsletter",
+        status="completed",
+    ),
+    Lead(
+        "Борис",
+        "+7 916 555-01-02",
+        "Заберу в пятницу к семи.",
+        items={"HL-01": 2, "VP-01": 6},
+        referrer="https://maps.example.org/",
+        status="in_progress",
+    ),
+    Lead(
+        "Кафе «Ёлка»",
+        "+7 495 555-01-03 доб. 12",
+        "Возите ли багеты в кафе каждое утро?",
+        email="cafe@example.com",
+    ),
+    Lead("Дмитрий", "89165550104", "Позовите на работу пекарем.", status="rejected"),
+    Lead(
+        "Анна",
+        "+79165550101",
+        "И ещё хлеба к столу.",
+        items={"HL-03": 1},
+        source="newsletter",
+    ),
+)
+"""The first and the last are one person."""

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
 from chalicelib.core.operations import REGISTRY, load_all
+from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.flows.invoke import invoke
 from chalicelib.store import accounts, api_keys, tables, workspaces
 from chalicelib.store.connection import connection
@@ -170,7 +171,43 @@ def _made_page(do: Caller, site_id: str, page: pages.Page) -> dict[str, Any]:
     return made
 
 
-STEPS = (make_files, make_categories, make_products, make_site)
+def make_leads(do: Caller) -> None:
+    """Make a form on the site, and what some visitors have sent in with it."""
+    site = do("list_sites", search=bakery.SITE)["projects"][0]["id"]
+    forms = do("list_forms", projectId=site)["forms"]
+    form = forms[0] if forms else do("create_form", **bakery.FORM, projectId=site)["form"]
+    products = {each["sku"]: each["id"] for each in do("list_products", size=100)["products"]}
+    there = {lead["data"]["message"]: lead for lead in do("list_leads", size=500)["collections"]}
+    for lead in bakery.LEADS:
+        made = there.get(lead.message) or {"id": _submitted(form["id"], lead, products)}
+        if lead.status != "new":
+            do("set_lead_status", id=made["id"], status=lead.status)
+
+
+def _submitted(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str:
+    """Submit the form as a visitor; return the lead's id."""
+    items = [{"productId": products[sku], "quantity": n} for sku, n in lead.items.items()]
+    values = {
+        "name": lead.name,
+        "phone": lead.phone,
+        "email": lead.email,
+        "message": lead.message,
+        "consent": True,
+        "items": items,
+    }
+    sent = {
+        "id": form_id,
+        "values": values,
+        "referrer": lead.referrer,
+        "campaign": {"source": lead.source},
+    }
+    visitor = VisitorPrincipal(visitor="demo")
+    reply = invoke(REGISTRY["submit_form"], visitor, lambda: sent, request_id="seed-demo")
+    lead_id: str = json.loads(reply.body)["data"]["id"]
+    return lead_id
+
+
+STEPS = (make_files, make_categories, make_products, make_site, make_leads)
 """What the demo consists of, a function a noun; each leaves alone what is there."""
 
 

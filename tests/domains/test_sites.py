@@ -713,7 +713,7 @@ class TestDeleteSite:
 
     def test_takes_more_pages_than_one_transaction_holds(self, owner: Owner, api: Api) -> None:
         site = create(api)
-        count = deletion.PAGES_A_UNIT + 2
+        count = deletion.RECORDS_A_UNIT + 2
         for _ in range(count):
             add_page(api, site, "Page")
         assert delete(api, site)["cascade"]["pages"] == count
@@ -771,7 +771,7 @@ class TestDeleteSite:
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(deletion, "PAGES_A_UNIT", 2)
+        monkeypatch.setattr(deletion, "RECORDS_A_UNIT", 2)
         site = create(api)
         for _ in range(5):
             add_page(api, site)

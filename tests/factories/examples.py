@@ -1,5 +1,6 @@
 """A valid call of every operation, for the sweeps over the registry."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.settings import settings
+from chalicelib.flows.invoke import invoke
 from chalicelib.gateways.object_store import FolderStore
 
 
@@ -26,6 +28,9 @@ class Things:
     upload: str
     product: str
     category: str
+    form: str
+    lead: str
+    client: str
 
     @classmethod
     def made_with(cls, api: Any) -> "Things":
@@ -50,6 +55,10 @@ class Things:
             "barcode": "4006381333931",
         }
         product = api.post("/api/products/create", body | {"categoryId": category["id"]})["product"]
+        form = api.post("/api/forms/create", FORM | {"projectId": site["id"]})["form"]["id"]
+        line = {"productId": product["id"], "quantity": 2}
+        lead = submit(form, name="Ada", email=f"{new_id()}@example.com", items=[line])
+        client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
         return cls(
             site=site["id"],
             page=page["id"],
@@ -59,12 +68,41 @@ class Things:
             upload=upload["id"],
             product=product["id"],
             category=category["id"],
+            form=form,
+            lead=lead,
+            client=client,
         )
 
     @classmethod
     def that_never_were(cls) -> "Things":
         """Return ids that nothing has."""
         return cls(**{field.name: new_id() for field in fields(cls)})
+
+
+FORM = {
+    "title": "Contact us",
+    "fields": [
+        {"name": "name", "label": "Name", "required": True},
+        {"name": "email", "label": "E-mail", "type": "email"},
+        {"name": "phone", "label": "Phone", "type": "phone"},
+        {"name": "message", "label": "Message", "type": "textarea"},
+    ],
+}
+
+
+def submit(
+    form_id: str, /, visitor: str = "", idempotency_key: str | None = None, **values: Any
+) -> str:
+    """Submit a form as a visitor, a new one unless it is named; return the lead's id."""
+    reply = invoke(
+        REGISTRY["submit_form"],
+        VisitorPrincipal(visitor=visitor or new_id()),
+        lambda: {"id": form_id, "values": values},
+        request_id=new_id(),
+        idempotency_key=idempotency_key,
+    )
+    lead: str = json.loads(reply.body)["data"]["id"]
+    return lead
 
 
 EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
@@ -110,6 +148,19 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "create_category": lambda t: {"name": "Rolls", "parentId": t.category},
     "update_category": lambda t: {"id": t.category, "name": "Loaves"},
     "delete_category": lambda t: {"id": t.category},
+    "list_forms": lambda _: {"size": 5},
+    "create_form": lambda t: FORM | {"projectId": t.site},
+    "delete_form": lambda t: {"id": t.form},
+    "list_leads": lambda _: {"status": "new", "from": "2026-01-01", "search": "ada"},
+    "get_lead": lambda t: {"id": t.lead},
+    "find_lead": lambda _: {"email": "ada@example.com", "phone": "8 495 123-45-67"},
+    "lead_orders": lambda t: {"id": t.lead},
+    "crm_stats": lambda _: {"from": "2027-01-01", "to": "2027-01-31"},
+    "set_lead_status": lambda t: {"id": t.lead, "status": "in_progress"},
+    "update_lead": lambda t: {"id": t.lead, "notes": "Call back", "data": {"message": "Hi"}},
+    "list_clients": lambda _: {"search": "ada", "sort": "lastActivityDesc"},
+    "get_client": lambda t: {"id": t.client},
+    "update_client": lambda t: {"id": t.client, "tags": ["regular"], "notes": "Likes rye"},
 }
 
 

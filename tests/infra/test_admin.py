@@ -23,7 +23,7 @@ from tests.domains.test_files import kept
 LIST = "/api/projects/list"
 COMMANDS = (
     *("create-account", "create-workspace", "add-member", "create-key", "revoke-key"),
-    *("set-plan", "suspend-site", "resume-site", "add-file"),
+    *("set-plan", "suspend-site", "resume-site", "add-file", "erase-client"),
     "import-products",
 )
 

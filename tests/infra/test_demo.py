@@ -80,6 +80,12 @@ def everything_shown(api: Api) -> dict[str, Any]:
             for page in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
         ),
     }
+    leads = api.get("/api/forms/collection-list?size=500")["collections"]
+    shown["leads"] = sorted((lead["name"], lead["status"], len(lead["data"])) for lead in leads)
+    shown["clients"] = sorted(
+        (client["name"], client["leadsCount"]) for client in api.get("/api/clients/list")["clients"]
+    )
+    shown["forms"] = [form["title"] for form in api.get("/api/forms/list")["forms"]]
     folders = [{"id": None, "name": "", "children": api.get("/api/file-folders")["folders"]}]
     while folders:
         folder = folders.pop()
@@ -111,6 +117,16 @@ def test_is_a_bakery_with_pictures_on_its_shelves_and_its_pages(data: DataDir) -
     assert f'src="/{address}"' in html
     picture = Image.open(BytesIO(object_store().get(address) or b""))
     assert picture.size == (pictures.WIDTH, pictures.HEIGHT)
+
+
+def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:
+    shown = everything_shown(api)
+    assert shown["forms"] == [bakery.FORM["title"]]
+    assert len(shown["leads"]) == len(bakery.LEADS)
+    assert ("Анна Смирнова", 2) in shown["clients"]
+    stats = api.get("/api/crm/stats")
+    assert (stats["created"], stats["conversion"]) == (5, 0.2)
+    assert {"source": "newsletter", "count": 2} in stats["bySource"]
 
 
 def test_a_later_start_adds_nothing_and_undoes_nothing(api: Api, data: DataDir) -> None:
@@ -147,6 +163,7 @@ def test_goes_on_after_a_kill_between_any_two_steps(
     """
     for module in (bakery, pages):
         monkeypatch.setattr(module, "PRODUCTS", bakery.PRODUCTS[:2])
+    monkeypatch.setattr(bakery, "LEADS", bakery.LEADS[::3])
     first_pages = pages.pages
     monkeypatch.setattr(pages, "pages", lambda urls: first_pages(urls)[:2])
     expected = everything_shown(seeded(DataDir(tmp_path / "unhurt")))

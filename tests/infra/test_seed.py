@@ -4,10 +4,12 @@ from itertools import islice
 
 import pytest
 
-from chalicelib.store import categories, counters
+from chalicelib.store import categories, counters, crm_metrics, metrics
+from chalicelib.store.clients import CLIENTS
+from chalicelib.store.leads import LEADS
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.queries import Query
-from infra.seed import BATCH, records, seed
+from infra.seed import BATCH, FIRST_MADE_AT, records, seed
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -19,6 +21,21 @@ def test_the_same_seed_makes_the_same_records_and_a_longer_run_begins_with_them(
 
     assert values(5, 1) == values(9, 1)[:5]
     assert values(5, 1) != values(5, 2)
+
+
+def test_leads_have_their_forms_clients_and_statistics() -> None:
+    assert sum(seed("w", "leads", 45)) == 45
+    assert sum(seed("w", "leads", 45)) == 45
+    assert counters.read("w", "LEAD")["total"] == 45
+    assert counters.read("w", "CLIENT")["total"] == 23
+    lead = next(records("w", "leads", 45, 1))
+    assert LEADS.find_by("w", "phone", lead.phone) == [
+        each.id for each in LEADS.entries("w", client_id=lead.client_id)
+    ]
+    assert CLIENTS.find("w", lead.client_id)
+    day = FIRST_MADE_AT.date()
+    counted = metrics.read("w", crm_metrics.subject(), day, day)[day]
+    assert counted.totals["created"] == 45
 
 
 def test_a_stopped_run_goes_on_where_it_was() -> None:

@@ -371,6 +371,14 @@ class TestPlans:
         assert (found.plan, found.total) == ("full scan", 3)
         assert {record.id for record in found.records} == set(shop.ids[2:])
 
+    def test_a_range_is_searched_to_the_end_of_long_texts(self) -> None:
+        shop = Shop().add(SMALL + 6, price=9)
+        shop.add(1, price=1, name="long " * 30 + "needle", sku=None)
+        shop.add(1, price=1, name="short", sku=None)
+        found = page(sort="name", search="NEEDLE", ranges={"price": (1, 2)})
+        assert (found.plan, found.total) == ("range scan", 1)
+        assert [record.id for record in found.records] == [shop.ids[-2]]
+
     def test_reads_consistently_up_to_the_limit_and_pages_even_beyond(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

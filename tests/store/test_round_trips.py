@@ -9,7 +9,7 @@ from chalicelib.store import pages as store_pages
 from chalicelib.store.connection import connection
 from infra.dynamodb_usage import metering
 from tests.conftest import Api, Owner
-from tests.factories.examples import Things
+from tests.factories.examples import Things, submit
 
 pytestmark = pytest.mark.store
 
@@ -49,6 +49,17 @@ def things(api: Api) -> Things:
         (4, "POST", "/api/products/bulk", {"ids": ["{product}"], "action": "deactivate"}),
         (4, "POST", "/api/categories/create", {"name": "Cakes", "parentId": "{category}"}),
         (4, "POST", "/api/categories/update", {"id": "{category}", "name": "Loaves"}),
+        (3, "GET", "/api/forms/collection/{lead}", None),
+        (4, "GET", "/api/forms/collection-list?status=new", None),
+        (5, "GET", "/api/forms/collection-find?email=ada@example.com", None),
+        (5, "GET", "/api/forms/collection-orders?id={lead}", None),
+        (5, "GET", "/api/crm/stats", None),
+        (5, "GET", "/api/forms/list", None),
+        (4, "GET", "/api/clients/list", None),
+        (5, "GET", "/api/clients/{client}", None),
+        (3, "POST", "/api/forms/collection-status", {"id": "{lead}", "status": "completed"}),
+        (4, "POST", "/api/forms/collection-update", {"id": "{lead}", "notes": "Call"}),
+        (3, "POST", "/api/clients/update", {"id": "{client}", "tags": ["vip"]}),
     ],
 )
 def test_round_trips_stay_within_their_budget(
@@ -82,6 +93,16 @@ def test_a_page_and_its_site_are_read_at_once_but_for_the_first_time(
             api.get(f"/api/pages/{things.page}")
         costs.append(usage.round_trips)
     assert costs == [3, 2]
+
+
+def test_a_submission_stays_within_its_budget(api: Api, things: Things) -> None:
+    submit(things.form, name="Bob")  # the day's first knows its source from then on
+    with metering() as usage:
+        submit(things.form, name="Ada", email="ada@example.com", phone="84951234567")
+    assert usage.round_trips <= 10, usage.calls
+    with metering() as usage:
+        submit(things.form, name="Ada Lovelace", email="ada@example.com")
+    assert usage.round_trips <= 11, usage.calls
 
 
 def test_an_idempotency_key_costs_the_first_call_nothing(api: Api, things: Things) -> None:

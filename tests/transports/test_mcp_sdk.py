@@ -16,6 +16,7 @@ from chalicelib import VERSION
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from tests.conftest import Owner, as_operator
+from tests.factories.examples import submit
 from tests.transports.conftest import LocalServer
 
 MODES = {
@@ -238,6 +239,30 @@ class TestWithAKey:
         assert api.get(f"/api/pages/{made['id']}")["page"]["html"] == edited
         (sent, received), _ = bodies
         assert (sent < 500, received < 700) == (True, True), (sent, received)
+
+    def test_from_a_form_to_a_worked_lead(self, sdk: Sdk, owner: Owner) -> None:
+        """The chain of the README."""
+
+        async def use(client: Client) -> None:
+            async def call(tool: str, **arguments: Any) -> Any:
+                result = await client.call_tool(tool, arguments)
+                assert result.is_error is False, text(result)
+                return text(result)["data"]
+
+            fields = [{"name": "name", "required": True}, {"name": "phone", "type": "phone"}]
+            form = (await call("svc_create_form", title="Order", fields=fields))["form"]
+            assert form["id"] in form["submitUrl"]
+            lead = await asyncio.to_thread(submit, form["id"], name="Ada", phone="8(495)1234567")
+            listed = await call("svc_list_leads", status="new")
+            assert [each["id"] for each in listed["collections"]] == [lead]
+            found = await call("svc_find_lead", phone="+7 495 123 45 67")
+            assert [each["id"] for each in found["leads"]] == [lead]
+            assert found["client"]["leadsCount"] == 1
+            await call("svc_set_lead_status", id=lead, status="completed")
+            stats = await call("svc_crm_stats")
+            assert (stats["byStatus"]["completed"], stats["conversion"]) == (1, 1.0)
+
+        sdk.run(owner.token(), use)
 
     @pytest.mark.parametrize(
         ("tool", "arguments", "status", "code"),

@@ -14,6 +14,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Timestamp, Wire
 from chalicelib.domains.identity.keys import stage_revocations
 from chalicelib.flows.invoke import Context
+from chalicelib.flows.people import Email
 from chalicelib.rules import passwords
 from chalicelib.store import accounts, api_keys, workspaces
 from chalicelib.store.accounts import AccountRow
@@ -21,16 +22,6 @@ from chalicelib.store.accounts import AccountRow
 OPERATOR = (Audience.OPERATOR,)
 MIN_PASSWORD = 8
 MAX_PASSWORD = 1000
-
-
-def _email(text: str) -> str:
-    try:
-        return accounts.normal_email(text)
-    except ValueError as error:
-        raise PydanticCustomError("email", "{reason}", {"reason": str(error)}) from None
-
-
-Email = Annotated[str, StringConstraints(max_length=320), AfterValidator(_email)]
 
 
 def _long_enough(password: str) -> str:

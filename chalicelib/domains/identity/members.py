@@ -9,9 +9,9 @@ from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Wire
-from chalicelib.domains.identity.accounts import Email
 from chalicelib.domains.identity.keys import stage_revocations
 from chalicelib.flows.invoke import Context
+from chalicelib.flows.people import Email
 from chalicelib.store import accounts, api_keys, locks, workspaces
 
 OPERATOR = (Audience.OPERATOR,)

@@ -11,8 +11,8 @@ from chalicelib.core.operations import operation
 from chalicelib.core.plans import Plan
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Pattern, Timestamp, Title, Wire
-from chalicelib.domains.identity.accounts import Email
 from chalicelib.flows.invoke import Context
+from chalicelib.flows.people import Email
 from chalicelib.rules import slugs
 from chalicelib.store import accounts, api_keys, locks, workspaces
 from chalicelib.store.api_keys import ApiKeyRow

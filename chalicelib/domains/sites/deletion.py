@@ -17,7 +17,7 @@ from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.sites.records import find
 from chalicelib.flows.invoke import Context
 from chalicelib.gateways.object_store import object_store
-from chalicelib.store import files, jobs, pages
+from chalicelib.store import files, forms, jobs, pages
 from chalicelib.store.sites import (
     free_domain,
 )
@@ -66,7 +66,7 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     site = find(ctx, args.id)
     cascade = SiteCascade(
         pages=len(pages.PAGES.entries(ctx.workspace_id, site.id)),
-        forms=0,
+        forms=len(forms.FORMS.entries(ctx.workspace_id, project_id=site.id)),
         domain=site.domain.name if site.domain else None,
     )
     if args.dry_run:
@@ -76,36 +76,42 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     ctx.unit.soft_delete(site, until=until)
     free_domain(ctx.unit, site)
     ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
-    _discard_some_pages(ctx.unit, site.id, until)
+    _discard_some(ctx.unit, site.id, until)
     ctx.unit.create(job)
-    ctx.unit.after_commit(lambda: jobs.attempt(job, delete_pages_of_site))
+    ctx.unit.after_commit(lambda: jobs.attempt(job, delete_rest_of_site))
     return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
 
 
-PAGES_A_UNIT = 25
-"""Pages deleted in one transaction: each takes its record, the copy in the trash, a slug claim."""
+RECORDS_A_UNIT = 25
+"""Pages or forms deleted in one transaction: each takes its record, the copy in the trash, and a
+claim on its slug or id."""
 
 
-def _discard_some_pages(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
-    """Stage the deletion of a site's next pages; say whether there were any."""
+def _discard_some(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
+    """Stage the deletion of a site's next pages, else forms; say whether there were any."""
     rows = pages.PAGES.entries(unit.workspace_id, site_id)
-    some = pages.read(unit.workspace_id, rows[:PAGES_A_UNIT])
+    some = pages.read(unit.workspace_id, rows[:RECORDS_A_UNIT])
     for page in some:
         unit.soft_delete(page, until=until)
     files.give_back(unit, sum(int(page.html_bytes) for page in some))
-    return bool(rows)
+    if rows:
+        return True
+    found = [each.id for each in forms.FORMS.entries(unit.workspace_id, project_id=site_id)]
+    for form in forms.FORMS.fetch(unit.workspace_id, found[:RECORDS_A_UNIT]):
+        unit.soft_delete(form, until=until)
+    return bool(found)
 
 
 @job_handler(CASCADE)
-def delete_pages_of_site(job: Job) -> None:
-    """Delete the pages that a site's deletion left: those past its unit, or made at that moment.
+def delete_rest_of_site(job: Job) -> None:
+    """Delete what a site's deletion left: what is past its unit, or was made at that moment.
 
     It runs right after the deletion; what a killed process leaves, the runner finishes.
     """
     until = clock.now() + KEPT_AFTER_DELETION
 
     def some(unit: UnitOfWork) -> bool:
-        return _discard_some_pages(unit, job.payload["siteId"], until)
+        return _discard_some(unit, job.payload["siteId"], until)
 
     while run_unit(job.workspace_id, AuditEvent.by_job(CASCADE), some):
         pass

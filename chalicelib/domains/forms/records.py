@@ -1,0 +1,287 @@
+"""Capture forms: list, create, delete."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.operations import operation
+from chalicelib.core.schema import (
+    DeletedResult,
+    Id,
+    PageNumber,
+    Timestamp,
+    Title,
+    Wire,
+    optional,
+    printable,
+)
+from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings
+from chalicelib.flows.invoke import Context
+from chalicelib.rules.form_html import embed_html
+from chalicelib.store import counters
+from chalicelib.store.forms import FORMS, FormRow
+from chalicelib.store.leads import CART, LEADS
+from chalicelib.store.queries import Query
+from chalicelib.store.sites import SITES, SUSPENDED
+
+KEPT_AFTER_DELETION = timedelta(days=30)
+MAX_FIELDS = 30
+MAX_OPTIONS = 100
+MAX_URL = 2048
+
+FieldType = Literal[
+    "text",
+    "textarea",
+    "email",
+    "phone",
+    "number",
+    "select",
+    "checkbox",
+    "date",
+    "hidden",
+    "consent",
+]
+Label = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
+    AfterValidator(printable),
+]
+
+
+def _unreserved(name: str) -> str:
+    if name == CART:
+        msg = '"items" is reserved for the products of an order; choose another name'
+        raise PydanticCustomError("reserved", msg)
+    return name
+
+
+def _https(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if not host or parts.scheme != "https" or any(c.isspace() for c in url):
+        raise PydanticCustomError("https", "expected an https URL")
+    return printable(url)
+
+
+class FieldIn(Wire):
+    """A field of a form."""
+
+    name: Annotated[
+        str,
+        StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$"),
+        AfterValidator(_unreserved),
+    ] = Field(description="Its name in the submitted data; letters, digits, _.")
+    label: Label | None = optional("What visitors read beside it; the name if omitted.")
+    type: FieldType = Field(
+        default="text",
+        description="What it takes. consent is a box to tick; the lead keeps its label and time.",
+    )
+    required: bool = Field(default=False, description="Whether it must be filled in.")
+    options: Annotated[list[Label], Field(max_length=MAX_OPTIONS)] | None = optional(
+        "What a select offers."
+    )
+
+    @model_validator(mode="after")
+    def _options_belong_to_a_select(self) -> Self:
+        if self.type == "select" and not self.options:
+            raise PydanticCustomError("no_options", "a select needs options")
+        if self.type != "select" and self.options:
+            raise PydanticCustomError("options", "only a select has options")
+        if len(set(self.options or ())) < len(self.options or ()):
+            raise PydanticCustomError("options", "expected different options")
+        return self
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The field as a form keeps it."""
+        kept: dict[str, Any] = {
+            "name": self.name,
+            "label": self.label or self.name,
+            "type": self.type,
+            "required": self.required,
+        }
+        return kept | ({"options": self.options} if self.options else {})
+
+
+def _named_apart(fields: list[FieldIn]) -> list[FieldIn]:
+    names = Counter(field.name for field in fields)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise PydanticCustomError(
+            "duplicate_names", "two fields are named {names}", {"names": ", ".join(twice)}
+        )
+    return fields
+
+
+class FieldOut(Wire):
+    """A field of a form."""
+
+    name: str = Field(description="Its name in the submitted data.")
+    label: str = Field(description="What visitors read beside it.")
+    type: str = Field(description="What it takes.")
+    required: bool = Field(description="Whether it must be filled in.")
+    options: list[str] | None = Field(description="What a select offers, or null.")
+
+
+class FormOut(Wire):
+    """A form."""
+
+    id: Id = Field(description="Form id.")
+    title: str = Field(description="Title.")
+    project_id: Id | None = Field(description="Site that it is for, or null.")
+    fields: list[FieldOut] = Field(description="Its fields, in order.")
+    success_message: str | None = Field(description="What visitors read afterwards, or null: ours.")
+    redirect_url: str | None = Field(description="Where browsers go afterwards, or null.")
+    is_active: bool = Field(description="Whether it takes submissions: not on a suspended site.")
+    submit_url: str = Field(description="POST the values here, from any page, without a key.")
+    embed_html: str = Field(description="HTML to paste into any page.")
+    submissions: int = Field(description="Leads it has brought.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+
+    @classmethod
+    def of(cls, form: FormRow, *, is_active: bool, submissions: int) -> Self:
+        """Return the wire form of a stored form."""
+        url = f"{settings().public_url}/api/public/forms/{form.id}/submit"
+        html = embed_html(form.id, form.title, form.specs, url, form.language)
+        return cls.from_row(
+            form.values,
+            fields=[FieldOut.from_row(field) for field in form.fields],
+            is_active=is_active,
+            submit_url=url,
+            embed_html=html,
+            submissions=submissions,
+        )
+
+
+class FormResult(Wire):
+    """One form."""
+
+    form: FormOut = Field(description="The form.")
+
+
+class FormListQuery(Wire):
+    """Which forms to list."""
+
+    project_id: Id | None = optional("Only forms of this site.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Forms a page.")
+
+
+class FormList(Wire):
+    """One page of forms."""
+
+    forms: list[FormOut] = Field(description="The forms of this page.")
+    total: int = Field(description="Forms that match, over all pages.")
+
+
+class FormCreate(Wire):
+    """A new form."""
+
+    title: Title = Field(description="Title; visitors and the lead list show it.")
+    fields: Annotated[
+        list[FieldIn], Field(min_length=1, max_length=MAX_FIELDS), AfterValidator(_named_apart)
+    ] = Field(
+        description="Its fields, in order. A lead's contact is the first email and phone filled in,"
+        " its name the field called name, else the first text."
+    )
+    project_id: Id | None = optional("Site that it is for.")
+    success_message: Annotated[str, StringConstraints(max_length=1000)] | None = optional(
+        "What visitors read afterwards; a word of thanks in the form's language if omitted."
+    )
+    redirect_url: (
+        Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidator(_https)] | None
+    ) = optional("https URL where browsers go afterwards.")
+
+
+class FormDelete(Wire):
+    """Which form to delete."""
+
+    id: Id = Field(description="Form id.")
+    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+
+
+class FormDeleted(DeletedResult):
+    """A deletion, and what it left."""
+
+    leads_kept: int = Field(description="Leads of the form, which stay.")
+
+
+@operation(
+    tool="svc_list_forms", rest="GET /api/forms/list", scope=Scope.CRM_READ, title="List forms"
+)
+def list_forms(ctx: Context, args: FormListQuery) -> FormList:
+    """List the workspace's forms, newest first, with the HTML to embed each."""
+    query = Query(
+        page=args.page,
+        size=args.size,
+        sort="createdAt",
+        descending=True,
+        filters={"project_id": args.project_id},
+    )
+    found = FORMS.page(ctx.workspace_id, query)
+    sites = dict.fromkeys(form.project_id for form in found.records if form.project_id)
+    closed = {s.id for s in SITES.fetch(ctx.workspace_id, sites) if s.status == SUSPENDED}
+    leads = counters.read_facet(ctx.workspace_id, LEADS.noun, "form_id") if found.records else {}
+    forms = [
+        FormOut.of(
+            form,
+            is_active=form.project_id not in closed,
+            submissions=leads.get(counters.name("form_id", form.id), 0),
+        )
+        for form in found.records
+    ]
+    return FormList(forms=forms, total=found.total)
+
+
+@operation(
+    tool="svc_create_form",
+    rest="POST /api/forms/create",
+    scope=Scope.CRM_WRITE,
+    title="Create a form",
+)
+def create_form(ctx: Context, args: FormCreate) -> FormResult:
+    """Create a form that turns what visitors send into leads.
+
+    Paste embedHtml into any page, or have a program post the values to submitUrl as a JSON object
+    by field names. To take an order, add items: [{productId, quantity}].
+    """
+    is_active = True
+    if args.project_id is not None:
+        site = SITES.find(ctx.workspace_id, args.project_id)
+        unknown = NotFoundError.of("site", "List the sites (svc_list_sites) for valid ids.")
+        if site is None:
+            raise unknown
+        ctx.unit.require(site, on_conflict=unknown)
+        is_active = site.status != SUSPENDED
+    values = args.provided() | {"fields": [field.stored for field in args.fields]}
+    form = FORMS.new(ctx.workspace_id, **values)
+    ctx.unit.create(form)
+    return FormResult(form=FormOut.of(form, is_active=is_active, submissions=0))
+
+
+@operation(
+    tool="svc_delete_form",
+    rest="POST /api/forms/delete",
+    scope=Scope.CRM_WRITE,
+    title="Delete a form",
+    destructive=True,
+    idempotent=True,
+)
+def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
+    """Delete a form: its submitUrl answers 404 from then on. Its leads and statistics stay."""
+    form = FORMS.find(ctx.workspace_id, args.id)
+    if form is None:
+        raise NotFoundError.of("form", "List the forms (svc_list_forms) for valid ids.")
+    kept = counters.read_value(ctx.workspace_id, LEADS.noun, "form_id", form.id)
+    ctx.unit.soft_delete(form, until=clock.now() + KEPT_AFTER_DELETION)
+    return FormDeleted(id=form.id, deleted=not args.dry_run, leads_kept=kept)

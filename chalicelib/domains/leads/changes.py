@@ -1,0 +1,163 @@
+"""What merchants do with leads: set their status, correct and annotate them."""
+
+from typing import Any
+
+from pydantic import Field
+
+from chalicelib.core import clock
+from chalicelib.core.errors import FieldError, PayloadTooLargeError, ValidationError
+from chalicelib.core.operations import operation
+from chalicelib.core.schema import Id, Patch, Wire, optional, wire_name
+from chalicelib.core.scopes import Scope
+from chalicelib.domains.leads.records import LeadOut, LeadResult, existing_lead
+from chalicelib.flows import contacts
+from chalicelib.flows.contacts import Contact
+from chalicelib.flows.invoke import Context
+from chalicelib.flows.people import Email, Notes, PersonName, PhoneText, Tags
+from chalicelib.rules import form_fields
+from chalicelib.rules.form_fields import FieldSpec
+from chalicelib.rules.merge_patch import merge
+from chalicelib.rules.shortening import size_of
+from chalicelib.store import clients, crm_metrics, leads, workspaces
+from chalicelib.store.clients import CLIENTS
+from chalicelib.store.forms import FORMS
+from chalicelib.store.leads import CART, LeadRow, LeadStatus
+from chalicelib.store.workspaces import WorkspaceRow
+
+MAX_DATA_BYTES = 32 * 1024
+"""Of a lead's data, in JSON (tools.md, row 26)."""
+
+
+class LeadStatusSet(Wire):
+    """A lead's status."""
+
+    id: Id = Field(description="Lead id.")
+    status: LeadStatus = Field(description="Any of the five, whatever it was.")
+
+
+class LeadPatch(Patch):
+    """Changes to a lead."""
+
+    id: Id = Field(description="Lead id.")
+    name: PersonName | None = optional("New name; null clears it.")
+    email: Email | None = optional("New e-mail address; null clears it.")
+    phone: PhoneText | None = optional("New phone, in any spelling; null clears it.")
+    notes: Notes | None = optional("New notes; null clears them.")
+    tags: Tags = optional("New tags, which replace the old ones.")
+    data: dict[str, Any] = optional(
+        "JSON merge patch of the data: null removes a value. Fields of the form are checked again;"
+        " items cannot be changed."
+    )
+
+
+@operation(
+    tool="svc_set_lead_status",
+    rest="POST /api/forms/collection-status",
+    scope=Scope.CRM_WRITE,
+    title="Set a lead's status",
+    idempotent=True,
+)
+def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
+    """Give a lead another status; its history keeps who did so. The same status changes nothing."""
+    lead = existing_lead(ctx, args.id)
+    before = lead.status
+    if args.status != before:
+        lead.status = args.status
+        ctx.unit.save(lead)
+        crm_metrics.count_status(ctx.unit, lead, before)
+        by = ctx.principal.audit_actor
+        leads.record_event(ctx.unit, lead, by, status_before=before, status_after=lead.status)
+    return LeadResult(lead=LeadOut.of(lead))
+
+
+@operation(
+    tool="svc_update_lead",
+    rest="POST /api/forms/collection-update",
+    scope=Scope.CRM_WRITE,
+    title="Update a lead",
+    idempotent=True,
+)
+def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
+    """Correct a lead's contacts and data, or set its notes and tags; what is omitted stays.
+
+    Another e-mail address or phone finds, or makes, the client anew. A phone that is no number is
+    kept, but nobody is found by it. The status has a call of its own (svc_set_lead_status).
+    """
+    lead = existing_lead(ctx, args.id)
+    changes, changed = args.provided("id"), []
+    workspace = workspaces.get(ctx.workspace_id)
+    was = contact = Contact(lead.name, lead.email, lead.phone)
+    if "data" in changes:
+        fields, data = _patched(ctx, lead, changes.pop("data"))
+        if data != lead.whole_data:
+            changed.append("data")
+            contact = _follow(contact, fields, lead.whole_data, data, workspace.country)
+            leads.set_data(ctx.unit, lead, data)
+    if changes.get("phone"):
+        changes["phone"] = contacts.phone_of(changes["phone"], workspace.country)
+    contact = contact._replace(**{n: changes.pop(n) for n in Contact._fields if n in changes})
+    for name, value in {**contact._asdict(), **changes}.items():
+        if getattr(lead, name) != value:
+            changed.append(name)
+            setattr(lead, name, value)
+    if not changed:
+        return LeadResult(lead=LeadOut.of(lead))
+    if contact.identity != was.identity:
+        _match_anew(ctx, lead, contact, workspace)
+    ctx.unit.save(lead)
+    names = [wire_name(LeadPatch, name) for name in changed]
+    leads.record_event(ctx.unit, lead, ctx.principal.audit_actor, fields=names)
+    return LeadResult(lead=LeadOut.of(lead))
+
+
+def _patched(
+    ctx: Context, lead: LeadRow, patch: dict[str, Any]
+) -> tuple[tuple[FieldSpec, ...], dict[str, Any]]:
+    """Return the form's fields, as far as it is still there, and the patched data."""
+    if CART in patch:
+        raise ValidationError.of("data.items", "the products of an order cannot be changed")
+    form = FORMS.find(ctx.workspace_id, lead.form_id)
+    fields = form.specs if form else ()
+    declared = [field for field in fields if field.name in patch]
+    cleaned, errors = form_fields.validate(declared, patch, "en")
+    for field in declared:
+        if field.type == "consent" and cleaned.get(field.name):
+            errors.append(FieldError(field.name, "a consent can be withdrawn, but not given here"))
+    if errors:
+        errors = [FieldError(f"data.{field}", message) for field, message in errors]
+        summary = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])
+        raise ValidationError(summary, errors=errors)
+    checked = {field.name: cleaned.get(field.name) for field in declared}
+    data: dict[str, Any] = merge(lead.whole_data, {**patch, **checked})
+    if (size := size_of(data)) > MAX_DATA_BYTES:
+        msg = f"data: the whole takes {size:,} bytes of JSON; the limit is {MAX_DATA_BYTES:,}."
+        raise PayloadTooLargeError(msg)
+    return fields, data
+
+
+def _follow(
+    contact: Contact,
+    fields: tuple[FieldSpec, ...],
+    before: dict[str, Any],
+    after: dict[str, Any],
+    country: str,
+) -> Contact:
+    """Return the contact with what the change of the data has changed of it."""
+    old, new = (contacts.contact_of(fields, data, country)._asdict() for data in (before, after))
+    return contact._replace(**{name: new[name] for name in new if new[name] != old[name]})
+
+
+def _match_anew(ctx: Context, lead: LeadRow, contact: Contact, workspace: WorkspaceRow) -> None:
+    """Give a lead the client that its new contacts belong to."""
+    match = contacts.match(ctx.workspace_id, contact)
+    moved = (match.client.id if match else None) != lead.client_id
+    if moved and lead.client_id is not None:
+        former = CLIENTS.find(ctx.workspace_id, lead.client_id)
+        if former is not None:
+            clients.count_lead(ctx.unit, former, -1, None)
+    if match is not None:
+        match.count_lead(ctx.unit, int(moved), None)
+        if match.is_new:
+            today = clock.local_day(clock.now(), workspace.timezone)
+            crm_metrics.count_client(ctx.unit, lead, today)
+    lead.client_id = match.client.id if match else None

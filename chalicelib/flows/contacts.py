@@ -1,0 +1,105 @@
+"""One client a person: found by e-mail address, then by phone number, or made (ADR 19).
+
+Clients are never merged, and nobody from outside overwrites what a client has: empty contacts are
+filled, unless they are another client's; a value that conflicts stays on the lead.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.flows.people import MAX_NAME
+from chalicelib.rules import emails, form_fields, phones
+from chalicelib.rules.form_fields import FieldSpec
+from chalicelib.store import clients
+from chalicelib.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
+from chalicelib.store.unit import UnitOfWork
+
+
+class Contact(NamedTuple):
+    """How to reach a person; in normal forms, but for a phone that is no number."""
+
+    name: str | None
+    email: str | None
+    phone: str | None
+
+    @property
+    def identity(self) -> dict[str, str | None]:
+        """What the person is known by."""
+        return {EMAIL: self.email, PHONE: self.phone if phones.is_number(self.phone) else None}
+
+
+def contact_of(fields: Sequence[FieldSpec], data: Mapping[str, Any], country: str) -> Contact:
+    """Return whom the cleaned values of a form say to be.
+
+    A phone that is no number, by the plan of a country, stays as it was written.
+    """
+    name, email, phone = form_fields.contact(fields, data)
+    return Contact(
+        name[:MAX_NAME] if name else None,
+        emails.find_email(email) if email else None,
+        phone_of(phone, country) if phone else None,
+    )
+
+
+def phone_of(text: str, country: str) -> str:
+    """Return a phone number in its normal form, or the text if it is none."""
+    return phones.find_phone(text, country) or text[: phones.MAX_CHARACTERS]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The client that a contact belongs to; new, or with contacts that were empty before."""
+
+    client: ClientRow
+    is_new: bool
+    is_filled: bool
+
+    def count_lead(self, unit: UnitOfWork, change: int, at: datetime | None) -> None:
+        """Stage the client with a lead more, or only with what is new of it if ``change`` is 0.
+
+        ``at`` is when the lead came, if that is news of the client.
+        """
+        client = self.client
+        if not self.is_new and not self.is_filled:
+            if change:
+                clients.count_lead(unit, client, change, at)
+            return
+        client.leads_count += change
+        client.last_activity = at or client.last_activity
+        if self.is_new:
+            unit.create(client)
+        else:
+            unit.save(client)
+
+
+def match(workspace_id: str, contact: Contact) -> Match | None:
+    """Return the client that a contact belongs to, to be staged; None without address and number.
+
+    Of several units that make one person's client, one commits; the others begin again and find it.
+
+    Raises:
+        ConcurrentUpdateError: the client that was found is gone.
+    """
+    known_by = contact.identity
+    if not any(known_by.values()):
+        return None
+    held = clients.holders(workspace_id, known_by)
+    found = held.get(EMAIL) or held.get(PHONE)
+    if found is None:
+        client = clients.new_client(workspace_id, name=contact.name, leads_count=0, **known_by)
+        return Match(client, is_new=True, is_filled=False)
+    held_by = CLIENTS.find(workspace_id, found)
+    if held_by is None:
+        raise ConcurrentUpdateError
+    offered = {name: value for name, value in known_by.items() if name not in held}
+    missing = {
+        name: value
+        for name, value in {**offered, "name": contact.name}.items()
+        if value and not getattr(held_by, name)
+    }
+    for name, value in missing.items():
+        setattr(held_by, name, value)
+    return Match(held_by, is_new=False, is_filled=bool(missing))

@@ -1,0 +1,70 @@
+"""Phone numbers: one form of each, whatever the spelling, by which people are found.
+
+E.164, and behind it the extension, which is part of the identity: ``+74951234567;ext=12`` (RFC
+3966). Spellings are read with Google's number plans, by the country of the workspace.
+"""
+
+import re
+from collections.abc import Iterator
+
+MAX_CHARACTERS = 80
+"""A longer text is no phone number, whatever it contains."""
+_NORMAL = re.compile(r"\+[0-9]{5,15}(;ext=[0-9]{1,20})?")
+_LEAST_DIGITS = 10
+"""Of a number without its plus that is read as an international one."""
+_INTERNAL = re.compile(
+    r"[\s,;]*\(?\b(?:вн|внутр|внутренний|добав|добавочный)\b\.?:?\s*(?=\d)", re.IGNORECASE
+)
+_SEVERAL = re.compile(r"[,;]\s*(?=[+8(])|\s+или\s+|\s+or\s+", re.IGNORECASE)
+
+
+def find_phone(text: str, country: str) -> str | None:
+    """Return the number that a text is, or None if it is none.
+
+    Args:
+        text: as somebody wrote it; of several numbers, the first is taken.
+        country: ISO 3166 code of the country whose national numbers are meant.
+    """
+    import phonenumbers  # noqa: PLC0415  a tenth of a second that other calls do not pay
+
+    possible: str | None = None
+    for spelling in _readings(text):
+        try:
+            number = phonenumbers.parse(spelling, country)
+        except phonenumbers.NumberParseException:
+            continue
+        if phonenumbers.is_valid_number(number):
+            return _normal(number)
+        reason = phonenumbers.is_possible_number_with_reason(number)
+        if possible is None and reason == phonenumbers.ValidationResult.IS_POSSIBLE:
+            possible = _normal(number)
+    return possible
+
+
+def _readings(text: str) -> Iterator[str]:
+    """Yield the text as it stands, and as people mean it who leave out or misplace the plus."""
+    first = _SEVERAL.split(text.strip())[0]
+    spelling = _INTERNAL.sub(" доб. ", first)
+    if not spelling or len(spelling) > MAX_CHARACTERS:
+        return
+    yield spelling
+    bare = spelling.lstrip("+ ")
+    if spelling.startswith("+"):
+        yield bare
+    elif bare.startswith("00"):
+        yield f"+{bare[2:]}"
+    elif sum(character.isdecimal() for character in bare) > _LEAST_DIGITS:
+        yield f"+{bare}"
+
+
+def _normal(number: object) -> str:
+    from phonenumbers import PhoneNumber, PhoneNumberFormat, format_number  # noqa: PLC0415  as above
+
+    assert isinstance(number, PhoneNumber)  # noqa: S101  for the type checker
+    e164 = format_number(number, PhoneNumberFormat.E164)
+    return f"{e164};ext={number.extension}" if number.extension else e164
+
+
+def is_number(text: str | None) -> bool:
+    """Whether a text is a number in its normal form, rather than as somebody wrote it."""
+    return text is not None and _NORMAL.fullmatch(text) is not None

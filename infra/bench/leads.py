@@ -1,0 +1,155 @@
+"""What the calls on 10,000 and 50,000 leads cost, as whole operations but for the key."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from chalicelib.core import clock
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY, load_all
+from chalicelib.core.principals import ApiKeyPrincipal, VisitorPrincipal
+from chalicelib.core.scopes import Scope
+from chalicelib.flows.invoke import invoke
+from chalicelib.store import workspaces
+from chalicelib.store.connection import connection
+from chalicelib.store.leads import LEADS
+from chalicelib.store.reading import Cost, Partition
+from infra.bench import database
+from infra.dynamodb_usage import Usage, metering
+from infra.seed import FIRST_MADE_AT, FIRST_PHONE, SITE, form_id
+
+COUNTS = (10_000, 50_000)
+ABOUT = [
+    "### Leads, on DynamoDB Local",
+    "",
+    "Whole operations, but for the unit and the round trip of the key. A lead takes about 1 KB; a",
+    "list shows 20.",
+    "",
+    "| call | leads | matches | units | round trips |",
+    "|---|---|---|---|---|",
+]
+
+
+def lines() -> list[str]:
+    """Measure, and return the lines of the page's section."""
+    load_all()
+    table = [line for count in COUNTS for line in _lines(count)]
+    return [*ABOUT, *table, "", *_submission(), ""]
+
+
+def _calls(count: int) -> dict[str, tuple[str, dict[str, Any]]]:
+    month = FIRST_MADE_AT + timedelta(days=31)
+    dates = {"from": f"{month:%Y-%m-%d}", "to": f"{month + timedelta(days=27):%Y-%m-%d}"}
+    last = FIRST_MADE_AT + count * timedelta(minutes=10)
+    year = {"from": f"{last - timedelta(days=365):%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
+    days = {"from": f"{last - timedelta(days=29):%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
+    text = "list_leads"
+    return {
+        "newest": (text, {}),
+        "page 100": (text, {"page": 100}),
+        "newest 500": (text, {"size": 500}),
+        "one status": (text, {"status": "rejected"}),
+        "one form": (text, {"formId": form_id(3)}),
+        "one site": (text, {"projectId": SITE}),
+        "a month": (text, dates),
+        "one status of a month": (text, {**dates, "status": "rejected"}),
+        "one form of a month": (text, {**dates, "formId": form_id(3)}),
+        "search, one match": (text, {"search": "no. 04242"}),
+        "search in a month": (text, {**dates, "search": "ёлка"}),
+        "find by phone": ("find_lead", {"phone": f"8 {FIRST_PHONE % 10**10 + 7}"}),
+        "find by e-mail": ("find_lead", {"email": "client7@example.com"}),
+        "statistics of 30 days": ("crm_stats", days),
+        "statistics of 366 days": ("crm_stats", year),
+        "statistics of 366 days of a form": ("crm_stats", {**year, "formId": form_id(3)}),
+        "clients by activity": ("list_clients", {"sort": "lastActivityDesc"}),
+        "clients, search": ("list_clients", {"search": "client 000007"}),
+    }
+
+
+def _lines(count: int) -> Iterator[str]:
+    workspace = database.workspace(count)
+    _workspace(workspace)
+    for label, (operation, arguments) in _calls(count).items():
+        with metering() as usage:
+            data = _call(workspace, operation, arguments)
+        found = data.get("total", data.get("created"))
+        yield f"| {label} | {count:,} | {found:,} | {usage.units:,.0f} | {usage.round_trips} |"
+    whole = Cost()
+    list(Partition(LEADS.partition(workspace), whole).items())
+    yield f"| all read whole, naively | {count:,} | {count:,} | {whole.units:,.0f} | |"
+
+
+def _workspace(workspace_id: str) -> None:
+    workspaces.row(
+        workspace_id,
+        name="Bench",
+        slug=workspace_id,
+        owner_id="bench",
+        plan="enterprise",
+        timezone="Europe/Moscow",
+        created_at=clock.now(),
+    ).save()
+
+
+def _call(workspace: str, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    principal = ApiKeyPrincipal(
+        workspace_id=workspace, plan="enterprise", key_id=new_id(), scopes=frozenset(Scope)
+    )
+    reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id=new_id())
+    data: dict[str, Any] = json.loads(reply.body)["data"]
+    return data
+
+
+@contextmanager
+def _transactions() -> Iterator[list[int]]:
+    """Yield the numbers of items of the transactions that the ``with`` block sends."""
+    sizes: list[int] = []
+
+    def note(params: dict[str, Any], **_: object) -> None:
+        sizes.append(len(params["TransactItems"]))
+
+    events, name = connection().client.meta.events, "provide-client-params.dynamodb"
+    events.register(f"{name}.TransactWriteItems", note)
+    try:
+        yield sizes
+    finally:
+        events.unregister(f"{name}.TransactWriteItems", note)
+
+
+def _submission() -> Iterator[str]:
+    """Submit a form three times: by somebody new, by the same person, and the same values."""
+    workspace = f"bench-submission-{new_id()}"
+    _workspace(workspace)
+    fields = [
+        {"name": "name"},
+        {"name": "email", "type": "email"},
+        {"name": "phone", "type": "phone"},
+    ]
+    form = _call(workspace, "create_form", {"title": "Bench", "fields": fields})["form"]["id"]
+    ada = {"name": "Ada", "email": "ada@example.com", "phone": "8 916 123-45-67"}
+    yield "| submission | units | round trips | items of the transaction |"
+    yield "|---|---|---|---|"
+    _submit(form, {**ada, "email": "first@example.com", "phone": ""})  # the day's first
+    for label, values in {
+        "of somebody new": ada,
+        "of the same person": {**ada, "name": "Ada L."},
+        "of the same values again": ada,
+    }.items():
+        with _transactions() as sizes:
+            usage = _submit(form, values)
+        units, trips = usage.units, usage.round_trips
+        yield f"| {label} | {units:,.0f} | {trips} | {sum(sizes)} |"
+
+
+def _submit(form: str, values: dict[str, str]) -> Usage:
+    arguments = {"id": form, "values": values}
+    with metering() as usage:
+        invoke(
+            REGISTRY["submit_form"],
+            VisitorPrincipal(visitor="bench"),
+            lambda: arguments,
+            request_id=new_id(),
+        )
+    return usage
