@@ -13,9 +13,9 @@ from chalicelib.transports.http import HttpRequest, media_type
 
 MULTIPART = "multipart/form-data"
 URLENCODED = "application/x-www-form-urlencoded"
-TYPES = frozenset({MULTIPART, URLENCODED})
+TYPES = (URLENCODED, MULTIPART)
 MAX_FIELDS = 100
-MAX_FIELD_BYTES = 10_000
+MAX_FIELD_BYTES = 20_000
 
 Fields = list[tuple[str, str]]
 
@@ -42,6 +42,15 @@ def read_fields(request: HttpRequest) -> dict[str, list[str]]:
     for name, value in fields:
         values.setdefault(name, []).append(value)
     return values
+
+
+def last_values(request: HttpRequest) -> dict[str, str]:
+    """Return a form without files whose fields have one value each: of a repeated one, the last.
+
+    Raises:
+        ValidationError: as ``read_fields`` does.
+    """
+    return {name: values[-1] for name, values in read_fields(request).items()}
 
 
 def read_file(request: HttpRequest, file_field: str) -> dict[str, str]:

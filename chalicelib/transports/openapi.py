@@ -1,6 +1,9 @@
 """OpenAPI 3.1, generated from the registry."""
 
+from functools import cache
 from typing import Any
+
+from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import errors
@@ -8,7 +11,8 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.transports import form_data
+from chalicelib.transports import form_data, public, rest
+from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 
 _SECURITY = "apiKey"
 
@@ -36,13 +40,16 @@ _IDEMPOTENCY_KEY = {
 }
 
 
+_OF_KEYS = frozenset({"401", "403"})
+"""Failures that a call without a key does not meet."""
+
 _FILE = {"type": "string", "contentMediaType": "application/octet-stream", "description": "File."}
 
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in _documented():
+    for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC):
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
@@ -69,54 +76,69 @@ def document() -> dict[str, Any]:
     }
 
 
+_PUBLIC = "public"
+"""The area of what visitors call, without a key."""
+
 _DESCRIPTION = (
     "Manage a workspace with an API key. Every answer is `{data: {status, ...}}`; "
     "money is in kopecks, durations are in minutes, times are ISO 8601 in UTC."
 )
 
 
-def _documented() -> list[Operation]:
-    return [each for each in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if each.path]
-
-
 def _area(operation: Operation) -> str:
+    if Audience.PUBLIC in operation.audience:
+        return _PUBLIC
     return operation.scope.area if operation.scope else "workspace"
 
 
 def _areas() -> list[str]:
-    used = {_area(operation) for operation in _documented()}
+    used = {_area(operation) for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC)}
     return [
         area
-        for area in dict.fromkeys(["workspace", *(scope.area for scope in Scope)])
+        for area in dict.fromkeys(["workspace", *(scope.area for scope in Scope), _PUBLIC])
         if area in used
     ]
 
 
+def _who(operation: Operation) -> str:
+    if Audience.PUBLIC in operation.audience:
+        return "No key: pages of any origin may call it."
+    return f"Scope: `{operation.scope}`." if operation.scope else "Any valid key."
+
+
 def _operation(operation: Operation) -> dict[str, Any]:
-    scope = f"Scope: `{operation.scope}`." if operation.scope else "Any valid key."
+    open_to_all = Audience.PUBLIC in operation.audience
+    failures = [status for status in _FAILURES if not (open_to_all and status in _OF_KEYS)]
     tool = f" Tool: `{operation.tool}`." if operation.tool else ""
     entry: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [_area(operation)],
         "summary": operation.title,
-        "description": f"{operation.description}\n\n{scope}{tool}",
+        "description": f"{operation.description}\n\n{_who(operation)}{tool}",
         "parameters": _parameters(operation),
         "responses": {
             "200": {
                 "description": "Success.",
                 "content": {"application/json": {"schema": _success(operation)}},
             },
-            **{status: {"$ref": f"#/components/responses/Failure{status}"} for status in _FAILURES},
+            **{status: {"$ref": f"#/components/responses/Failure{status}"} for status in failures},
         },
     }
+    if open_to_all:
+        entry["security"] = []
+    entrance = public.ENTRANCES.get(operation.name)
+    if entrance is not None:
+        entry["responses"].update(entrance.responses)
     if not operation.reads_query:
-        body = _without(operation.input_schema, operation.path_parameters)
-        content = {"application/json": {"schema": body}}
+        body = (
+            entrance.body
+            if entrance
+            else _without(operation.input_schema, operation.path_parameters)
+        )
+        content = {kind: {"schema": body} for kind in (JSON_TYPE, *rest.body_types(operation))}
         if operation.file_field:
             form = {**body["properties"], operation.file_field: _FILE}
             content[form_data.MULTIPART] = {"schema": {**body, "properties": form}}
-        elif operation.form:
-            content.update({key: {"schema": body} for key in sorted(form_data.TYPES)})
         entry["requestBody"] = {"required": bool(body.get("required")), "content": content}
     return entry
 
@@ -196,3 +218,15 @@ def _codes() -> list[str]:
         return {error.code}.union(*map(family, error.__subclasses__()))
 
     return sorted(family(errors.AppError))
+
+
+@cache
+def _response() -> HttpResponse:
+    body = to_json(document())
+    headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": "no-cache"}
+    return HttpResponse(200, body, headers)
+
+
+def openapi_json(_request: HttpRequest) -> HttpResponse:
+    """Return the OpenAPI document, made once per process; a copy is asked after before each use."""
+    return _response()
