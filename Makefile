@@ -46,6 +46,11 @@ test-oldest: ## Run the suite on the oldest supported Python found, unless it is
 test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability tests on DynamoDB Local
 	$(BIN)/python -m pytest -m 'dynamodb or store' --dynamodb-local
 
+.PHONY: e2e
+e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if apt can)
+	@if [ -n "$$(infra/find-chromium)" ]; then $(BIN)/python -m pytest -m e2e; \
+	else echo "No Chromium was found, nor could apt install it: the browser tests do not run."; fi
+
 .PHONY: package
 package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
 	$(BIN)/python -m infra.package --stage $(STAGE) --out build/package
@@ -91,7 +96,7 @@ lock: $(UV) ## Pin in constraints.txt what the requirements bring (ARGS=--upgrad
 		--output-file constraints.txt $(ARGS) -
 
 .PHONY: pr
-pr: check audit test-dynamodb test-package test-oldest test ## What CI runs
+pr: check audit test-dynamodb test-package test-oldest test e2e ## What CI runs
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything built

@@ -52,7 +52,7 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways import barcodes, dns, llm, photos
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import passwords
-from chalicelib.store import metrics, tables, workspaces
+from chalicelib.store import metrics, tables, visitors, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.workspaces import WorkspaceRow
 from infra import admin
@@ -181,6 +181,7 @@ def database(_server: Callable[[], None]) -> Iterator[None]:
     yield
     _server()
     metrics.forget_values()
+    visitors.forget()
     for entry in Path(SETTINGS.object_store.removeprefix("file://")).iterdir():
         if entry.is_dir():
             shutil.rmtree(entry)

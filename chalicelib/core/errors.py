@@ -230,6 +230,12 @@ class RateLimitedError(AppError):
     code = "rate_limited"
 
 
+class TooFastError(RateLimitedError):
+    """A form came back sooner than a person fills it in; a moment later it is taken."""
+
+    code = "too_fast"
+
+
 class UnavailableError(AppError):
     """The database is out of reach or overloaded; nothing was half done, and a retry is safe."""
 

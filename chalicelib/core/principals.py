@@ -123,6 +123,11 @@ class VisitorPrincipal(Principal):
         """The visitor's hash."""
         return f"visitor:{self.visitor}"
 
+    @property
+    def log_fields(self) -> dict[str, str]:
+        """Nothing: whose page it is, only the operation finds out."""
+        return {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPrincipal(Principal):

@@ -26,8 +26,6 @@ from chalicelib.store.unit import UnitOfWork, listed
 
 LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
 STATUSES: tuple[LeadStatus, ...] = get_args(LeadStatus)
-CART = "items"
-"""The lines of an order among the values; no field can have this name (tools.md, row 28)."""
 INLINE_DATA_BYTES = 4096
 """Longer data have a row of their own, and a shortened copy in the record for lists."""
 HISTORY_SHOWN = 500

@@ -1,11 +1,13 @@
-"""From an ``Authorization`` header to a principal, in one consistent read."""
+"""From a request to a principal: a key, in one consistent read, or a visitor."""
 
 from collections.abc import Mapping
 
 from chalicelib.core.errors import UnauthorizedError
-from chalicelib.core.principals import ApiKeyPrincipal
+from chalicelib.core.operations import Operation
+from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal, VisitorPrincipal
 from chalicelib.core.scopes import expand
-from chalicelib.store import api_keys
+from chalicelib.store import api_keys, visitors
+from chalicelib.transports.http import HttpRequest
 
 
 def bearer_token(headers: Mapping[str, str]) -> str:
@@ -46,3 +48,19 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
         key_id=key.key_id,
         client_ip=client_ip,
     )
+
+
+def identify(operation: Operation, request: HttpRequest) -> Principal:
+    """Return who calls an operation's route: anybody a public one, else the holder of a key.
+
+    Raises:
+        UnauthorizedError: as ``authenticate`` does.
+    """
+    if Audience.PUBLIC in operation.audience:
+        return visitor(request)
+    return authenticate(request.headers, request.client_ip)
+
+
+def visitor(request: HttpRequest) -> VisitorPrincipal:
+    """Return a visitor; what is known of the client IP is its hash, and the IP goes no further."""
+    return VisitorPrincipal(visitor=visitors.visitor_hash(request.client_ip))

@@ -12,10 +12,13 @@ from chalice.app import Chalice, Response
 
 from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.transports import cors, form_data, mcp, rest
+from chalicelib.core.principals import Audience
+from chalicelib.transports import cors, form_data, mcp, openapi, public, rest
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
+OPEN_ROUTES = {"/api/health": rest.health, "/api/openapi.json": openapi.openapi_json}
+"""GET routes that need no key and are no operations."""
 REFUSING = "refuse_"
 """Views that answer 405: API Gateway would answer methods without a route by itself (mcp.md)."""
 
@@ -40,7 +43,9 @@ class App(Chalice):
             return reply
         error = method_not_allowed(method, methods) if methods else unknown_path()
         request = HttpRequest(method, "unrouted", {}, request_id=about["requestId"])
-        return _chalice(handle(request, lambda r: failure(error, r.request_id))).to_dict()
+        place = about.get("resourcePath") or event.get("path", "")
+        run = cors.PUBLIC.handle if place.startswith(public.PREFIX) else handle
+        return _chalice(run(request, lambda r: failure(error, r.request_id))).to_dict()
 
 
 def unknown_path() -> NotFoundError:
@@ -66,14 +71,25 @@ def mount(app: App) -> None:
     """Give every operation, and the few public routes, its Chalice route."""
     app.api.binary_types.append(form_data.MULTIPART)
     for operation in filter(lambda each: each.path, REGISTRY):
-        _route(app, operation.name, operation.method, operation.path, _serving(operation))
-    for path, handler in rest.PUBLIC_ROUTES.items():
+        if Audience.PUBLIC in operation.audience:
+            serve = public.serving(operation)
+            _share(app, operation.name, operation.method, operation.path, serve, cors.PUBLIC)
+        else:
+            _route(app, operation.name, operation.method, operation.path, _serving(operation))
+    for path, handler in OPEN_ROUTES.items():
         _route(app, handler.__name__, "GET", path, handler)
-    _route(app, "mcp", "POST", MCP_PATH, mcp.serve, cors.handle)
-    _route(app, "mcp_preflight", "OPTIONS", MCP_PATH, cors.preflight, cors.handle)
-    for method in ("GET", "DELETE"):
-        name = f"{REFUSING}mcp_{method.lower()}"
-        _route(app, name, method, MCP_PATH, _refusing(app), cors.handle)
+    _share(app, "mcp", "POST", MCP_PATH, mcp.serve, cors.TOOL_SERVER)
+
+
+def _share(  # noqa: PLR0913, PLR0917  as below, and with whom
+    app: App, name: str, method: str, path: str, handler: Handler, policy: cors.Policy
+) -> None:
+    """Give a path that pages of other origins may call its routes, preflight and refusals too."""
+    _route(app, name, method, path, handler, policy.handle)
+    _route(app, f"{name}_preflight", "OPTIONS", path, policy.preflight, policy.handle)
+    for refused in filter(lambda each: each != method, ("GET", "POST", "DELETE")):
+        view = f"{REFUSING}{name}_{refused.lower()}"
+        _route(app, view, refused, path, _refusing(app), policy.handle)
 
 
 def _refusing(app: App) -> Handler:

@@ -13,11 +13,11 @@ from chalicelib.transports.http import HttpRequest, media_type
 
 MULTIPART = "multipart/form-data"
 URLENCODED = "application/x-www-form-urlencoded"
-TYPES = frozenset({MULTIPART, URLENCODED})
+TYPES = (URLENCODED, MULTIPART)
 NAME_FIELD = "name"
 """The input that is the file's name unless the form has it."""
 MAX_FIELDS = 100
-MAX_FIELD_BYTES = 10_000
+MAX_FIELD_BYTES = 20_000
 
 Fields = list[tuple[str, str]]
 
@@ -44,6 +44,15 @@ def read_fields(request: HttpRequest) -> dict[str, list[str]]:
     for name, value in fields:
         values.setdefault(name, []).append(value)
     return values
+
+
+def last_values(request: HttpRequest) -> dict[str, str]:
+    """Return a form without files whose fields have one value each: of a repeated one, the last.
+
+    Raises:
+        ValidationError: as ``read_fields`` does.
+    """
+    return {name: values[-1] for name, values in read_fields(request).items()}
 
 
 def read_file(request: HttpRequest, file_field: str) -> dict[str, str]:

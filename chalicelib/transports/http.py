@@ -29,7 +29,10 @@ from chalicelib.core.errors import (
 
 MAX_BODY_BYTES = 5_000_000
 """Lambda takes 6 MB, base64 included (contract, Envelope)."""
+MAX_PUBLIC_BODY_BYTES = 32_768
+"""What a visitor may send: a form, a booking."""
 JSON_TYPE = "application/json"
+TEXT_TYPE = "text/plain"
 HTML_TYPE = "text/html; charset=utf-8"
 
 log = logging.getLogger(__name__)
@@ -189,16 +192,21 @@ def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 _ENTITY_TAG = re.compile(r'"[^"]*"')
 
 
-def check_body(request: HttpRequest, *others: str, if_too_large: str | None = None) -> None:
+def check_body(
+    request: HttpRequest,
+    *others: str,
+    limit: int = MAX_BODY_BYTES,
+    if_too_large: str | None = None,
+) -> None:
     """Refuse bodies that are too large or not JSON, before anything else is looked at.
 
     ``others`` are content types that are taken, too; ``if_too_large`` says what to do then.
 
     Raises:
-        PayloadTooLargeError: more than 5 MB.
+        PayloadTooLargeError: more than ``limit`` bytes.
         UnsupportedMediaTypeError: another content type; none at all counts as JSON.
     """
-    check_size(request, if_too_large)
+    check_size(request, limit, if_too_large)
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if request.body and coding != "identity":
         msg = f'The body is encoded as "{coding[:80]}". Send it plain, without Content-Encoding.'
@@ -219,14 +227,25 @@ def media_type(request: HttpRequest) -> str:
     return request.headers.get("content-type", JSON_TYPE).partition(";")[0].strip().lower()
 
 
-def check_size(request: HttpRequest, if_too_large: str | None = None) -> None:
+def prefers_html(request: HttpRequest) -> bool:
+    """Whether a page is wanted: that is what browsers accept when they follow a link or a form."""
+    accepted = {
+        part.partition(";")[0].strip().lower()
+        for part in request.headers.get("accept", "").split(",")
+    }
+    return "text/html" in accepted and JSON_TYPE not in accepted
+
+
+def check_size(
+    request: HttpRequest, limit: int = MAX_BODY_BYTES, if_too_large: str | None = None
+) -> None:
     """Refuse a body over the limit.
 
     Raises:
-        PayloadTooLargeError: more than 5 MB.
+        PayloadTooLargeError: more than ``limit`` bytes.
     """
-    if len(request.body) > MAX_BODY_BYTES:
-        raise body_too_large(len(request.body), instead=if_too_large)
+    if len(request.body) > limit:
+        raise body_too_large(len(request.body), limit, if_too_large)
 
 
 def body_too_large(

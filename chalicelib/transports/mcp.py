@@ -26,7 +26,7 @@ from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.flows.invoke import authorize, invoke, require_plan
 from chalicelib.transports import tools
 from chalicelib.transports.auth import authenticate
-from chalicelib.transports.cors import check_origin
+from chalicelib.transports.cors import TOOL_SERVER
 from chalicelib.transports.http import (
     JSON_TYPE,
     HttpRequest,
@@ -121,7 +121,7 @@ def serve(request: HttpRequest) -> HttpResponse:
     """
     check_size(request)
     principal = authenticate(request.headers, request.client_ip)
-    check_origin(request)
+    TOOL_SERVER.check_origin(request)
     require_plan(principal)
     status, body, more = respond(request, principal)
     headers = {"Content-Type": JSON_TYPE} if body else {}

@@ -1,7 +1,10 @@
 """OpenAPI 3.1, generated from the registry; inputs and records are named components."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
+
+from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import errors
@@ -11,7 +14,8 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.transports import form_data
+from chalicelib.transports import form_data, public, rest
+from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 
 _SECURITY = "apiKey"
 
@@ -42,6 +46,9 @@ _IDEMPOTENCY_KEY = {
 }
 
 
+_OF_KEYS = frozenset({"401", "403"})
+"""Failures that a call without a key does not meet."""
+
 _FILE = {
     "type": "string",
     "format": "binary",
@@ -54,7 +61,7 @@ _FORM_FILE = "file"
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation."""
-    operations = _documented()
+    operations = REGISTRY.of(Audience.KEY, Audience.PUBLIC)
     names, schemas = components(
         [each.input for each in operations if not (each.reads_query or each.path_parameters)],
         [each.output for each in operations],
@@ -92,37 +99,44 @@ def document() -> dict[str, Any]:
     }
 
 
+_PUBLIC = "public"
+"""The area of what visitors call, without a key."""
+
 _DESCRIPTION = (
     "Manage a workspace with an API key. Every answer is `{data: {status, ...}}`; "
     "money is in kopecks, durations are in minutes, times are ISO 8601 in UTC."
 )
 
 
-def _documented() -> list[Operation]:
-    return [each for each in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if each.path]
-
-
 def _area(operation: Operation) -> str:
+    if Audience.PUBLIC in operation.audience:
+        return _PUBLIC
     return operation.scope.area if operation.scope else "workspace"
 
 
 def _areas() -> list[str]:
-    used = {_area(operation) for operation in _documented()}
+    used = {_area(operation) for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC)}
     return [
         area
-        for area in dict.fromkeys(["workspace", *(scope.area for scope in Scope)])
+        for area in dict.fromkeys(["workspace", *(scope.area for scope in Scope), _PUBLIC])
         if area in used
     ]
 
 
+def _who(operation: Operation) -> str:
+    if Audience.PUBLIC in operation.audience:
+        return "No key: pages of any origin may call it."
+    return f"Scope: `{operation.scope}`." if operation.scope else "Any valid key."
+
+
 def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
-    scope = f"Scope: `{operation.scope}`." if operation.scope else "Any valid key."
+    open_to_all = Audience.PUBLIC in operation.audience
     tool = f" Tool: `{operation.tool}`." if operation.tool else ""
     entry: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [_area(operation)],
         "summary": operation.title,
-        "description": f"{operation.description}\n\n{scope}{tool}",
+        "description": f"{operation.description}\n\n{_who(operation)}{tool}",
         "parameters": _parameters(operation),
         "responses": {
             "200": {
@@ -135,6 +149,11 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
             },
         },
     }
+    if open_to_all:
+        entry["security"] = []
+    entrance = public.ENTRANCES.get(operation.name)
+    if entrance is not None:
+        entry["responses"].update(entrance.responses)
     if not operation.reads_query:
         entry["requestBody"] = _body(operation, names)
     return entry
@@ -147,18 +166,21 @@ def _failures(operation: Operation) -> Iterator[str]:
         "415": operation.reads_query,
         "502": not operation.open_world,
     }
+    if Audience.PUBLIC in operation.audience:
+        missing |= dict.fromkeys(_OF_KEYS, True)
     return (status for status in _FAILURES if not missing.get(status))
 
 
 def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
+    entrance = public.ENTRANCES.get(operation.name)
     inline = _without(operation.input_schema, operation.path_parameters)
     name = names.get(operation.input)
-    schema = {"$ref": f"{REF}{name}"} if name else inline
-    content = {"application/json": {"schema": schema}}
+    schema: Mapping[str, Any] = {"$ref": f"{REF}{name}"} if name else inline
+    if entrance is not None:
+        schema = inline = dict(entrance.body)
+    content = {kind: {"schema": schema} for kind in (JSON_TYPE, *rest.body_types(operation))}
     if operation.file_field:
         content[form_data.MULTIPART] = {"schema": {"$ref": f"{REF}{name}Form"}}
-    elif operation.form:
-        content.update({key: {"schema": schema} for key in sorted(form_data.TYPES)})
     return {"required": bool(inline.get("required")), "content": content}
 
 
@@ -251,3 +273,15 @@ def _codes() -> list[str]:
         return {error.code}.union(*map(family, error.__subclasses__()))
 
     return sorted(family(errors.AppError))
+
+
+@cache
+def _response() -> HttpResponse:
+    body = to_json(document())
+    headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": "no-cache"}
+    return HttpResponse(200, body, headers)
+
+
+def openapi_json(_request: HttpRequest) -> HttpResponse:
+    """Return the OpenAPI document, made once per process; a copy is asked after before each use."""
+    return _response()

@@ -1,6 +1,7 @@
 """The registry as REST routes: each operation answers on its own route, in the common envelope."""
 
-from functools import cache
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic_core import to_json
@@ -9,16 +10,19 @@ from chalicelib import SERVICE, VERSION
 from chalicelib.core import clock, parsing
 from chalicelib.core.errors import AppError
 from chalicelib.core.operations import Operation
+from chalicelib.core.principals import Audience, Principal
 from chalicelib.core.schema import iso
-from chalicelib.flows.invoke import invoke
-from chalicelib.transports import form_data, openapi
-from chalicelib.transports.auth import authenticate
+from chalicelib.flows.invoke import Reply, invoke
+from chalicelib.transports import form_data
+from chalicelib.transports.auth import identify
 from chalicelib.transports.http import (
     JSON_TYPE,
+    MAX_BODY_BYTES,
+    MAX_PUBLIC_BODY_BYTES,
+    TEXT_TYPE,
     HttpRequest,
     HttpResponse,
     check_body,
-    etag,
     failure,
     json_object,
     media_type,
@@ -30,27 +34,59 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
 
     Checks in the contract's order: body size and type, key; ``invoke`` does the rest.
     """
-    if not operation.reads_query:
-        check_body(request, *sorted(_form_types(operation)), if_too_large=operation.if_too_large)
-    principal = authenticate(request.headers, request.client_ip)
+    check_input(operation, request)
+    principal = identify(operation, request)
     about = {"operation": operation.name, **principal.log_fields}
     try:
-        reply = invoke(
-            operation,
-            principal,
-            lambda: _input(operation, request),
-            request_id=request.request_id,
-            idempotency_key=request.headers.get("idempotency-key"),
-        )
+        response = success(call(operation, principal, request, lambda: _input(operation, request)))
     except AppError as error:
-        refused = failure(error, request.request_id)
-        return HttpResponse(refused.status, refused.body, refused.headers, {**refused.log, **about})
+        response = failure(error, request.request_id)
+    return replace(response, log={**response.log, **about})
+
+
+def check_input(operation: Operation, request: HttpRequest) -> None:
+    """Refuse a body that an operation does not take, by its size or type.
+
+    Raises:
+        PayloadTooLargeError: it is over the limit, which is lower for visitors.
+        UnsupportedMediaTypeError: it is of another type.
+    """
+    if operation.reads_query:
+        return
+    public = Audience.PUBLIC in operation.audience
+    limit = MAX_PUBLIC_BODY_BYTES if public else MAX_BODY_BYTES
+    instead = operation.if_too_large
+    check_body(request, *body_types(operation), limit=limit, if_too_large=instead)
+
+
+def call(
+    operation: Operation,
+    principal: Principal,
+    request: HttpRequest,
+    read: Callable[[], Mapping[str, Any]],
+) -> Reply:
+    """Run an operation for a request.
+
+    Raises:
+        AppError: any failure a client can see.
+    """
+    return invoke(
+        operation,
+        principal,
+        read,
+        request_id=request.request_id,
+        idempotency_key=request.headers.get("idempotency-key"),
+    )
+
+
+def success(reply: Reply) -> HttpResponse:
+    """Return the answer to a call that succeeded."""
     headers = {"Content-Type": JSON_TYPE}
     if reply.rate_limit is not None:
         headers.update(reply.rate_limit.headers)
     if reply.replayed:
         headers["Idempotency-Replayed"] = "true"
-    return HttpResponse(200, reply.body, headers, about)
+    return HttpResponse(200, reply.body, headers)
 
 
 def _input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
@@ -64,11 +100,19 @@ def _input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
     return {**parsing.from_query(operation.input, form_data.read_fields(request)), **request.path}
 
 
-def _form_types(operation: Operation) -> frozenset[str]:
-    """Return the types of bodies that an operation takes beside JSON."""
+def body_types(operation: Operation) -> tuple[str, ...]:
+    """Return the types of bodies that an operation takes beside ``application/json``.
+
+    Visitors' JSON may be sent as plain text, which a page may do without asking first (Fetch).
+    """
+    forms = _form_types(operation)
+    return (TEXT_TYPE, *forms) if Audience.PUBLIC in operation.audience else forms
+
+
+def _form_types(operation: Operation) -> tuple[str, ...]:
     if operation.file_field:
-        return frozenset({form_data.MULTIPART})
-    return form_data.TYPES if operation.form else frozenset()
+        return (form_data.MULTIPART,)
+    return form_data.TYPES if operation.form else ()
 
 
 def health(_request: HttpRequest) -> HttpResponse:
@@ -76,19 +120,3 @@ def health(_request: HttpRequest) -> HttpResponse:
     now = iso(clock.now())
     data = {"status": True, "service": SERVICE, "version": VERSION, "time": now}
     return HttpResponse(200, to_json({"data": data}), {"Content-Type": JSON_TYPE})
-
-
-@cache
-def _openapi() -> HttpResponse:
-    body = to_json(openapi.document())
-    headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": "no-cache"}
-    return HttpResponse(200, body, headers)
-
-
-def openapi_json(_request: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI document, made once per process; a copy is asked after before each use."""
-    return _openapi()
-
-
-PUBLIC_ROUTES = {"/api/health": health, "/api/openapi.json": openapi_json}
-"""GET routes that need no key and are no operations."""

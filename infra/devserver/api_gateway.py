@@ -102,7 +102,7 @@ class ApiGateway:
                     method, f"{path}?{query}" if query else path, headers
                 )
                 return event
-        return {"requestContext": {"resourcePath": "", "httpMethod": method}}
+        return {"path": path, "requestContext": {"resourcePath": "", "httpMethod": method}}
 
 
 def _response(reply: dict[str, Any]) -> HttpResponse:

@@ -8,9 +8,10 @@ import pytest
 from pydantic import Field
 
 from chalicelib.core.operations import Operation, Registry, operation
+from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.schema import Wire
 from chalicelib.flows.invoke import Context
-from chalicelib.transports import chalice_app, rest
+from chalicelib.transports import chalice_app, cors, public, rest
 from chalicelib.transports.form_data import MAX_FIELDS, MULTIPART, URLENCODED
 from chalicelib.transports.http import (
     HTML_TYPE,
@@ -257,7 +258,7 @@ class TestForms:
         [
             (URLENCODED, b""),
             (URLENCODED, b"amount=two"),
-            (URLENCODED, b"amount=1&tags=" + b"%D1%91" * 5_001),
+            (URLENCODED, b"amount=1&tags=" + b"%D1%91" * 10_001),
             (URLENCODED, b"amount=1" + b"&tags=a" * MAX_FIELDS),
             (URLENCODED, b"&" * 4_000_000),
             (URLENCODED, bytes(range(256))),
@@ -276,3 +277,56 @@ class TestForms:
 
     def test_other_types_stay_refused(self, order: Operation, owner: Owner) -> None:
         assert self.send(order, owner, "text/plain", b"amount=1")[0] == 415
+
+
+class TestPublicOperations:
+    """An operation for visitors needs no key, and takes little."""
+
+    @pytest.fixture
+    def order(self, owner: Owner) -> Operation:
+        registry = Registry()
+
+        @operation(
+            rest="POST /api/public/orders/{id}",
+            title="Order",
+            audience=(Audience.PUBLIC,),
+            resolve=lambda _: owner.workspace.id,
+            idempotent=True,
+            registry=registry,
+        )
+        def order(ctx: Context, args: Order) -> Order:
+            assert isinstance(ctx.principal, VisitorPrincipal)
+            assert (ctx.workspace_id, ctx.principal.client_ip) == (owner.workspace.id, "")
+            return args
+
+        return registry["order"]
+
+    @staticmethod
+    def send(order: Operation, body: bytes, kind: str) -> HttpResponse:
+        headers = {"content-type": kind, "authorization": "Bearer of nothing"}
+        request = HttpRequest(
+            "POST", order.path, headers, path={"id": "7"}, body=body, client_ip="203.0.113.5"
+        )
+        return cors.PUBLIC.handle(request, public.serving(order))
+
+    @pytest.mark.parametrize("kind", ["application/json", "text/plain;charset=UTF-8"])
+    def test_answer_any_page(self, order: Operation, kind: str) -> None:
+        reply = self.send(order, b'{"amount": 2}', kind)
+        assert reply.status == 200
+        assert json.loads(reply.whole_body())["data"]["id"] == "7"
+        assert reply.headers["Access-Control-Allow-Origin"] == "*"
+
+    @pytest.mark.parametrize(
+        ("body", "kind", "status"),
+        [
+            (b'{"amount": 2}' + b" " * 32_756, "text/plain", 413),
+            (b"amount=2", URLENCODED, 415),
+            (b'{"amount": "2"}', "text/plain", 400),
+        ],
+    )
+    def test_refuse_what_does_not_fit_to_any_page_as_well(
+        self, order: Operation, body: bytes, kind: str, status: int
+    ) -> None:
+        reply = self.send(order, body, kind)
+        assert reply.status == status
+        assert reply.headers["Access-Control-Allow-Origin"] == "*"

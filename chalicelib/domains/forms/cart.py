@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from pydantic_core import from_json
 
 from chalicelib.core.errors import FieldError
-from chalicelib.store.leads import CART
+from chalicelib.rules.form_fields import CART
 from chalicelib.store.products import PRODUCTS
 
 MAX_LINES = 50

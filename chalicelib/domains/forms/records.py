@@ -24,10 +24,11 @@ from chalicelib.core.schema import (
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import Context
+from chalicelib.rules.form_fields import CART
 from chalicelib.rules.form_html import embed_html
 from chalicelib.store import counters
 from chalicelib.store.forms import FORMS, FormRow
-from chalicelib.store.leads import CART, LEADS
+from chalicelib.store.leads import LEADS
 from chalicelib.store.queries import Query
 from chalicelib.store.sites import SITES, SUSPENDED
 
@@ -152,7 +153,7 @@ class FormOut(Wire):
     def of(cls, form: FormRow, *, is_active: bool, submissions: int) -> Self:
         """Return the wire form of a stored form."""
         url = f"{settings().public_url}/api/public/forms/{form.id}/submit"
-        html = embed_html(form.id, form.title, form.specs, url, form.language)
+        html = embed_html(form.title, form.specs, url, form.language)
         return cls.from_row(
             form.values,
             fields=[FieldOut.from_row(field) for field in form.fields],

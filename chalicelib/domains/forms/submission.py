@@ -1,7 +1,7 @@
 """What a visitor submits becomes a lead of a client, counted, all in one unit of work."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from chalicelib.core import clock
-from chalicelib.core.errors import FieldError, NotFoundError, ValidationError
+from chalicelib.core.errors import NotFoundError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import LEADS_A_MONTH
@@ -20,10 +20,10 @@ from chalicelib.domains.forms import cart
 from chalicelib.flows import contacts
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import form_fields, site_urls, sources
-from chalicelib.rules.form_fields import FieldSpec
+from chalicelib.rules.form_fields import CART, FieldSpec
 from chalicelib.store import crm_metrics, forms, leads, limits, pages, workspaces
 from chalicelib.store.forms import FORMS, FormRow
-from chalicelib.store.leads import CART, LEADS, LeadRow
+from chalicelib.store.leads import LEADS, LeadRow
 from chalicelib.store.sites import ACTIVE, SITES, SUSPENDED, SiteRow
 from chalicelib.store.workspaces import WorkspaceRow
 
@@ -66,6 +66,7 @@ class Submitted(Wire):
 
     id: Id = Field(description="Id of what was submitted.")
     message: str = Field(description="A word of thanks.")
+    redirect_url: str | None = Field(description="Where a browser goes next, or null.")
 
 
 class PublicForm(NamedTuple):
@@ -120,7 +121,14 @@ def _message(form: FormRow) -> str:
     return message
 
 
-@operation(title="Submit a form", audience=(Audience.PUBLIC,), resolve=_resolve, limit=SUBMISSIONS)
+@operation(
+    rest="POST /api/public/forms/{id}/submit",
+    title="Submit a form",
+    audience=(Audience.PUBLIC,),
+    resolve=_resolve,
+    limit=SUBMISSIONS,
+    form=True,
+)
 def submit_form(ctx: Context, args: FormSubmission) -> Submitted:
     """Make a lead of what a visitor submits.
 
@@ -130,13 +138,17 @@ def submit_form(ctx: Context, args: FormSubmission) -> Submitted:
     data = _checked(ctx, form, args.values)
     earlier = leads.submission(ctx.workspace_id, _digest(ctx, form, data))
     if earlier.lead_id is not None:
-        return Submitted(id=earlier.lead_id, message=_message(form))
+        return _submitted(form, earlier.lead_id)
     workspace = workspaces.get(ctx.workspace_id)
     _take_quota(ctx, form, workspace)
     lead = _new_lead(ctx, form, site, workspace, data, args)
     earlier.lead_id, earlier.expires = lead.id, clock.now() + SAME_FOR
     ctx.unit.save(earlier)
-    return Submitted(id=lead.id, message=_message(form))
+    return _submitted(form, lead.id)
+
+
+def _submitted(form: FormRow, lead_id: str) -> Submitted:
+    return Submitted(id=lead_id, message=_message(form), redirect_url=form.redirect_url)
 
 
 def _checked(ctx: Context, form: FormRow, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,13 +156,8 @@ def _checked(ctx: Context, form: FormRow, values: Mapping[str, Any]) -> dict[str
     data, errors = form_fields.validate(form.specs, values, form.language)
     items, wrong = cart.read(ctx.workspace_id, values.get(CART), form.language)
     if errors := [*errors, *wrong]:
-        raise _invalid(errors)
+        raise form_fields.rejection(form.specs, errors, form.language)
     return data | ({CART: items} if items else {})
-
-
-def _invalid(errors: Sequence[FieldError]) -> ValidationError:
-    summary = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])
-    return ValidationError(summary, errors=errors)
 
 
 def _digest(ctx: Context, form: FormRow, data: dict[str, Any]) -> str:

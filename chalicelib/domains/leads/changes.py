@@ -15,13 +15,13 @@ from chalicelib.flows.contacts import Contact
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email, Notes, PersonName, PhoneText, Tags
 from chalicelib.rules import form_fields
-from chalicelib.rules.form_fields import FieldSpec
+from chalicelib.rules.form_fields import CART, FieldSpec
 from chalicelib.rules.merge_patch import merge
 from chalicelib.rules.shortening import size_of
 from chalicelib.store import clients, crm_metrics, leads, workspaces
 from chalicelib.store.clients import CLIENTS
 from chalicelib.store.forms import FORMS
-from chalicelib.store.leads import CART, LeadRow, LeadStatus
+from chalicelib.store.leads import LeadRow, LeadStatus
 from chalicelib.store.workspaces import WorkspaceRow
 
 MAX_DATA_BYTES = 32 * 1024

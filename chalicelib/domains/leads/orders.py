@@ -9,8 +9,9 @@ from chalicelib.core.schema import Id, PageNumber, Timestamp, Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.leads.records import existing_lead
 from chalicelib.flows.invoke import Context
+from chalicelib.rules.form_fields import CART
 from chalicelib.store import leads
-from chalicelib.store.leads import CART, LEADS, LeadRow
+from chalicelib.store.leads import LEADS, LeadRow
 from chalicelib.store.queries import Query
 
 

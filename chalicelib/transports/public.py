@@ -1,0 +1,229 @@
+"""The routes of visitors' operations: no key, any origin, small bodies.
+
+Most speak JSON, as ``rest.serve`` does for any operation. A capture form has an entrance of its
+own: it takes what an HTML form sends and, to a browser without script, answers with pages.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic_core import from_json, to_json
+
+from chalicelib.core.errors import AppError, TooFastError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import Operation
+from chalicelib.domains.forms.submission import PublicForm, Submitted, public_form
+from chalicelib.flows.invoke import Reply
+from chalicelib.rules import form_fields, form_html, form_texts
+from chalicelib.transports import form_data, rest
+from chalicelib.transports.auth import visitor
+from chalicelib.transports.http import (
+    HTML_TYPE,
+    HttpRequest,
+    HttpResponse,
+    failure,
+    json_object,
+    media_type,
+    prefers_html,
+    redirect,
+)
+
+PREFIX = "/api/public/"
+MINIMUM_FILL_MS = 2_000
+"""What a person needs at least for a form; programs need less."""
+_CAMPAIGN = ("source", "medium", "campaign", "term", "content")
+_SAID_AS_IS = frozenset({400, 415})
+"""Statuses whose messages are for who reads them: the visitor, or the author of a program."""
+
+
+class Entrance(NamedTuple):
+    """How a public operation is called that does not simply take its input as JSON."""
+
+    serve: Callable[[Operation, HttpRequest], HttpResponse]
+    body: Mapping[str, Any]
+    responses: Mapping[str, Any]
+    """Further answers, as OpenAPI describes them."""
+
+
+def serving(operation: Operation) -> Callable[[HttpRequest], HttpResponse]:
+    """Return what answers on the route of a public operation."""
+    entrance = ENTRANCES.get(operation.name)
+    return partial(entrance.serve if entrance else rest.serve, operation)
+
+
+def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
+    """Answer to a form: JSON, or pages for a browser that has sent it without script.
+
+    What fills in the field that no person sees is told that all went well, and nothing is kept.
+    """
+    sent: Mapping[str, Any] | None = None
+    try:
+        rest.check_input(operation, request)
+        sent = _sent(request)
+        if sent.get(form_html.HONEYPOT):
+            reply = _made_up(public_form(request.path["id"]))
+        else:
+            _check_haste(sent)
+            given = _input(request, sent)
+            reply = rest.call(operation, visitor(request), request, lambda: given)
+        response = _success(request, reply)
+    except AppError as error:
+        response = _failure(request, sent, error)
+    return replace(response, log={**response.log, "operation": operation.name})
+
+
+def _sent(request: HttpRequest) -> Mapping[str, Any]:
+    """Return the values by name, ours included.
+
+    Raises:
+        ValidationError: the body is malformed.
+    """
+    if media_type(request) in form_data.TYPES:
+        return form_data.last_values(request)
+    return json_object(request.body)
+
+
+def _check_haste(sent: Mapping[str, Any]) -> None:
+    """Refuse a form that was filled in faster than people do, if our script says how fast.
+
+    Raises:
+        TooFastError: it was; the same, sent again after a moment, is taken.
+    """
+    elapsed = _whole(sent.get(form_html.ELAPSED))
+    if elapsed is not None and elapsed < MINIMUM_FILL_MS:
+        wait = max(1, round((MINIMUM_FILL_MS - elapsed) / 1000))
+        msg = f"The form was filled in in {elapsed} ms. Send it again in {wait} s."
+        raise TooFastError(msg, headers={"Retry-After": str(wait)})
+
+
+def _whole(value: object) -> int | None:
+    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
+_WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
+
+
+def _input(request: HttpRequest, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the operation's input: what the visitor typed, apart from where they came from.
+
+    Without script the page is what the browser names itself, often no more than its origin.
+    """
+
+    def said(name: str) -> str | None:
+        value = sent.get(name)
+        return value if isinstance(value, str) and value else None
+
+    page = said(form_html.PAGE) or request.headers.get("referer")
+    link = _query(page or "")
+    campaign = {part: said(f"_utm_{part}") or link.get(f"utm_{part}") for part in _CAMPAIGN}
+    return {
+        "id": request.path["id"],
+        "values": {name: value for name, value in sent.items() if not name.startswith("_")},
+        "page": page,
+        "referrer": said(form_html.REFERRER),
+        "campaign": campaign,
+    }
+
+
+def _query(url: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(urlsplit(url).query, max_num_fields=form_data.MAX_FIELDS))
+    except ValueError:
+        return {}
+
+
+def _made_up(form: PublicForm) -> Reply:
+    """Return what looks like the answer to a submission."""
+    result = Submitted(id=new_id(), message=form.success_message, redirect_url=form.redirect_url)
+    return Reply(to_json({"data": {"status": True, **result.model_dump(by_alias=True)}}))
+
+
+def _success(request: HttpRequest, reply: Reply) -> HttpResponse:
+    if not prefers_html(request):
+        return rest.success(reply)
+    told = Submitted.model_validate(from_json(reply.body)["data"])
+    if told.redirect_url:
+        return redirect(told.redirect_url)
+    spoken = form_fields.language(told.message, [])
+    return _page(200, form_html.thanks_page(told.message, spoken, request.headers.get("referer")))
+
+
+def _failure(request: HttpRequest, sent: Mapping[str, Any] | None, error: AppError) -> HttpResponse:
+    """Return what a visitor is told, in the form's language; programs have the code."""
+    form = _known(request)
+    spoken = form.language if form else _language(request)
+    message = form_texts.for_failure(spoken, error.code)
+    if error.status not in _SAID_AS_IS:
+        error.message = message
+    answer = failure(error, request.request_id)
+    if not prefers_html(request):
+        return answer
+    if form is None or sent is None:
+        html = form_html.failure_page(message, spoken, request.headers.get("referer"))
+    else:
+        html = form_html.error_page(
+            form.title,
+            form.fields,
+            spoken,
+            message=error.message,
+            values=sent,
+            errors={wrong.field: wrong.message for wrong in error.errors},
+        )
+    return replace(_page(error.status, html, **error.headers), log=answer.log)
+
+
+def _known(request: HttpRequest) -> PublicForm | None:
+    """Return the form that was meant, if there is one and the database can say so."""
+    try:
+        return public_form(request.path["id"])
+    except AppError:
+        return None
+
+
+def _page(status: int, html: str, **headers: str) -> HttpResponse:
+    return HttpResponse(
+        status, html.encode(), {"Content-Type": HTML_TYPE, **form_html.PAGE_HEADERS, **headers}
+    )
+
+
+def _language(request: HttpRequest) -> str:
+    """Return the language of a visitor whose form is not known."""
+    wanted = request.headers.get("accept-language", "").strip().lower()
+    return "ru" if wanted.startswith("ru") else "en"
+
+
+_TEXT = {"type": "string"}
+ENTRANCES: Mapping[str, Entrance] = {
+    "submit_form": Entrance(
+        submit_form,
+        body={
+            "type": "object",
+            "description": (
+                "The declared fields by name, as text or JSON values; others are dropped. Names "
+                "with an underscore are for where the visitor came from."
+            ),
+            "properties": {
+                form_html.PAGE: {**_TEXT, "description": "URL of the page with the form."},
+                form_html.REFERRER: {**_TEXT, "description": "URL of the page before it."},
+                **{
+                    f"_utm_{part}": {**_TEXT, "description": f"The campaign's {part}."}
+                    for part in _CAMPAIGN
+                },
+                form_html.ELAPSED: {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "Milliseconds that filling in took; under 2,000 is refused.",
+                },
+            },
+            "additionalProperties": True,
+        },
+        responses={
+            "303": {"description": "To the form's redirect, if `Accept` asks for `text/html`."}
+        },
+    )
+}

@@ -1,0 +1,119 @@
+"""The whole service on loopback, pages of another origin, and a browser that asks nobody else."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import app as application
+from infra.devserver import files
+from tests.transports.conftest import serving
+
+ROOT = Path(__file__).parents[2]
+SCREENSHOTS = ROOT / "build" / "e2e"
+FLAGS = [
+    "--no-sandbox",  # it runs as root in a container, and opens nothing but our own pages
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is here: ``make e2e`` runs it, the plain run does not."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.e2e)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window."""
+    finder = ROOT / "infra" / "find-chromium"
+    found = subprocess.run([finder], capture_output=True, text=True, check=False)
+    chromium = found.stdout.strip()
+    assert chromium, "no Chromium was found: install Debian's package chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def service(database: None, read_anew: Callable[[], None]) -> Iterator[str]:
+    """The base URL of the service."""
+    with serving(application.app, *files.ROUTES) as server:
+        os.environ["PUBLIC_URL"] = f"http://127.0.0.1:{server.port}"
+        read_anew()
+        yield os.environ["PUBLIC_URL"]
+
+
+@dataclass
+class Site:
+    """Somebody's web site: HTML by path."""
+
+    url: str
+    pages: dict[str, str] = field(default_factory=dict)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A web site of another origin than the service."""
+    pages: dict[str, str] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            html = pages.get(urlsplit(self.path).path)
+            body = (html or "").encode()
+            self.send_response(200 if html is not None else 404)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield Site(f"http://127.0.0.1:{server.server_port}", pages)
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Callable[..., "contextmanager[Page]"]:
+    """Open a page in a browser of its own, with the options of Playwright's ``new_context``."""
+
+    @contextmanager
+    def open_page(url: str, **options: object) -> Iterator[Page]:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        if options.get("java_script_enabled", True):
+            page.clock.install()
+        page.goto(url)
+        yield page
+        context.close()
+
+    return open_page
+
+
+def shoot(page: Page, name: str) -> None:
+    """Keep a picture of a page, to be looked at."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
