@@ -15,6 +15,7 @@ from chalicelib.core.schema import (
     DeletedResult,
     Id,
     PageNumber,
+    Pattern,
     Timestamp,
     Title,
     Wire,
@@ -79,15 +80,17 @@ class FieldIn(Wire):
 
     name: Annotated[
         str,
-        StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$"),
+        Pattern(
+            r"[A-Za-z][A-Za-z0-9_]{0,39}", "1 to 40 Latin letters, digits and _, a letter first"
+        ),
         AfterValidator(_unreserved),
-    ] = Field(description="Its name in the submitted data; letters, digits, _.")
-    label: Label | None = optional("What visitors read beside it; the name if omitted.")
+    ] = Field(description="Name in the data.")
+    label: Label | None = optional("Shown beside it; default: name.")
     type: FieldType = Field(
         default="text",
-        description="What it takes. consent is a box to tick; the lead keeps its label and time.",
+        description="consent: a box to tick; the lead keeps label and time.",
     )
-    required: bool = Field(default=False, description="Whether it must be filled in.")
+    required: bool = Field(default=False, description="Must be filled in.")
     options: Annotated[list[Label], Field(max_length=MAX_OPTIONS)] | None = optional(
         "What a select offers."
     )
@@ -129,7 +132,7 @@ class FieldOut(Wire):
     name: str = Field(description="Its name in the submitted data.")
     label: str = Field(description="What visitors read beside it.")
     type: str = Field(description="What it takes.")
-    required: bool = Field(description="Whether it must be filled in.")
+    required: bool = Field(description="Must be filled in.")
     options: list[str] | None = Field(description="What a select offers, or null.")
 
 
@@ -188,16 +191,15 @@ class FormList(Wire):
 class FormCreate(Wire):
     """A new form."""
 
-    title: Title = Field(description="Title; visitors and the lead list show it.")
+    title: Title = Field(description="Title, shown to visitors.")
     fields: Annotated[
         list[FieldIn], Field(min_length=1, max_length=MAX_FIELDS), AfterValidator(_named_apart)
     ] = Field(
-        description="Its fields, in order. A lead's contact is the first email and phone filled in,"
-        " its name the field called name, else the first text."
+        description="In order. Contact: first email and phone; name: that field, else the first text."
     )
-    project_id: Id | None = optional("Site that it is for.")
+    project_id: Id | None = optional("Its site.")
     success_message: Annotated[str, StringConstraints(max_length=1000)] | None = optional(
-        "What visitors read afterwards; a word of thanks in the form's language if omitted."
+        "Shown afterwards; default: thanks in the form's language."
     )
     redirect_url: (
         Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidator(_https)] | None
@@ -253,8 +255,8 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
 def create_form(ctx: Context, args: FormCreate) -> FormResult:
     """Create a form that turns what visitors send into leads.
 
-    Paste embedHtml into any page, or have a program post the values to submitUrl as a JSON object
-    by field names. To take an order, add items: [{productId, quantity}].
+    Paste embedHtml into any page, or post a JSON object by field names to submitUrl; for an order
+    with items: [{productId, quantity}].
     """
     is_active = True
     if args.project_id is not None:

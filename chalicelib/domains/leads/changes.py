@@ -32,20 +32,20 @@ class LeadStatusSet(Wire):
     """A lead's status."""
 
     id: Id = Field(description="Lead id.")
-    status: LeadStatus = Field(description="Any of the five, whatever it was.")
+    status: LeadStatus = Field(description="Any of the five.")
 
 
 class LeadPatch(Patch):
     """Changes to a lead."""
 
     id: Id = Field(description="Lead id.")
-    name: PersonName | None = optional("New name; null clears it.")
-    email: Email | None = optional("New e-mail address; null clears it.")
-    phone: PhoneText | None = optional("New phone, in any spelling; null clears it.")
-    notes: Notes | None = optional("New notes; null clears them.")
-    tags: Tags = optional("New tags, which replace the old ones.")
+    name: PersonName | None = optional("null clears.")
+    email: Email | None = optional("null clears.")
+    phone: PhoneText | None = optional("Any spelling; null clears.")
+    notes: Notes | None = optional("null clears.")
+    tags: Tags = optional("Replace the old.")
     data: dict[str, Any] = optional(
-        "JSON merge patch of the data: null removes a value. Fields of the form are checked again;"
+        "Merge patch: null removes a value. Fields of the form are checked again;"
         " items cannot be changed."
     )
 
@@ -80,8 +80,7 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
 def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     """Correct a lead's contacts and data, or set its notes and tags; what is omitted stays.
 
-    Another e-mail address or phone finds, or makes, the client anew. A phone that is no number is
-    kept, but nobody is found by it. The status has a call of its own (svc_set_lead_status).
+    Other contacts find, or make, the client anew. For the status use svc_set_lead_status.
     """
     lead = existing_lead(ctx, args.id)
     changes, changed = args.provided("id"), []

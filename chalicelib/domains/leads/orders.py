@@ -74,7 +74,7 @@ class OrderList(Wire):
 def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
     """List all orders of the person who submitted a lead: its own and those of the same client.
 
-    Names and prices are as they were then. Payments are not part of it.
+    Names and prices are as they were then.
     """
     lead = existing_lead(ctx, args.id)
     if lead.client_id is None:
