@@ -27,7 +27,7 @@ _IDEMPOTENCY_KEY_SCHEMA = {
     "type": "string",
     "minLength": 1,
     "maxLength": MAX_KEY_LENGTH,
-    "description": "Replays for 24 h.",
+    "description": "Replays 24 h.",
 }
 
 

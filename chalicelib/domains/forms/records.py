@@ -88,12 +88,10 @@ class FieldIn(Wire):
     label: Label | None = optional("Shown beside it; default: name.")
     type: FieldType = Field(
         default="text",
-        description="consent: a box to tick; the lead keeps label and time.",
+        description="consent: a box to tick.",
     )
     required: bool = Field(default=False, description="Must be filled in.")
-    options: Annotated[list[Label], Field(max_length=MAX_OPTIONS)] | None = optional(
-        "What a select offers."
-    )
+    options: Annotated[list[Label], Field(max_length=MAX_OPTIONS)] | None = optional("Of a select.")
 
     @model_validator(mode="after")
     def _options_belong_to_a_select(self) -> Self:
@@ -176,7 +174,7 @@ class FormResult(Wire):
 class FormListQuery(Wire):
     """Which forms to list."""
 
-    project_id: Id | None = optional("Only forms of this site.")
+    project_id: Id | None = optional("Of this site.")
     page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=20, ge=1, le=100, description="Forms a page.")
 
@@ -195,7 +193,7 @@ class FormCreate(Wire):
     fields: Annotated[
         list[FieldIn], Field(min_length=1, max_length=MAX_FIELDS), AfterValidator(_named_apart)
     ] = Field(
-        description="In order. Contact: first email and phone; name: that field, else the first text."
+        description="In order. Contact: first email, phone; name: that field, else the first text."
     )
     project_id: Id | None = optional("Its site.")
     success_message: Annotated[str, StringConstraints(max_length=1000)] | None = optional(
@@ -203,7 +201,7 @@ class FormCreate(Wire):
     )
     redirect_url: (
         Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidator(_https)] | None
-    ) = optional("https URL where browsers go afterwards.")
+    ) = optional("https; browsers go there.")
 
 
 class FormDelete(Wire):
@@ -223,7 +221,7 @@ class FormDeleted(DeletedResult):
     tool="svc_list_forms", rest="GET /api/forms/list", scope=Scope.CRM_READ, title="List forms"
 )
 def list_forms(ctx: Context, args: FormListQuery) -> FormList:
-    """List the workspace's forms, newest first, with the HTML to embed each."""
+    """List the forms, newest first, with the HTML to embed."""
     query = Query(
         page=args.page,
         size=args.size,
@@ -281,7 +279,7 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
     idempotent=True,
 )
 def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
-    """Delete a form: its submitUrl answers 404 from then on. Its leads and statistics stay."""
+    """Delete a form: its submitUrl ends, its leads stay."""
     form = FORMS.find(ctx.workspace_id, args.id)
     if form is None:
         raise NotFoundError.of("form", "List the forms (svc_list_forms) for valid ids.")

@@ -44,10 +44,7 @@ class LeadPatch(Patch):
     phone: PhoneText | None = optional("Any spelling; null clears.")
     notes: Notes | None = optional("null clears.")
     tags: Tags = optional("Replace the old.")
-    data: dict[str, Any] = optional(
-        "Merge patch: null removes a value. Fields of the form are checked again;"
-        " items cannot be changed."
-    )
+    data: dict[str, Any] = optional("Merge patch: null removes a value; items cannot be changed.")
 
 
 @operation(
@@ -78,7 +75,7 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     idempotent=True,
 )
 def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
-    """Correct a lead's contacts and data, or set its notes and tags; what is omitted stays.
+    """Change a lead; what is omitted stays.
 
     Other contacts find, or make, the client anew. For the status use svc_set_lead_status.
     """

@@ -72,7 +72,7 @@ class OrderList(Wire):
     title="List a lead's orders",
 )
 def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
-    """List all orders of the person who submitted a lead: its own and those of the same client.
+    """List the orders of a lead and of its client.
 
     Names and prices are as they were then.
     """

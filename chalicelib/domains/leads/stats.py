@@ -24,9 +24,9 @@ class StatsQuery(Wire):
     """Which leads, of which days."""
 
     from_: Day | None = Field(
-        default=None, alias="from", description="First day; 30 days up to the last if omitted."
+        default=None, alias="from", description="First day; default: 30 days."
     )
-    to: Day | None = optional("Last day; today in the workspace's time zone if omitted.")
+    to: Day | None = optional("Last day; default: today.")
     project_id: Id | None = optional("Of this site.")
     form_id: Id | None = optional("Of this form.")
 

@@ -229,7 +229,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     idempotent=True,
 )
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
-    """Change a site; what you omit stays as it is."""
+    """Change a site; what is omitted stays."""
     site = find(ctx, args.id)
     changes = args.changes
     if changes.get("slug", site.slug) != site.slug:
