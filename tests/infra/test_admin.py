@@ -19,6 +19,7 @@ from infra import admin as command_line
 from infra.admin import admin
 from tests.conftest import Api, Owner, Time, as_operator, everything
 from tests.domains.test_files import kept
+from tests.factories.examples import FORM, submit
 
 LIST = "/api/projects/list"
 COMMANDS = (
@@ -668,3 +669,23 @@ class TestAddFile:
 
     def test_refuses_a_workspace_that_is_not_there(self, operator: Operator, paper: Path) -> None:
         assert "workspace" in operator.fails(*self.words(new_id(), paper)).lower()
+
+
+class TestEraseClient:
+    def test_prints_what_was_removed(self, operator: Operator, workspace: str) -> None:
+        api = Api(operator.makes_a_key(workspace)["token"])
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+        lead = submit(form, name="Ada", phone="8 (495) 123-45-67")
+        client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
+        words = ("erase-client", "--workspace", workspace)
+        printed = operator.does(*words, "--phone", "+7 495 123 45 67")
+        assert printed == {"clientId": client, "leads": 1, "storedAnswers": 0}
+        assert api.get(f"/api/forms/collection/{lead}")["lead"]["phone"] is None
+        (entry,) = [e for e in audit.latest(workspace) if e.operation == "erase_client"][-1:]
+        assert entry.actor == "operator"
+        assert "495" not in str(entry.attribute_values)
+
+    def test_says_whom_to_name(self, operator: Operator, workspace: str) -> None:
+        assert "client" in operator.fails("erase-client", "--workspace", workspace)
+        words = ("erase-client", "--workspace", workspace, "--email", "nobody@example.com")
+        assert "Nobody" in operator.fails(*words)
