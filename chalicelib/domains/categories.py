@@ -100,7 +100,7 @@ class CategoryPatch(Patch):
 
     id: Id = Field(description="Category id.")
     name: Title = optional("Name.")
-    slug: Slug = optional("Unique among its kind.")
+    slug: Slug = optional("Unique.")
     parent_id: Id | None = optional("Category above; null: none.")
     sort_order: SortOrder = optional("Place, ascending.")
 

@@ -15,7 +15,7 @@ from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.transports import form_data, public, rest
-from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE, HttpRequest, HttpResponse, etag
 
 _SECURITY = "apiKey"
 
@@ -178,7 +178,8 @@ def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     schema: Mapping[str, Any] = {"$ref": f"{REF}{name}"} if name else inline
     if entrance is not None:
         schema = inline = dict(entrance.body)
-    content = {kind: {"schema": schema} for kind in (JSON_TYPE, *rest.body_types(operation))}
+    kinds = (kind for kind in rest.body_types(operation) if kind != TEXT_TYPE)  # beacons' JSON
+    content = {kind: {"schema": schema} for kind in (JSON_TYPE, *kinds)}
     if operation.file_field:
         content[form_data.MULTIPART] = {"schema": {"$ref": f"{REF}{name}Form"}}
     return {"required": bool(inline.get("required")), "content": content}

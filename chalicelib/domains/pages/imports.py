@@ -98,11 +98,11 @@ class PageImport(Wire):
     project_id: Id | None = optional("Site for a new page; or give pageId.")
     page_id: Id | None = optional("Page to replace.")
     if_version: IfVersion | None = IF_VERSION
-    html: GivenHtml | None = optional("The HTML, up to 1 MiB; or give url.")
+    html: GivenHtml | None = optional("Up to 1 MiB; or give url.")
     url: Annotated[str, StringConstraints(max_length=MAX_URL)] | None = optional("Its public URL.")
-    base_url: BaseUrl | None = optional("Base of relative URLs in html.")
+    base_url: BaseUrl | None = optional("For relative URLs in html.")
     title: Title | None = optional("By default the HTML's.")
-    slug: Slug | None = optional("Slug of a new page.")
+    slug: Slug | None = optional("Of a new page.")
     rehost_images: bool = Field(default=True, description="Copy up to 50 images.")
 
     @model_validator(mode="after")

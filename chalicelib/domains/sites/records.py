@@ -108,7 +108,7 @@ class SiteListQuery(Wire):
     page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=10, ge=1, le=100, description="Sites a page.")
     status: Literal["active", "inactive", "suspended"] | None = optional("Status.")
-    search: SearchText | None = optional("Part of the title or slug.")
+    search: SearchText | None = optional("In title or slug.")
     sort_by: Literal["createdAt", "updatedAt", "title"] = Field(
         default="createdAt", description="Order."
     )
@@ -229,7 +229,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     idempotent=True,
 )
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
-    """Change a site; what is omitted stays."""
+    """Change a site; what you omit stays as it is."""
     site = find(ctx, args.id)
     changes = args.changes
     if changes.get("slug", site.slug) != site.slug:
