@@ -124,6 +124,19 @@ def test_files_and_folders(client: Client) -> None:
     assert listing.current_folder.id == folder.id
 
 
+def test_forms_leads_and_clients(client: Client) -> None:
+    fields = [client.model("FieldIn", name="email", type_="email")]
+    body = client.model("FormCreate", title="Contact", fields=fields)
+    form = client("crm", "create_form", body=body).form
+    assert [each.id for each in client("crm", "list_forms").forms] == [form.id]
+    Api(None).post(f"/api/public/forms/{form.id}/submit", {"email": "ada@example.com"})
+    (lead,) = client("crm", "list_leads", size=5).collections
+    assert (type(lead).__name__, lead.email) == ("Lead", "ada@example.com")
+    assert client("crm", "get_lead", id=lead.id).lead.form_id == form.id
+    (person,) = client("crm", "list_clients").clients
+    assert client("crm", "get_client", id=person.id).client.id == lead.client_id
+
+
 def test_workspaces(client: Client) -> None:
     found = client("workspace", "list_workspaces")
     assert [each.id for each in found.workspaces] == [found.active_workspace_id]
