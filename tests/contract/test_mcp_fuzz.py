@@ -367,11 +367,14 @@ OF_EACH_TYPE: dict[str, list[Any]] = {
 @every_tool
 def test_a_wrong_type_of_any_argument_is_named(operation: Operation, quick: Api) -> None:
     usual = example(operation, Things.that_never_were())
+    required = operation.input_schema.get("required", ())
     for name, schema in operation.input_schema["properties"].items():
         kinds = {schema.get("type")} if isinstance(schema.get("type"), str) else schema.get("type")
         for kind, values in OF_EACH_TYPE.items():
             if not kinds or kind in kinds or (kind == "integer" and "number" in kinds):
                 continue
+            if kind == "null" and name not in required:
+                continue  # null is as good as nothing (test_conventions)
             for value in values:
                 message = call_of(operation, {**usual, name: value}, modern=False)
                 result = json.loads(post(quick, written(message)).body)["result"]
