@@ -32,11 +32,15 @@ dev: $(VENV)/.installed ## Run everything on http://127.0.0.1:8000 with a persis
 	@exec $(BIN)/python -m infra dev
 
 .PHONY: test
-test: $(VENV)/.installed ## Run the test suite (on moto; no outside network)
+test: $(VENV)/.installed ## Run the test suite but for its slow tests (on moto; no outside network)
 	$(BIN)/python -m pytest -n auto
 
+.PHONY: test-slow
+test-slow: $(VENV)/.installed ## Run the tests marked slow, with many random examples
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'slow and not package and not dynamodb and not e2e'
+
 .PHONY: test-oldest
-test-oldest: ## Run the suite on the oldest supported Python found, unless it is the one in use
+test-oldest: ## Run make test on the oldest supported Python found, unless it is the one in use
 	@oldest=$$(infra/find-python 3.11 3.12 3.13); ours=$$($(PYTHON) -V); \
 	if [ -z "$$oldest" ] || [ "$$($$oldest -V)" = "$$ours" ]; \
 	then echo "No supported Python older than $$ours was found: the suite runs once."; \
@@ -96,7 +100,7 @@ lock: $(UV) ## Pin in constraints.txt what the requirements bring (ARGS=--upgrad
 		--output-file constraints.txt $(ARGS) -
 
 .PHONY: pr
-pr: check audit test-dynamodb test-package test-oldest test e2e ## What CI runs
+pr: check audit test-slow test-dynamodb test-package e2e test-oldest test ## What CI runs
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything built

@@ -1,6 +1,5 @@
 """What every test stands on: an empty database, a clock it may set, ways in by the public face."""
 
-import copy
 import itertools
 import json
 import os
@@ -12,8 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Barrier, Lock
-from types import SimpleNamespace
+from threading import Barrier
 from typing import Any
 
 os.environ.update(
@@ -42,9 +40,6 @@ import pytest
 from chalice.config import Config
 from chalice.test import TestHTTPClient
 from moto import mock_aws
-from moto.core import DEFAULT_ACCOUNT_ID, serialize
-from moto.dynamodb import models, responses
-from moto.dynamodb.models import dynamodb_backends
 
 import app as application
 from chalicelib.core import clock
@@ -56,51 +51,18 @@ from chalicelib.store import metrics, tables, visitors, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.workspaces import WorkspaceRow
 from infra import admin
+from tests import effort  # noqa: F401  registers and loads one
+from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
 from tests.fakes.open_facts import OpenFacts
 from tests.fakes.openverse import FakeOpenverse
+from tests.loopback import _loopback_only  # noqa: F401  a fixture
+from tests.quick_moto import _quick_moto  # noqa: F401  a fixture
+from tests.restoring import Snapshots, moto_tables
 
 ALL_SCOPES = ["*:read", "*:write"]
 SETTINGS = settings()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _thread_safe_moto() -> None:
-    """Let moto run one request at a time: its tables are not safe under threads.
-
-    Before a transaction, moto copies the table of each item in it, mostly the same few again and
-    again: let it copy each of them once, which makes a create four times as fast.
-    """
-    lock, call_action = Lock(), responses.DynamoHandler.call_action
-    copies: dict[int, Any] = {}
-
-    def locked(handler: Any) -> Any:
-        with lock:
-            copies.clear()
-            return call_action(handler)
-
-    def copied(value: Any) -> Any:
-        if not isinstance(value, models.Table):
-            return copy.deepcopy(value)
-        if id(value) not in copies:
-            copies[id(value)] = copy.deepcopy(value)
-        return copies[id(value)]
-
-    responses.DynamoHandler.call_action = locked
-    models.copy = SimpleNamespace(deepcopy=copied, copy=copy.copy)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _quick_moto() -> None:
-    """Let moto skip the nine types that a value is not of, each of which it looks for long."""
-    serializer = serialize.ResponseSerializer
-    serialize_member = serializer._serialize_structure_member
-
-    def quick(self: Any, serialized: Any, value: Any, shape: Any, key: str) -> None:
-        if shape.parent.name != "AttributeValue" or key in value:
-            serialize_member(self, serialized, value, shape, key)
-
-    serializer._serialize_structure_member = quick
+OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -169,7 +131,7 @@ def _server(on_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
         tables.ensure_tables()
 
         def clear() -> None:
-            for table in dynamodb_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].tables.values():
+            for table in moto_tables().values():
                 table.items.clear()
 
         yield clear
@@ -182,9 +144,15 @@ def database(_server: Callable[[], None]) -> Iterator[None]:
     _server()
     metrics.forget_values()
     visitors.forget()
-    for entry in Path(SETTINGS.object_store.removeprefix("file://")).iterdir():
+    for entry in OBJECTS.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry)
+
+
+@pytest.fixture
+def empty(_server: Callable[[], None]) -> Callable[[], None]:
+    """Empties the database in the middle of a test."""
+    return _server
 
 
 def everything() -> dict[str, Any]:
@@ -321,52 +289,14 @@ def new_owner(database: None) -> Callable[..., Owner]:
     return make
 
 
-class Snapshots:
-    """What something adds to moto's tables when it is made, to be put there again for each test.
-
-    Making a workspace with a key over and over took half of the suite's time.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[Any, list[tuple[str, Any, Any, Any]]]] = {}
-
-    def once(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return what ``make`` made the first time, with the rows that it added put back."""
-        if name not in self._kept:
-            before = {(t, pk, sk) for t, pk, sk, _ in _moto_rows()}
-            made = make()
-            added = [row for row in _moto_rows() if row[:3] not in before]
-            self._kept[name] = made, copy.deepcopy(added)
-            return made
-        made, rows = self._kept[name]
-        tables_by_name = dict(_moto_tables())
-        for table, pk, sk, item in copy.deepcopy(rows):
-            tables_by_name[table].items[pk][sk] = item
-        return made
-
-
-def _moto_rows() -> list[tuple[str, Any, Any, Any]]:
-    return [
-        (name, pk, sk, item)
-        for name, table in _moto_tables()
-        for pk, rows in table.items.items()
-        for sk, item in rows.items()
-    ]
-
-
-def _moto_tables() -> list[tuple[str, Any]]:
-    return list(dynamodb_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].tables.items())
-
-
 @pytest.fixture(scope="session")
-def _snapshots() -> Snapshots:
-    return Snapshots()
+def snapshots(on_dynamodb_local: bool) -> Snapshots:
+    """What is made once and put back for each test that asks."""
+    return Snapshots(OBJECTS, works=not on_dynamodb_local)
 
 
 @pytest.fixture
-def _owner_with_a_key(
-    new_owner: Callable[..., Owner], _snapshots: Snapshots, on_dynamodb_local: bool
-) -> tuple[str, str]:
+def _owner_with_a_key(new_owner: Callable[..., Owner], snapshots: Snapshots) -> tuple[str, str]:
     """Ids of a workspace on Business and a token with every scope: the same in each test."""
 
     def make() -> tuple[str, str]:
@@ -375,9 +305,7 @@ def _owner_with_a_key(
             made = new_owner()
             return made.workspace.id, made.token()
 
-    if on_dynamodb_local:
-        return make()
-    made: tuple[str, str] = _snapshots.once("owner", make)
+    made: tuple[str, str] = snapshots.once("owner", make)
     return made
 
 
@@ -391,6 +319,13 @@ def owner(_owner_with_a_key: tuple[str, str]) -> Owner:
 def api(_owner_with_a_key: tuple[str, str]) -> Api:
     """The API through a key with every scope."""
     return Api(_owner_with_a_key[1])
+
+
+@pytest.fixture
+def things(api: Api, snapshots: Snapshots) -> Things:
+    """One of everything in the workspace of ``api``; the key has been used already."""
+    made: Things = snapshots.once("things", lambda: Things.made_with(api))
+    return made
 
 
 @pytest.fixture

@@ -242,6 +242,11 @@ class Connection(HTTPConnection):
                     pass
         return stays
 
+    def close(self) -> None:
+        """Close; what could not be sent never will be, or the writer would still try at its end."""
+        self.wfile._write_buf.clear()  # noqa: SLF001  cheroot shows no other way
+        super().close()
+
 
 class Server(HTTPServer):
     """A server that has ``respond`` answer each request."""

@@ -12,6 +12,7 @@ from chalicelib.core.plans import PLANS, PLANS_WITH_API
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from tests.conftest import Answer, Api, Owner, as_operator, everything
+from tests.contract.conftest import World
 from tests.factories.examples import Things, every_operation, example, names_things
 
 
@@ -26,28 +27,25 @@ def send(api: Api, operation: Operation, arguments: dict[str, Any]) -> Answer:
     return api.call(operation.method, path, rest)
 
 
-class Sweep:
-    """All operations on one workspace, each with a valid call."""
-
-    def __init__(self, owner: Owner) -> None:
-        self.maker = owner.api()
-        self.things = Things.made_with(self.maker)
-
-    def answers(self, api: Api) -> Iterator[tuple[Operation, Answer]]:
-        """Call every operation; what one destroys is made again for the next."""
-        for operation in REGISTRY.of(Audience.KEY):
-            answer = send(api, operation, example(operation, self.things))
-            yield operation, answer
-            if operation.destructive and answer.status == 200:
-                self.things = Things.made_with(self.maker)
+def answers(restored: Callable[[], World]) -> Iterator[tuple[Operation, Answer]]:
+    """Call every operation on a world, validly; what one destroys is put back for the next."""
+    world = restored()
+    for operation in REGISTRY.of(Audience.KEY):
+        answer = send(world.api, operation, example(operation, world.things))
+        yield operation, answer
+        if operation.destructive and answer.status == 200:
+            world = restored()
 
 
 @pytest.mark.parametrize("scope", Scope)
 def test_a_scope_admits_exactly_what_names_it(
-    scope: Scope, new_owner: Callable[..., Owner]
+    scope: Scope, restore: Callable[..., World], empty: Callable[[], None]
 ) -> None:
-    owner = new_owner("business", "admin" if scope.admin_only else "user")
-    for operation, answer in Sweep(owner).answers(owner.api(scope)):
+    def restored() -> World:
+        empty()
+        return restore(role="admin" if scope.admin_only else "user", scope=scope)
+
+    for operation, answer in answers(restored):
         if operation.scope in {None, scope}:
             assert answer.status == 200, (operation.name, answer.body)
         else:
@@ -59,12 +57,15 @@ def test_a_scope_admits_exactly_what_names_it(
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("role", ["user", "admin"])
 def test_plan_and_role_decide_before_scopes(
-    plan: str, role: str, new_owner: Callable[..., Owner]
+    plan: str, role: str, restore: Callable[..., World], empty: Callable[[], None]
 ) -> None:
-    owner = new_owner("business", role)
-    sweep, api = Sweep(owner), owner.api()
-    as_operator("set_plan", workspaceId=owner.workspace.id, plan=plan)
-    for operation, answer in sweep.answers(api):
+    def restored() -> World:
+        empty()
+        world = restore(role=role)
+        as_operator("set_plan", workspaceId=world.workspace_id, plan=plan)
+        return world
+
+    for operation, answer in answers(restored):
         code = None if answer.status == 200 else (answer.status, answer.data["code"])
         if plan not in PLANS_WITH_API:
             assert code == (403, "plan_required"), operation.name
@@ -75,18 +76,15 @@ def test_plan_and_role_decide_before_scopes(
 
 
 @every_operation
-@pytest.mark.parametrize(
-    "authorization", [None, "", "Bearer", "Bearer x", "Basic {token}", "{token}"]
-)
-def test_without_a_valid_key_there_is_nothing_but_401(
-    operation: Operation, authorization: str | None, owner: Owner
-) -> None:
-    token = owner.token()
-    headers = {} if authorization is None else {"Authorization": authorization.format(token=token)}
-    answer = Api(None).call(operation.method, operation.path.replace("{id}", "x"), headers=headers)
-    assert (answer.status, answer.data["code"]) == (401, "unauthorized")
-    assert answer.headers["WWW-Authenticate"] == "Bearer"
-    assert token not in answer.body.decode()
+def test_without_a_valid_key_there_is_nothing_but_401(operation: Operation, api: Api) -> None:
+    token = str(api.token)
+    for sent in (None, "", "Bearer", "Bearer x", f"Basic {token}", token):
+        headers = {} if sent is None else {"Authorization": sent}
+        path = operation.path.replace("{id}", "x")
+        answer = Api(None).call(operation.method, path, headers=headers)
+        assert (answer.status, answer.data["code"]) == (401, "unauthorized"), sent
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert token not in answer.body.decode()
 
 
 def without_ids(answer: Answer, things: Things) -> str:
@@ -107,11 +105,9 @@ def is_not_found(answer: Answer) -> bool:
     "operation", [o for o in REGISTRY.of(Audience.KEY) if names_things(o)], ids=lambda o: o.name
 )
 def test_another_workspaces_ids_are_answered_like_ids_that_never_were(
-    operation: Operation, new_owner: Callable[..., Owner]
+    operation: Operation, world: World, restore: Callable[..., World]
 ) -> None:
-    theirs = Things.made_with(new_owner().api())
-    api = new_owner().api()
-    Things.made_with(api)
+    theirs, api = restore("theirs").things, world.api
     before = everything()
     foreign = send(api, operation, example(operation, theirs))
     nobodys = Things.that_never_were()
@@ -128,10 +124,10 @@ def test_another_workspaces_ids_are_answered_like_ids_that_never_were(
     ids=lambda o: o.name,
 )
 def test_reads_without_an_id_show_nothing_of_another_workspace(
-    operation: Operation, new_owner: Callable[..., Owner]
+    operation: Operation, owner: Owner, restore: Callable[..., World]
 ) -> None:
-    theirs = Things.made_with(new_owner().api())
-    seen = send(new_owner().api(), operation, {}).body.decode()
+    theirs = restore("theirs").things
+    seen = send(owner.api(), operation, {}).body.decode()
     assert not [thing for thing in vars(theirs).values() if thing in seen]
 
 

@@ -14,7 +14,8 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.parsing import parse
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Patch, Wire
-from tests.conftest import Api, Owner
+from tests.conftest import Api
+from tests.contract.conftest import World
 from tests.contract.test_access import send
 from tests.factories.examples import EXAMPLES, Things, every_operation, example
 
@@ -79,9 +80,9 @@ class TestNull:
                 omitted, null = parse(model, base), parse(model, {**base, name: None})
                 assert (null, null.model_fields_set) == (omitted, omitted.model_fields_set), name
 
-    def test_is_the_same_for_every_operation_over_rest_and_tools(self, owner: Owner) -> None:
-        api = owner.api()
-        things = Things.made_with(api)
+    def test_is_the_same_for_every_operation_over_rest_and_tools(
+        self, api: Api, things: Things
+    ) -> None:
         for name in ("list_sites", "list_products", "create_product", "create_page", "get_page"):
             operation = REGISTRY[name]
             nulls = {n: None for n, f in fields_of(operation.input).items() if not f.null_counts}
@@ -92,8 +93,8 @@ class TestNull:
                 answer = send(api, operation, nulls | again).data
             assert not [w for w in answer.get("warnings", ()) if "null" in w]
 
-    def test_is_refused_where_omission_itself_acts(self, api: Api) -> None:
-        site = Things.made_with(api).site
+    def test_is_refused_where_omission_itself_acts(self, api: Api, things: Things) -> None:
+        site = things.site
         answer = api.refused("POST", "/api/projects/toggle-stats", {"id": site, "enabled": None})
         assert answer.data["errors"] == [
             {"field": "enabled", "message": "expected true or false, received null"}
@@ -101,8 +102,7 @@ class TestNull:
         flipped = api.post("/api/projects/toggle-stats", {"id": site})
         assert flipped["statsEnabled"] is False
 
-    def test_clears_what_an_update_may_clear(self, api: Api) -> None:
-        things = Things.made_with(api)
+    def test_clears_what_an_update_may_clear(self, api: Api, things: Things) -> None:
         changes = {"id": things.product, "sku": None, "stock": None, "price": None, "name": None}
         product = api.post("/api/products/update", changes)["product"]
         assert (product["sku"], product["stock"]) == (None, None)
@@ -118,10 +118,9 @@ class TestNull:
 
 class TestUnknownNames:
     @every_read
-    def test_a_query_parameter_is_a_warning(self, operation: Operation, owner: Owner) -> None:
-        api = owner.api()
-        arguments = example(operation, Things.made_with(api))
-        answer = send(api, operation, arguments | {"someParameter": "1"})
+    def test_a_query_parameter_is_a_warning(self, operation: Operation, world: World) -> None:
+        arguments = example(operation, world.things)
+        answer = send(world.api, operation, arguments | {"someParameter": "1"})
         assert answer.status == 200
         (warning,) = [w for w in answer.data["warnings"] if "someParameter" in w]
         assert warning.startswith('Unknown field "someParameter" was ignored; known here:')

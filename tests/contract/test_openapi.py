@@ -8,10 +8,11 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from chalicelib.core.operations import Operation
-from tests.conftest import Answer, Api, Owner
+from tests.conftest import Answer, Api
+from tests.contract.conftest import World
 from tests.contract.test_access import send
 from tests.contract.test_registry import check_node, nodes
-from tests.factories.examples import Things, every_operation, example
+from tests.factories.examples import every_operation, example
 
 
 @pytest.fixture
@@ -95,11 +96,10 @@ def test_failures_are_documented_where_they_occur(answer: Answer) -> None:
 
 
 @every_operation
-def test_real_answers_fit_the_schema(operation: Operation, owner: Owner) -> None:
+def test_real_answers_fit_the_schema(operation: Operation, world: World) -> None:
     from jsonschema import Draft202012Validator
 
-    api = owner.api()
-    answer = send(api, operation, example(operation, Things.made_with(api)))
+    answer = send(world.api, operation, example(operation, world.things))
     document = json.loads(Api(None).call("GET", "/api/openapi.json").body)
     entry = document["paths"][operation.path][operation.method.lower()]
     schema = entry["responses"]["200"]["content"]["application/json"]["schema"]

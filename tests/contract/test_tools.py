@@ -11,8 +11,10 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.transports.tools import tool
 from tests.conftest import Api, Owner
+from tests.contract.conftest import World
 from tests.contract.test_access import send
 from tests.factories.examples import Things, every_tool, example
+from tests.restoring import Snapshots
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "tools"
 ALL_TOOLS = 77
@@ -94,20 +96,20 @@ def call(api: Api, operation: Operation, arguments: dict[str, object]) -> dict[s
 @pytest.mark.parametrize(
     "operation", [o for o in REGISTRY.of(Audience.KEY) if o.read_only], ids=lambda o: o.name
 )
-def test_what_a_read_tool_says_is_what_rest_says(operation: Operation, owner: Owner) -> None:
-    api = owner.api()
-    arguments = example(operation, Things.made_with(api))
-    result = call(api, operation, arguments)
-    rest = send(api, operation, arguments)
+def test_what_a_read_tool_says_is_what_rest_says(operation: Operation, world: World) -> None:
+    arguments = example(operation, world.things)
+    result = call(world.api, operation, arguments)
+    rest = send(world.api, operation, arguments)
     assert result["content"] == [{"type": "text", "text": rest.body.decode()}]
 
 
 @every_tool
 @pytest.mark.parametrize("trouble", ["unknown ids", "no arguments", "no scope"])
 def test_a_failed_tool_says_what_rest_says(
-    operation: Operation, trouble: str, owner: Owner
+    operation: Operation, trouble: str, api: Api, snapshots: Snapshots, owner: Owner
 ) -> None:
-    api = owner.api() if trouble != "no scope" else owner.api("agents:read")
+    if trouble == "no scope":
+        api = Api(snapshots.once("agents:read", lambda: owner.token(["agents:read"])))
     arguments = example(operation, Things.that_never_were()) if trouble == "unknown ids" else {}
     if trouble != "unknown ids" and operation.path_parameters:
         arguments = dict.fromkeys(operation.path_parameters, "x")

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.core.ids import new_id
@@ -16,6 +16,7 @@ from chalicelib.store.categories import CATEGORIES
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.unit import UnitOfWork, in_batches
 from tests.conftest import Answer, Api, Owner, at_once, everything
+from tests.effort import examples
 
 LIST, CREATE, UPDATE, DELETE = (
     f"/api/categories/{call}" for call in ("list", "create", "update", "delete")
@@ -233,6 +234,7 @@ class TestDeleteCategory:
         assert products_of(api, low) == 1
         assert parents(api) == {low: None}
 
+    @pytest.mark.slow
     def test_moves_more_items_and_children_than_fit_a_transaction(
         self, api: Api, owner: Owner
     ) -> None:
@@ -368,7 +370,7 @@ def check_tree(api: Api) -> None:
         assert len(line) <= 5
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(20)
 @given(
     steps=st.lists(
         st.tuples(

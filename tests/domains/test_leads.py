@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.core import clock
@@ -17,6 +17,7 @@ from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.flows.invoke import invoke
 from chalicelib.store.leads import STATUSES
 from tests.conftest import Api, Owner, Time, everything
+from tests.effort import examples
 from tests.factories.examples import FORM, submit
 
 LIST, GET, FIND, ORDERS, STATUS, UPDATE = (
@@ -404,11 +405,7 @@ STEPS = st.lists(
 
 
 class TestStatsOfARandomHistory:
-    @settings(
-        max_examples=10,
-        deadline=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture],
-    )
+    @examples(20)
     @given(st.sampled_from(ZONES), st.sampled_from(CHANGES), STEPS)
     def test_equal_a_recount(
         self, new_owner: Any, zone: str, start: datetime, steps: list[Any]

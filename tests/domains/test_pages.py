@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.core import plans, retry
@@ -24,6 +24,7 @@ from chalicelib.store.sites import SITES, domain_request
 from chalicelib.store.unit import UnitOfWork, in_batches
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, everything
+from tests.effort import examples
 
 LIST, CREATE, SAVE, UPDATE, DELETE = (
     f"/api/pages/{call}" for call in ("list", "create", "save-html", "update", "delete")
@@ -288,11 +289,7 @@ class TestGetPage:
             data = read(api, page, **query)
             assert (data["page"]["html"], data["nextOffset"]) == (html, next_offset), query
 
-    @settings(
-        max_examples=40,
-        deadline=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture],
-    )
+    @examples(40)
     @given(
         html=st.text(st.sampled_from("a<\n\r\x00éё→饼🍞\u0301"), min_size=1, max_size=25),
         size=st.integers(1, 12),
@@ -976,9 +973,7 @@ class TestQuota:
         save(api, other, "y" * 300)
         assert files.used_bytes(owner.workspace.id) == 1000
 
-    @settings(
-        max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @examples(20)
     @given(
         steps=st.lists(
             st.tuples(

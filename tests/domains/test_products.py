@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -24,6 +24,7 @@ from chalicelib.store import audit, counters, limits, products
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.unit import UnitOfWork
 from tests.conftest import Answer, Api, Owner, Time, at_once, everything
+from tests.effort import examples
 from tests.fakes.internet import Internet, Server, says
 
 LIST, CREATE, UPDATE, DELETE, DUPLICATE, REORDER, BULK = (
@@ -754,6 +755,7 @@ class TestReorderProducts:
         api.post(REORDER, {"ids": ids, "categoryId": bread})
         assert [product["id"] for product in listed(api)] == ids
 
+    @pytest.mark.slow
     def test_ninety_with_60_kb_of_description_move_without_it(self, api: Api, owner: Owner) -> None:
         ids = make(owner, 90, description="ー" * 20_000)[::-1]
         api.post(REORDER, {"ids": ids})
@@ -771,7 +773,7 @@ class TestReorderProducts:
         unit.commit()
         assert refusal(api, REORDER, {"ids": [other["id"]]}) == (409, "conflict")
 
-    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+    @examples(20)
     @given(moves=st.lists(st.tuples(st.permutations(range(6)), st.integers(1, 6)), max_size=5))
     def test_any_sequence_of_moves_is_that_of_a_list(
         self, moves: list[tuple[list[int], int]], new_owner: Any
@@ -961,6 +963,7 @@ class TestBulkProducts:
         assert [r["status"] for r in answer["results"]] == [200] * 15 + [503] * 15 + [200] * 70
         assert answer["summary"] == {"ok": 85, "failed": 15}
 
+    @pytest.mark.slow
     def test_a_call_that_died_goes_on_under_its_key(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -1048,6 +1051,7 @@ def statuses(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
 
 @pytest.mark.store
 class TestAtOnce:
+    @pytest.mark.slow
     def test_fifty_sell_one_stock_exactly_and_never_below_zero(self, api: Api) -> None:
         product = create(api, stock=30)
         body = {"id": product["id"], "stockDelta": -1}

@@ -15,17 +15,22 @@ class FakeOpenverse(JsonServer):
 
     def answer(self, asked: Asked) -> tuple[int, Any]:
         page, size = int(asked.query["page"]), int(asked.query["page_size"])
-        if size > 20:
-            return 401, {"detail": "Ensure this value is less than or equal to 20."}
-        if page > 20:
-            return 400, {"error": "InputError", "detail": "Ensure this value is at most 20."}
-        return 200, {
-            "result_count": len(self.images),
-            "page_count": min(20, ceil(len(self.images) / size)),
-            "page_size": size,
-            "page": page,
-            "results": self.images[(page - 1) * size : page * size],
-        }
+        return answer_with(self.images, page, size)
+
+
+def answer_with(images: list[dict[str, Any]], page: int, size: int) -> tuple[int, Any]:
+    """Return the status and the JSON for a page of a search that finds these images."""
+    if size > 20:
+        return 401, {"detail": "Ensure this value is less than or equal to 20."}
+    if page > 20:
+        return 400, {"error": "InputError", "detail": "Ensure this value is at most 20."}
+    return 200, {
+        "result_count": len(images),
+        "page_count": min(20, ceil(len(images) / size)),
+        "page_size": size,
+        "page": page,
+        "results": images[(page - 1) * size : page * size],
+    }
 
 
 def image(number: int, **changed: Any) -> dict[str, Any]:

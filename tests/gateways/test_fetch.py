@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib import VERSION
@@ -26,6 +26,7 @@ from chalicelib.gateways.fetch import (
     TooLargeError,
     UpstreamError,
 )
+from tests.effort import examples, slow_but_for
 from tests.fakes.internet import (
     PUBLIC,
     Answer,
@@ -645,7 +646,7 @@ class TestAnswer:
             ),
         )
     )
-    @settings(max_examples=300, deadline=None)
+    @examples(300)
     def test_of_any_bytes_is_a_body_or_a_clear_failure(self, data: bytes) -> None:
         def connect(_place: tuple[str, int], _timeout: float) -> socket.socket:
             ours, theirs = socket.socketpair()
@@ -745,6 +746,20 @@ def bomb(megabytes: int) -> bytes:
     return b"".join([*(pack.compress(bytes(MB)) for _ in range(megabytes)), pack.flush()])
 
 
+ENDLESS: dict[str, Callable[[], Answer]] = {
+    "bomb": lambda: says(bomb(300), content_encoding="gzip"),
+    "endless body": lambda: flood(OK + b"\r\n", bytes(MB)),
+    "endless chunks": lambda: flood(CHUNKED, b"100000\r\n" + bytes(MB) + b"\r\n"),
+    "tiny chunks": lambda: flood(CHUNKED, b"1\r\n.\r\n" * 10_000),
+    "negative chunk": lambda: flood(CHUNKED + b"-1\r\n", bytes(MB)),
+    "endless trailers": lambda: flood(CHUNKED + b"0\r\n", b"Trailer: x\r\n" * 10_000),
+    "endless empty members": lambda: flood(GZIP, gzip.compress(b"") * 10_000),
+    "endless padding": lambda: flood(GZIP + gzip.compress(b""), bytes(MB)),
+    "endless file name": lambda: flood(GZIP + b"\x1f\x8b\x08\x08" + bytes(6), b"x" * MB),
+    "endless interim answers": lambda: flood(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000),
+}
+
+
 def peak_of(work: Callable[[], object]) -> int:
     """Return the bytes of memory that were taken at once."""
     tracemalloc.start()
@@ -782,36 +797,12 @@ class TestSize:
             fetch.fetch(HTTP, http_too=True)
 
     @pytest.mark.parametrize(
-        "answer",
-        [
-            says(bomb(300), content_encoding="gzip"),
-            flood(OK + b"\r\n", bytes(MB)),
-            flood(CHUNKED, b"100000\r\n" + bytes(MB) + b"\r\n"),
-            flood(CHUNKED, b"1\r\n.\r\n" * 10_000),
-            flood(CHUNKED + b"-1\r\n", bytes(MB)),
-            flood(CHUNKED + b"0\r\n", b"Trailer: x\r\n" * 10_000),
-            flood(GZIP, gzip.compress(b"") * 10_000),
-            flood(GZIP + gzip.compress(b""), bytes(MB)),
-            flood(GZIP + b"\x1f\x8b\x08\x08" + bytes(6), b"x" * MB),
-            flood(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000),
-        ],
-        ids=[
-            "bomb",
-            "endless body",
-            "endless chunks",
-            "tiny chunks",
-            "negative chunk",
-            "endless trailers",
-            "endless empty members",
-            "endless padding",
-            "endless file name",
-            "endless interim answers",
-        ],
+        "name", slow_but_for(["bomb", "endless body", "tiny chunks", "endless padding"], ENDLESS)
     )
     def test_without_end_is_refused_in_bounded_memory_and_time(
-        self, answer: Answer, net: Internet
+        self, name: str, net: Internet
     ) -> None:
-        net.serve(HTTP, answer)
+        net.serve(HTTP, ENDLESS[name]())
 
         def refused() -> None:
             with pytest.raises(FetchError) as refusal:
@@ -828,16 +819,18 @@ class TestTime:
         ("url", "answer"),
         [
             (HTTP, drip(b"", b"HTTP/1.1 200 OK" + b" " * 60_000)),
-            (HTTP, drip(OK, b"A: b\r\n")),
+            pytest.param(HTTP, drip(OK, b"A: b\r\n"), marks=pytest.mark.slow),
             (HTTP, drip(OK + b"\r\n", b".")),
-            (HTTP, drip(CHUNKED, b"1\r\n.\r\n")),
-            (HTTP, drip(CHUNKED + b"5", b";x")),
-            (HTTP, drip(CHUNKED + b"0\r\n", b"A: b\r\n")),
-            (HTTP, drip(GZIP, gzip.compress(b""))),
-            (HTTP, drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
-            (HTTPS, drip(b"", b"HTTP/1.1 200 OK" + b" " * 60_000)),
+            pytest.param(HTTP, drip(CHUNKED, b"1\r\n.\r\n"), marks=pytest.mark.slow),
+            pytest.param(HTTP, drip(CHUNKED + b"5", b";x"), marks=pytest.mark.slow),
+            pytest.param(HTTP, drip(CHUNKED + b"0\r\n", b"A: b\r\n"), marks=pytest.mark.slow),
+            pytest.param(HTTP, drip(GZIP, gzip.compress(b"")), marks=pytest.mark.slow),
+            pytest.param(HTTP, drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), marks=pytest.mark.slow),
+            pytest.param(
+                HTTPS, drip(b"", b"HTTP/1.1 200 OK" + b" " * 60_000), marks=pytest.mark.slow
+            ),
             (HTTPS, drip(OK + b"\r\n", b".")),
-            (HTTP, silence),
+            pytest.param(HTTP, silence, marks=pytest.mark.slow),
             (HTTPS, silence),
         ],
     )

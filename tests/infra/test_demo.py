@@ -19,7 +19,8 @@ from infra.data_dir import DataDir
 from infra.demo import bakery, pages, pictures
 from infra.demo import seed as demo
 from infra.demo.seed import seed
-from tests.conftest import Api, Snapshots, as_operator
+from tests.conftest import Api, as_operator
+from tests.restoring import Snapshots
 
 pytestmark = pytest.mark.usefixtures("database")
 load_all()
@@ -41,14 +42,25 @@ def seeded(data: DataDir) -> Api:
 
 
 @pytest.fixture
-def api(data: DataDir, _snapshots: Snapshots) -> Api:
-    """The API through the demo key after a first start, whose files' bytes are not kept."""
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bakery is a smaller one, with some of each noun."""
+    ordered = {sku for lead in bakery.LEADS for sku in lead.items}
+    products = [product for product in bakery.PRODUCTS if product.sku in ordered]
+    for module in (bakery, pages):
+        monkeypatch.setattr(module, "PRODUCTS", products)
+    first_pages = pages.pages
+    monkeypatch.setattr(pages, "pages", lambda urls: first_pages(urls)[:2])
+
+
+@pytest.fixture
+def api(small: None, data: DataDir, snapshots: Snapshots) -> Api:
+    """The API through the demo key after a first start of a small bakery."""
 
     def make() -> dict[str, Any]:
         seed(data)
         return data.demo
 
-    kept = _snapshots.once("demo", make)
+    kept = snapshots.once("demo", make)
     with data.hold_demo():
         data.demo = kept
     return Api(kept["key"])
@@ -102,6 +114,7 @@ def test_every_list_shows_something(api: Api) -> None:
     assert empty == []
 
 
+@pytest.mark.slow
 def test_is_a_bakery_with_pictures_on_its_shelves_and_its_pages(data: DataDir) -> None:
     api = seeded(data)
     shown = everything_shown(api)
@@ -144,28 +157,23 @@ def test_who_shares_the_database_adds_nothing(api: Api, tmp_path: Path) -> None:
     assert everything_shown(guest) == before
 
 
-@pytest.fixture
-def empty(_server: Callable[[], None]) -> Callable[[], None]:
-    """Empties the database."""
-    return _server
-
-
 class Killed(BaseException):
     """The process ended."""
 
 
+@pytest.mark.parametrize(
+    "every", [pytest.param(1, marks=pytest.mark.slow), 16], ids=["each step", "every sixteenth"]
+)
 def test_goes_on_after_a_kill_between_any_two_steps(
-    data: DataDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: Callable[[], None]
+    every: int,
+    small: None,
+    data: DataDir,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    empty: Callable[[], None],
 ) -> None:
-    """Each start is killed right after its first change, or note in demo.json, that is new.
-
-    The bakery is a smaller one here, with some of each noun.
-    """
-    for module in (bakery, pages):
-        monkeypatch.setattr(module, "PRODUCTS", bakery.PRODUCTS[:2])
+    """A start is killed right after a change, or note in demo.json, that is new."""
     monkeypatch.setattr(bakery, "LEADS", bakery.LEADS[::3])
-    first_pages = pages.pages
-    monkeypatch.setattr(pages, "pages", lambda urls: first_pages(urls)[:2])
     expected = everything_shown(seeded(DataDir(tmp_path / "unhurt")))
     empty()
     run, write = runner.invoke, DataDir.demo.fset
@@ -175,7 +183,8 @@ def test_goes_on_after_a_kill_between_any_two_steps(
     def die_once(*event: Any) -> None:
         if (name := repr(event)) not in survived:
             survived.add(name)
-            raise Killed
+            if len(survived) % every == 0:
+                raise Killed
 
     def invoke(operation: Operation, principal: Any, read: Any, **more: Any) -> Any:
         reply = run(operation, principal, read, **more)

@@ -241,6 +241,7 @@ class TestStandIn:
         assert processes_of(tmp_path / "data") == []
         assert not (tmp_path / "data" / "dev.json").exists()
 
+    @pytest.mark.slow
     def test_chalice_local_by_hand_brings_up_a_database(
         self, start: Callable[..., Run], no_java: dict[str, str], tmp_path: Path
     ) -> None:
@@ -249,6 +250,7 @@ class TestStandIn:
         run.stop()
         wait_for(lambda: processes_of(tmp_path / "data") == [])
 
+    @pytest.mark.slow
     def test_a_part_that_ends_by_itself_ends_the_rest(
         self, start: Callable[..., Run], no_java: dict[str, str], tmp_path: Path
     ) -> None:

@@ -38,6 +38,7 @@ def test_leads_have_their_forms_clients_and_statistics() -> None:
     assert counted.totals["created"] == 45
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_where_it_was() -> None:
     assert sum(islice(seed("w", "products", 500), 2)) == 2 * BATCH
     begun = counters.read("w", "PRODUCT")["total"]

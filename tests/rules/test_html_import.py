@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.rules.html_import import (
@@ -14,6 +14,7 @@ from chalicelib.rules.html_import import (
     looks_like_html,
     read,
 )
+from tests.effort import examples, slow_but_for
 
 HERE = "https://example.com/shop/page.html"
 """Where the pages of these tests come from."""
@@ -401,7 +402,7 @@ tags = st.lists(
 
 
 class TestAnyText:
-    @settings(max_examples=400, deadline=None)
+    @examples(400)
     @given(htmlish | tags, st.sampled_from([HERE, None]))
     def test_can_be_read_and_read_again_to_the_same(self, source: str, base: str | None) -> None:
         first = read(source, base_url=base)
@@ -411,7 +412,7 @@ class TestAnyText:
         assert (again.title, again.images) == (first.title, first.images)
         assert again.html == first.html
 
-    @settings(max_examples=200, deadline=None)
+    @examples(200)
     @given(htmlish | tags)
     def test_has_pictures_that_can_all_be_replaced(self, source: str) -> None:
         made = page(source)
@@ -419,7 +420,7 @@ class TestAnyText:
         out = made.replaced(dict.fromkeys(made.images, "https://files.example/new.png"))
         assert set(read(out).images) <= {"https://files.example/new.png"}
 
-    @settings(max_examples=200, deadline=None)
+    @examples(200)
     @given(htmlish.filter(lambda text: not set("\r\ud800\ufeff") & set(text)))
     def test_without_a_base_and_encodings_stays_as_it_is(self, source: str) -> None:
         if "<base" not in source and "<meta" not in source:
@@ -471,10 +472,12 @@ HOSTILE = {
     "refreshes": "<meta http-equiv=refresh content='" + filled("0; url ") + "'>",
     "delays": "<meta http-equiv=refresh content='" + filled("1") + "'>",
 }
+HEAVY = {name for name in HOSTILE if " base" in name or name.startswith("a base")}
+"""They take up to a second each. Quick ones: all others, of which `bases` has bases as well."""
 
 
 class TestHostilePages:
-    @pytest.mark.parametrize("name", HOSTILE)
+    @pytest.mark.parametrize("name", slow_but_for(HOSTILE.keys() - HEAVY, HOSTILE))
     def test_take_time_in_step_with_their_size(self, name: str) -> None:
         began = time.process_time()
         made = page(HOSTILE[name])

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageCms, ImageSequence, ImageStat, PngImagePlugin
 
@@ -23,6 +23,7 @@ from chalicelib.rules.images import (
     ImageError,
     sanitize,
 )
+from tests.effort import examples, slow_but_for
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 """As in production: what Pillow only warns of must not be needed."""
@@ -397,13 +398,13 @@ class TestBombs:
         finally:
             tracemalloc.stop()
 
-    @pytest.mark.parametrize("kind", ["WEBP", "AVIF"])
+    @pytest.mark.parametrize("kind", slow_but_for(["WEBP"], ["WEBP", "AVIF"]))
     def test_of_formats_that_take_more_memory_have_half_the_pixels(self, kind: str) -> None:
         fast: dict[str, Any] = {"speed": 10} if kind == "AVIF" else {"method": 0}
         body = saved(Image.new("RGB", (5001, 5000)), kind, **fast)
         assert "25 megapixels" in reason(body)
 
-    @pytest.mark.parametrize("kind", [b"zTXt", b"iCCP", b"iTXt"])
+    @pytest.mark.parametrize("kind", slow_but_for([b"iTXt"], [b"zTXt", b"iCCP", b"iTXt"]))
     def test_in_the_texts_of_a_png_do_no_harm(self, kind: bytes) -> None:
         head = b"a\0\0" if kind != b"iTXt" else b"a\0\1\0\0\0"
         bomb = chunk(kind, head + zlib.compress(bytes(200_000_000), 9))
@@ -430,7 +431,7 @@ class TestBombs:
 
 
 class TestDamage:
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     @given(st.sampled_from(sorted(FORMATS)), st.data())
     def test_gives_a_picture_or_a_refusal_and_nothing_else(
         self, kind: str, data: st.DataObject
@@ -441,14 +442,14 @@ class TestDamage:
             body[data.draw(places)] ^= 1 << data.draw(st.integers(0, 7))
         sanitized_or_refused(bytes(body))
 
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     @given(
         st.sampled_from([sample(kind)[:30] for kind in sorted(FORMATS)]), st.binary(max_size=400)
     )
     def test_behind_a_good_beginning_is_told_too(self, start: bytes, rest: bytes) -> None:
         sanitized_or_refused(start + rest)
 
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(st.binary(max_size=400))
     def test_of_any_bytes_is_told(self, body: bytes) -> None:
         sanitized_or_refused(body)

@@ -29,6 +29,7 @@ from chalicelib.store import cache
 from chalicelib.store.connection import CONNECT_SECONDS, READ_SECONDS, connection
 from chalicelib.store.sites import SITES
 from tests.conftest import Answer, Api, Owner, Time
+from tests.effort import matrix
 from tests.store.test_unit import conflict, failing
 from tests.transports.conftest import Records, logged  # noqa: F401  a fixture
 
@@ -158,18 +159,12 @@ def add_stock(api: Api) -> Change:
     return Change(api, "/api/products/update", body, lambda: added[now()["stock"]])
 
 
-every_change = pytest.mark.parametrize(
-    "change",
-    [create_site, create_product, import_page, raise_prices, add_stock, upload_file],
-    ids=lambda change: change.__name__,
-)
-every_fault = pytest.mark.parametrize("fault", [closed, crashed, in_progress])
-either_time = pytest.mark.parametrize("when", ["before", "after"])
+CHANGES = [create_site, create_product, import_page, raise_prices, add_stock, upload_file]
+FAULTS = [closed, crashed, in_progress]
+TIMES = ["before", "after"]
 
 
-@either_time
-@every_fault
-@every_change
+@matrix("change, fault, when", CHANGES, FAULTS, TIMES)
 class TestLostAnswers:
     """Lost once, three times, and until every retry is used up."""
 
@@ -198,7 +193,7 @@ class TestLostAnswers:
             assert made.done() == done - ((times, when) == (ALWAYS, "before"))
 
 
-@every_change
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_conflict_after_a_lost_answer_does_not_begin_again(
     change: Callable[[Api], Change], api: Api
 ) -> None:
@@ -239,12 +234,10 @@ def test_a_bulk_change_that_is_cut_short_goes_on_under_its_key(api: Api) -> None
     assert made.done() == 1
 
 
-@either_time
-@every_fault
 class TestMarks:
     """Of keys whose call is still running: of operations that reach outside."""
 
-    @pytest.mark.parametrize("times", [1, 2, ALWAYS])
+    @matrix("fault, when, times", FAULTS, TIMES, [1, 2, ALWAYS])
     def test_a_lost_answer_to_setting_one_costs_a_repeat_at_most(
         self, fault: Fault, when: str, times: int, api: Api
     ) -> None:
@@ -258,6 +251,7 @@ class TestMarks:
         assert made.send().body == second.body
         assert made.done() == 1
 
+    @matrix("fault, when", FAULTS, TIMES)
     def test_one_that_cannot_be_dropped_hides_no_failure_and_expires(
         self, fault: Fault, when: str, api: Api, time: Time
     ) -> None:
@@ -342,8 +336,11 @@ class TestHanging:
         finally:
             events.unregister("before-call.dynamodb", hang)
 
-    @pytest.mark.parametrize("slow", [0.0, READ_SECONDS - 0.1], ids=["quick", "slow"])
-    @pytest.mark.parametrize("change", [create_product, import_page, raise_prices, upload_file])
+    @matrix(
+        "change, slow",
+        [create_product, import_page, raise_prices, upload_file],
+        [0.0, READ_SECONDS - 0.1],
+    )
     def test_a_change_is_answered_in_time_wherever_it_stops(
         self, change: Callable[[Api], Change], slow: float, api: Api, waited: list[float]
     ) -> None:

@@ -9,7 +9,6 @@ from threading import Barrier, Event, Lock, Thread
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -21,6 +20,7 @@ from chalicelib.store.connection import connection
 from chalicelib.store.unit import UnitOfWork
 from infra.dynamodb_usage import metering
 from tests.conftest import Time, at_once
+from tests.effort import examples
 from tests.store.test_unit import failing, throttled, timed_out
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
@@ -624,11 +624,10 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.usefixtures("_machine_time")
-def test_whatever_happens_jobs_are_done_when_due_and_never_again(on_dynamodb_local: bool) -> None:
+def test_whatever_happens_jobs_are_done_when_due_and_never_again() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
-    examples = 8 if on_dynamodb_local else 15
     run_state_machine_as_test(
         Machine,
-        settings=settings(max_examples=examples, stateful_step_count=20, deadline=None),
+        settings=examples(30, stateful_step_count=20),
     )

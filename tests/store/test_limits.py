@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pynamodb.exceptions import UpdateError
 
@@ -15,6 +15,7 @@ from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
 from chalicelib.store import limits
 from chalicelib.store.limits import TakenRow, take
 from tests.conftest import Time, at_once, everything
+from tests.effort import examples
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
@@ -110,12 +111,7 @@ def test_of_twenty_at_once_exactly_as_many_as_allowed_are_admitted(time: Time) -
     assert take(limit, "b").remaining == 6
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(40)
 @given(steps=st.lists(st.floats(0, 50), max_size=25), max_requests=st.integers(1, 4))
 def test_no_window_ever_admits_more_than_allowed(
     steps: list[float], max_requests: int, time: Time

@@ -11,7 +11,6 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from chalicelib.core import clock, retry
@@ -27,6 +26,7 @@ from chalicelib.store.tables import ContentRow
 from chalicelib.store.unit import UnitOfWork
 from infra.seed import seed
 from tests.conftest import at_once
+from tests.effort import examples
 
 pytestmark = pytest.mark.store
 
@@ -285,12 +285,7 @@ def test_every_page_total_order_filter_and_search_agrees_with_the_model() -> Non
 
     run_state_machine_as_test(
         ListsLikeTheModel,
-        settings=settings(
-            max_examples=12,
-            stateful_step_count=10,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
+        settings=examples(20, stateful_step_count=10),
     )
 
 
@@ -488,7 +483,11 @@ class TestDeclarations:
             page(**asked)
 
 
-@pytest.mark.parametrize("small", [0, 10**6], ids=["index scan", "full scan"])
+@pytest.mark.parametrize(
+    "small",
+    [0, pytest.param(10**6, marks=pytest.mark.slow)],
+    ids=["index scan", "full scan"],
+)
 class TestWhileOthersWrite:
     def test_what_does_not_change_is_listed_once_and_in_order(
         self, small: int, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.core import clock
@@ -19,6 +19,7 @@ from chalicelib.store.reading import Cost
 from chalicelib.store.unit import UnitOfWork
 from infra.dynamodb_usage import metering
 from tests.conftest import at_once
+from tests.effort import examples, slow_but_for
 from tests.store.test_unit import failing, pauses, throttled  # noqa: F401  a fixture
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
@@ -130,6 +131,8 @@ class TestManyValues:
         assert sum(m["views"] for m in pages.values()) == counts.totals["views"] == 136
         assert counts.by["referrer"] == {"one": {"views": 130}}
 
+    @pytest.mark.slow
+    @pytest.mark.slow
     def test_a_dimension_may_have_another_limit(self, workspace: str) -> None:
         for start in range(0, 230, 46):
             increments = Increments(workspace)
@@ -202,7 +205,7 @@ class TestManyAtOnce:
     SOURCES = 40
     LIMIT = 15
 
-    @pytest.mark.parametrize("how", ["unit", "write"])
+    @pytest.mark.parametrize("how", slow_but_for(["write"], ["unit", "write"]))
     def test_thirty_threads_count_exactly(self, how: str, workspace: str) -> None:
         def work(thread: int) -> None:
             for turn in range(10):
@@ -359,11 +362,7 @@ moves = st.lists(st.sampled_from(["new", "completed", "rejected", None]), max_si
 
 
 @given(zone=st.sampled_from(ZONES), leads=st.lists(st.tuples(moments, sources, moves), max_size=12))
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(40)
 def test_statistics_equal_a_naive_recount(zone: str, leads: list[Any]) -> None:
     """Leads come on days in any order, change their status any number of times, and some go."""
     workspace, limit = new_id(), 3

@@ -50,8 +50,8 @@ def test_one_idempotency_key_raced_by_twenty_makes_one_thing_and_equal_answers(a
     assert api.get("/api/projects/list")["pagination"]["total"] == 1
 
 
-def test_of_many_saves_of_one_version_one_wins(api: Api) -> None:
-    page = Things.made_with(api).page
+def test_of_many_saves_of_one_version_one_wins(api: Api, things: Things) -> None:
+    page = things.page
     answers = at_once(
         20,
         lambda n: api.call(
@@ -158,8 +158,8 @@ def test_html_saved_at_once_never_passes_the_quota(
     assert files.used_bytes(owner.workspace.id) == 0
 
 
-def test_saves_without_a_version_all_succeed_one_after_another(api: Api) -> None:
-    page = Things.made_with(api).page
+def test_saves_without_a_version_all_succeed_one_after_another(api: Api, things: Things) -> None:
+    page = things.page
     answers = at_once(
         8,
         lambda n: api.call("POST", "/api/pages/save-html", {"id": page, "html": f"<p>{n}</p>"}),
@@ -177,9 +177,9 @@ def test_the_first_of_many_pages_made_at_once_is_the_only_home(api: Api) -> None
     assert [page["isHome"] for page in pages] == [True] + [False] * 9
 
 
-def test_pages_made_while_their_site_is_deleted_do_not_survive_it(owner: Owner, api: Api) -> None:
-    things = Things.made_with(api)
-
+def test_pages_made_while_their_site_is_deleted_do_not_survive_it(
+    owner: Owner, api: Api, things: Things
+) -> None:
     def act(number: int) -> Answer:
         if number == 0:
             return api.call("POST", "/api/projects/delete", {"id": things.site})
@@ -194,8 +194,7 @@ def test_pages_made_while_their_site_is_deleted_do_not_survive_it(owner: Owner, 
     assert counters.read(owner.workspace.id, "PAGE") == {}
 
 
-def test_one_site_deleted_by_many_is_deleted_once(owner: Owner, api: Api) -> None:
-    things = Things.made_with(api)
+def test_one_site_deleted_by_many_is_deleted_once(owner: Owner, api: Api, things: Things) -> None:
     answers = at_once(8, lambda _: api.call("POST", "/api/projects/delete", {"id": things.site}))
     assert outcomes(answers) == {(200, None): 1, (404, "not_found"): 7}
     assert counters.read(owner.workspace.id, "SITE") == {}

@@ -14,12 +14,6 @@ from tests.factories.examples import Things, submit
 pytestmark = pytest.mark.store
 
 
-@pytest.fixture
-def things(api: Api) -> Things:
-    """One of everything; the key has been used, so its last use is not written again."""
-    return Things.made_with(api)
-
-
 @pytest.mark.parametrize(
     ("limit", "method", "path", "body"),
     [
@@ -129,6 +123,7 @@ def test_last_use_is_written_once_in_ten_minutes(owner: Owner, time: object) -> 
     assert costs == [True, False, False, True]
 
 
+@pytest.mark.slow
 def test_five_hundred_sites_cost_few_units_to_list(
     owner: Owner, api: Api, on_dynamodb_local: bool
 ) -> None:
@@ -171,6 +166,7 @@ def long_pages(api: Api) -> tuple[str, list[str]]:
     return site, pages
 
 
+@pytest.mark.slow
 def test_long_design_systems_cost_nothing_where_they_are_not_shown(
     api: Api, long_pages: tuple[str, list[str]], on_dynamodb_local: bool
 ) -> None:

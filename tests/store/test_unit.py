@@ -108,8 +108,8 @@ def test_a_database_that_fails_is_a_clear_503_and_nothing_is_half_done(
     path: str,
     body: dict[str, str] | None,
     api: Api,
+    things: Things,
 ) -> None:
-    Things.made_with(api)
     before = everything()
     with failing(operation, 1000, fault):
         answer = api.refused(method, path, body)

@@ -76,10 +76,11 @@ def test_texts_are_utf8_and_never_escaped(api: Api) -> None:
     assert b"\\u" not in answer.body
 
 
-def test_an_answer_past_lambdas_limit_is_413(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_past_lambdas_limit_is_413(
+    api: Api, things: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from chalicelib.flows import invoke
 
-    Things.made_with(api)
     monkeypatch.setattr(invoke, "MAX_ANSWER_BYTES", 200)
     answer = api.refused("GET", "/api/projects/list")
     assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
