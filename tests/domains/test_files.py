@@ -513,7 +513,7 @@ class TestUpload:
             [('name="a"; filename="a"', b"a"), ('name="b"; filename="b"', b"b")],
             [('name="a"; filename=""', b"a")],
             [('name="a"; filename="a"', b"")],
-            [('name="x"', b"y" * 10_001), ('name="a"; filename="a"', b"a")],
+            [('name="x"', b"y" * 20_001), ('name="a"; filename="a"', b"a")],
             [*[(f'name="{n}"', b"y") for n in range(101)], ('name="a"; filename="a"', b"a")],
             [("no name", b"a")],
             [('name="a"; filename="a"\r\nContent-Transfer-Encoding: base64', b"!")],
