@@ -322,9 +322,10 @@ def api(_owner_with_a_key: tuple[str, str]) -> Api:
 
 
 @pytest.fixture
-def things(api: Api, snapshots: Snapshots) -> Things:
+def things(api: Api, _owner_with_a_key: tuple[str, str], snapshots: Snapshots) -> Things:
     """One of everything in the workspace of ``api``; the key has been used already."""
-    made: Things = snapshots.once("things", lambda: Things.made_with(api))
+    name = f"things of {_owner_with_a_key[0]}"
+    made: Things = snapshots.once(name, lambda: Things.made_with(api))
     return made
 
 

@@ -64,7 +64,9 @@ def restore(new_owner: Callable[..., Owner], snapshots: Snapshots) -> Callable[.
 
         world: World = snapshots.once(f"world {name} {role}", make)
         if scope:
-            world = replace(world, token=snapshots.once(f"key {name} {role} {scope}", make_key))
+            world = replace(
+                world, token=snapshots.once(f"key {world.workspace_id} {scope}", make_key)
+            )
         return world
 
     return made_or_put_back

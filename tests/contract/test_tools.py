@@ -109,7 +109,11 @@ def test_a_failed_tool_says_what_rest_says(
     operation: Operation, trouble: str, api: Api, snapshots: Snapshots, owner: Owner
 ) -> None:
     if trouble == "no scope":
-        api = Api(snapshots.once("agents:read", lambda: owner.token(["agents:read"])))
+        api = Api(
+            snapshots.once(
+                f"agents:read of {owner.workspace.id}", lambda: owner.token(["agents:read"])
+            )
+        )
     arguments = example(operation, Things.that_never_were()) if trouble == "unknown ids" else {}
     if trouble != "unknown ids" and operation.path_parameters:
         arguments = dict.fromkeys(operation.path_parameters, "x")

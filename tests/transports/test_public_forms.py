@@ -487,7 +487,6 @@ class TestReference:
         content = entry["requestBody"]["content"]
         assert set(content) == {
             "application/json",
-            "text/plain",
             URLENCODED,
             "multipart/form-data",
         }
