@@ -261,13 +261,21 @@ _YEARS = range(1971, 3000)
 """Of times that callers give: whatever time zone they are read in, ids can hold them."""
 
 
+_SPACED_OFFSET = re.compile(r"(\S+[T ]\S+) ([0-9]{2}:?[0-9]{2})")
+"""A time whose offset lost its plus sign, as in a query that did not escape it."""
+
+
 def _iso_as(kind: type[date], value: object) -> date | None:
     """Read ISO 8601 as a date, or as a time; None if it is none."""
+    if not isinstance(value, str):
+        return None
+    if spaced := _SPACED_OFFSET.fullmatch(value):
+        value = f"{spaced[1]}+{spaced[2]}"
     try:
-        found = kind.fromisoformat(value) if isinstance(value, str) else None
+        found = kind.fromisoformat(value)
     except ValueError:
         return None
-    return found if found is not None and found.year in _YEARS else None
+    return found if found.year in _YEARS else None
 
 
 def _day(value: object) -> date:

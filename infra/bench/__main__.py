@@ -4,13 +4,14 @@ from pathlib import Path
 
 import click
 
-from infra.bench import cold_start, lists, tool_server
+from infra.bench import cold_start, lists, slots, tool_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SECTIONS = {
     "tool-server": tool_server.section,
     "cold-start": cold_start.section,
     "lists": lists.section,
+    "slots": slots.section,
 }
 INTRODUCTION = """\
 # Benchmarks

@@ -17,6 +17,7 @@ from chalicelib.core.schema import (
     Slug,
     Timestamp,
     Title,
+    When,
     Wire,
     optional,
 )
@@ -354,7 +355,26 @@ class TestFromQuery:
         assert 'received text "' in found[field]
 
 
+class Meeting(Wire):
+    """What takes place at a time."""
+
+    at: When = Field(description="When.")
+
+
 class TestTimes:
+    @pytest.mark.parametrize(
+        ("text", "read"),
+        [
+            ("2030-01-31", "2030-01-31"),
+            ("2030-01-31 10:00", "2030-01-31T10:00:00"),
+            ("2030-01-31T10:00 03:00", "2030-01-31T10:00:00+03:00"),
+            ("2030-01-31T10:00:00.500 0530", "2030-01-31T10:00:00.500000+05:30"),
+            ("2030-01-31 10:00 03:00", "2030-01-31T10:00:00+03:00"),
+        ],
+    )
+    def test_take_a_space_before_an_offset_for_the_plus_it_was(self, text: str, read: str) -> None:
+        assert parse(Meeting, {"at": text}).at.isoformat() == read
+
     @pytest.mark.parametrize(
         ("moment", "shown"),
         [

@@ -13,7 +13,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Pattern, Timestamp, Title, Wire
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
-from chalicelib.rules import slugs
+from chalicelib.rules import slugs, zoned_times
 from chalicelib.store import accounts, api_keys, locks, workspaces
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.claims import ClaimRow
@@ -23,10 +23,7 @@ OPERATOR = (Audience.OPERATOR,)
 
 
 def _zone(timezone: str) -> str:
-    from zoneinfo import available_timezones  # noqa: PLC0415  reads the zone database
-
-    # Two names of the database that stand for no place (bookings.md, Zones).
-    if timezone not in available_timezones() - {"localtime", "Factory"}:
+    if timezone not in zoned_times.zones():
         raise PydanticCustomError("timezone", "expected an IANA name such as Europe/Moscow")
     return timezone
 

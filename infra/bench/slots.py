@@ -1,0 +1,54 @@
+"""What finding slots costs: CPU alone, since the rules read no database."""
+
+import json
+from datetime import UTC, datetime
+
+from chalicelib.rules.schedule import Interval, Rule, parse
+from chalicelib.rules.slots import BusyEntry, Calendar, Query, ServiceRules, union
+from chalicelib.rules.zoned_times import WEEKDAYS
+from infra.bench.timing import cpu_ms
+
+DAYS = 31
+BOOKINGS = 500
+MINUTE = 60_000
+DAY = 24 * 60 * MINUTE
+MONDAY = int(datetime(2027, 3, 1, tzinfo=UTC).timestamp()) * 1000
+SERVICE = ServiceRules(60, 15, buffer_before_min=5, buffer_after_min=10)
+HOURS = [Interval("09:00", "13:00"), Interval("14:00", "21:00")]
+
+
+def section() -> str:
+    """Measure, and return the page's section."""
+    query = Query(MONDAY, MONDAY + DAYS * DAY - 1, MONDAY - DAY)
+    calendars = [_calendar(str(number)) for number in range(10)]
+    rows = []
+    yardstick = cpu_ms(lambda: json.loads(json.dumps(calendars[0].busy)))
+    for count in (1, 10):
+        of = calendars[:count]
+        milliseconds = cpu_ms(lambda of=of: union(SERVICE, of, query))  # type: ignore[misc]
+        found = len(union(SERVICE, of, query).slots)
+        rows.append(
+            f"| {count} | {found} | {milliseconds:.1f} ms | {milliseconds / yardstick:.1f} |"
+        )
+    return f"""\
+## Slots
+
+CPU time of the rules for {DAYS} days, {BOOKINGS} bookings a resource, {SERVICE.step_min}-minute \
+steps, buffers, over a clock
+change; beside writing and reading those bookings of one resource as JSON.
+
+| resources | slots | time | times the JSON |
+|---|---|---|---|
+{chr(10).join(rows)}
+"""
+
+
+def _calendar(name: str) -> Calendar:
+    """Return a resource whose days are half full, each in its own way."""
+    busy = []
+    for number in range(BOOKINGS):
+        day, place = divmod(number, 16)
+        start = MONDAY + day * DAY + (6 * 60 + place * 45 + int(name) * 5) * MINUTE
+        busy.append(BusyEntry(f"{name}-{number}", start, start + 30 * MINUTE, 0, 5))
+    rules = [Rule(weekdays=WEEKDAYS, intervals=HOURS)]
+    return Calendar(name, "Europe/Berlin", parse(rules), 2, busy)
