@@ -10,8 +10,9 @@ import click
 
 from chalicelib.store import counters, tables
 from infra import dynamodb, workarounds
+from infra.bench import bulk
 from infra.local_stack import ENDPOINT, LOCAL_AWS
-from infra.seed import NOUNS, seed
+from infra.seed import NOUNS
 
 FOLDER = Path(__file__).parents[2] / "build" / "bench" / "data"
 
@@ -45,7 +46,10 @@ def _seed(noun: str, count: int) -> None:
     total = counters.read(workspace(count), NOUNS[noun][0].noun)[counters.TOTAL]
     if total == count:
         return
+    if total:
+        msg = f"There are {total:,} {noun} in place of {count:,}: remove {FOLDER} and begin again"
+        raise click.ClickException(msg)
     label = f"seeding {count:,} {noun}"
     with click.progressbar(length=count, label=label, file=sys.stderr) as bar:
-        for done in seed(workspace(count), noun, count):
+        for done in bulk.seed(workspace(count), noun, count):
             bar.update(done)
