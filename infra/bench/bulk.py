@@ -7,10 +7,7 @@ thrown away rather than repaired.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from itertools import islice
-
-from botocore.exceptions import ReadTimeoutError
 
 from chalicelib.core import clock
 from chalicelib.core.unit import AuditEvent
@@ -78,5 +75,4 @@ def _put(rows: Iterable[Row]) -> None:
         requests[row.Meta.table_name].append({"PutRequest": {"Item": row.serialize()}})
     left: dict[str, list[object]] = dict(requests)
     while left:
-        with suppress(ReadTimeoutError):  # a busy machine; what was written is written again
-            left = connection().client.batch_write_item(RequestItems=left)["UnprocessedItems"]
+        left = connection().client.batch_write_item(RequestItems=left)["UnprocessedItems"]
