@@ -7,7 +7,10 @@ thrown away rather than repaired.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
+
+from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.unit import AuditEvent
@@ -19,7 +22,9 @@ from chalicelib.store.unit import LISTINGS, UnitOfWork, in_batches, run_unit
 from infra.seed import last_moment, parents, records
 
 CHUNK = 500
-"""Records that are counted in one transaction, which has a row for each day that they are of."""
+COUNTED_AT_ONCE = 90
+"""Counters that one transaction adds to; each client has one, so leads have many."""
+EVENT = AuditEvent("seed", "operator")
 REQUEST_ROWS = 25
 """Rows in one BatchWriteItem (DynamoDB quota)."""
 WRITERS = 4
@@ -48,15 +53,20 @@ def _write(pool: ThreadPoolExecutor, workspace_id: str, chunk: Sequence[Record])
     for record in chunk:
         listing = LISTINGS[type(record)]
         deltas[listing.noun].update(listing.counters(record.facets))
-    leads = [record for record in chunk if isinstance(record, LeadRow)]
+    shards = [
+        shard
+        for noun, changes in deltas.items()
+        for shard in counters.shard_updates(workspace_id, noun, changes)
+    ]
+    for batch in in_batches(shards, COUNTED_AT_ONCE):
+        run_unit(workspace_id, EVENT, partial(_add, additions=batch))
+    leads = [(record, False) for record in chunk if isinstance(record, LeadRow)]
+    run_unit(workspace_id, EVENT, lambda unit: crm_metrics.count_created(unit, leads))
 
-    def count(unit: UnitOfWork) -> None:
-        for noun, changes in deltas.items():
-            for shard, additions in counters.shard_updates(workspace_id, noun, changes):
-                unit.update(shard, additions, Row.pk.exists() | Row.pk.does_not_exist())
-        crm_metrics.count_created(unit, [(lead, False) for lead in leads])
 
-    run_unit(workspace_id, AuditEvent("seed", "operator"), count)
+def _add(unit: UnitOfWork, additions: Iterable[tuple[Row, list[Action]]]) -> None:
+    for row, actions in additions:
+        unit.update(row, actions, Row.pk.exists() | Row.pk.does_not_exist())
 
 
 def _rows(workspace_id: str, record: Record) -> Iterator[Row]:
