@@ -15,6 +15,7 @@ from chalicelib.store import jobs, resources, time_off
 from chalicelib.store.resources import RESOURCES
 from chalicelib.store.services import SERVICES
 from tests.conftest import Api, Owner, Time, at_once
+from tests.effort import slow_but_for
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.fakes.internet import Internet, says
 
@@ -85,9 +86,10 @@ class TestCreate:
         assert bound(api, other) == []
         assert read(api, resource) == resource
 
-    def test_fifty_services_are_bound_in_one_transaction(self, api: Api) -> None:
+    @pytest.mark.parametrize("count", slow_but_for([5], [5, 50]))
+    def test_all_services_are_bound_in_one_transaction(self, count: int, api: Api) -> None:
         hair = api.post("/api/categories/create", {"name": "Hair", "kind": "service"})["category"]
-        ids = [make_service(api, str(n), categoryId=hair["id"])["id"] for n in range(50)]
+        ids = [make_service(api, str(n), categoryId=hair["id"])["id"] for n in range(count)]
         resource = make_resource(api, serviceIds=ids)
         assert resource["serviceIds"] == ids
         assert read(api, resource)["serviceIds"] == ids
@@ -102,8 +104,11 @@ class TestCreate:
         assert listed(api) == []
         assert bound(api, service) == []
 
-    def test_a_service_has_fifty_resources_at_most(self, api: Api) -> None:
-        ids = [make_resource(api, str(number))["id"] for number in range(50)]
+    def test_a_service_has_so_many_resources_at_most(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("chalicelib.flows.binding.MAX_RESOURCES", 3)
+        ids = [make_resource(api, str(number))["id"] for number in range(3)]
         service = make_service(api, resourceIds=ids)
         answer = api.refused("POST", CREATE, {"name": "One more", "serviceIds": [service["id"]]})
         assert (answer.status, answer.data["code"]) == (409, "conflict")
@@ -262,13 +267,14 @@ class TestDelete:
         forced = api.post(DELETE, {"id": resource["id"], "force": True})
         assert (forced["deleted"], forced["futureBookings"]) == (True, 2)
 
-    def test_one_that_is_bound_to_two_hundred_services_ends_at_once(
-        self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("count", slow_but_for([25], [25, 200]))
+    def test_one_that_is_bound_to_many_services_ends_at_once(
+        self, count: int, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The deletion alone ends its slots; what a killed process left is done by the runner."""
         resource = make_resource(api)
-        ids = [make_service(api, str(n), resourceIds=[resource["id"]])["id"] for n in range(200)]
-        assert len(read(api, resource)["serviceIds"]) == 200
+        ids = [make_service(api, str(n), resourceIds=[resource["id"]])["id"] for n in range(count)]
+        assert len(read(api, resource)["serviceIds"]) == count
         with monkeypatch.context() as killed:
             killed.setattr(jobs, "attempt", lambda *_: None)
             api.post(DELETE, {"id": resource["id"]})
@@ -277,7 +283,7 @@ class TestDelete:
         done = jobs.run(JOB_HANDLERS)
         assert done[records.CASCADE] == 1
         rows = SERVICES.fetch(owner.workspace.id, ids)
-        assert [list(row.resource_ids) for row in rows] == [[]] * 200
+        assert [list(row.resource_ids) for row in rows] == [[]] * count
 
     def test_dry_tells_and_changes_nothing(self, api: Api, owner: Owner) -> None:
         service = make_service(api)
