@@ -191,6 +191,12 @@ class VersionConflictError(ConflictError):
     code = "version_conflict"
 
 
+class HasFutureBookingsError(ConflictError):
+    """A resource is to be deleted that clients still have bookings with."""
+
+    code = "has_future_bookings"
+
+
 class QuotaExceededError(ConflictError):
     """The workspace's files would take more than its plan allows."""
 

@@ -313,6 +313,14 @@ class Pagination(Wire):
     limit: int = Field(description="The page size used.")
 
 
+class SizedPagination(Wire):
+    """The pagination object of service and booking lists (spec, Pagination object)."""
+
+    total: int = Field(description="Records that match, over all pages.")
+    page: int = Field(description="The page returned.")
+    size: int = Field(description="The page size used.")
+
+
 def wire_name(model: type[BaseModel], field: str) -> str:
     """Return the wire name of a model's field."""
     return model.model_fields[field].alias or field

@@ -1,6 +1,7 @@
 """One page of a noun, read in the cheapest way that is exact (ADR 0008).
 
-A *look-up* fetches the few records that a look-up leads to, filtered and sorted here. Else first
+A *look-up* fetches the few records that are named by their ids, or that a look-up leads to; they
+are filtered and sorted here. Else first
 the partition: the noun's, or that of a value asked for, where the noun keeps one. Of several values
 the partitions are merged, unless that reads more than the noun's own does. Then
 
@@ -71,9 +72,9 @@ class Query:
     ``page`` counts from 1. ``filters`` maps attributes to a wanted value (one of several that a
     record has), or a facet to several values, any of which will do; ``lookups`` look-ups to a
     value; ``present`` attributes to whether they are set; ``ranges`` numbers, times, or
-    ``created_at`` to their bounds, both inclusive. None means any. ``parent`` is the wanted
-    parent's id. ``charge`` is called with a weight before a search reads a large collection, and
-    may refuse it.
+    ``created_at`` to their bounds, both inclusive. None means any. ``ids`` are those to choose
+    from. ``parent`` is the wanted parent's id. ``charge`` is called with a weight before a search
+    reads a large collection, and may refuse it.
     """
 
     page: int
@@ -85,6 +86,7 @@ class Query:
     present: Mapping[str, bool | None] = field(default_factory=dict)
     ranges: Mapping[str, Bounds] = field(default_factory=dict)
     search: str | None = None
+    ids: Collection[str] | None = None
     parent: str | None = None
     charge: Callable[[int], object] | None = None
 
@@ -164,7 +166,7 @@ class _Reading(Generic[R]):
     def page(self) -> ResultPage[R]:
         if any(None not in bounds and bounds[0] > bounds[1] for bounds in self.ranges.values()):
             return ResultPage([], 0, "range scan", self.cost)
-        if self.lookups:
+        if self.lookups or self.query.ids is not None:
             return self._look_up()
         if not self.listing.indexes and not self.listing.partitioned:
             return self._full_scan(consistent=True)
@@ -356,8 +358,9 @@ class _Reading(Generic[R]):
         return self._of(self._records(item["sk"]["S"] for item in items), "range scan")
 
     def _look_up(self) -> ResultPage[R]:
-        """Read the records that the look-ups lead to; they may have changed since."""
-        found = [
+        """Read the records of the ids, and those that look-ups lead to, changed since or not."""
+        found: list[Collection[str]] = [] if self.query.ids is None else [self.query.ids]
+        found += [
             self.listing.find_by(self.workspace_id, name, value, self.cost)
             for name, value in self.lookups.items()
         ]

@@ -30,6 +30,9 @@ from chalicelib.store.unit import UnitOfWork
 LOCK = "time-off"
 """The lock row of time off of the whole workspace (``store.locks``)."""
 
+LATEST = 10**15 - 1
+"""Later than any moment that is given, in milliseconds."""
+
 _FURTHEST = timedelta(days=1)
 """No zone is further from UTC."""
 
@@ -117,6 +120,14 @@ def new_row(
     )
 
 
+def all_of(workspace_id: str, resource_id: str) -> list[TimeOff]:
+    """Return all time off of a resource's own, past and to come."""
+    items = Partition(_partition(workspace_id), Cost()).items(
+        index_name=BY_ROW, filter_condition=ContentRow.f1 == resource_id, consistent_read=True
+    )
+    return list(map(_read, items))
+
+
 def overlapping(workspace_id: str, first_ms: int, last_ms: int) -> list[TimeOff]:
     """Return what may be in the way between two moments, of any resource, in the order it ends.
 
@@ -135,9 +146,9 @@ def find(workspace_id: str, time_off_id: str) -> TimeOffRow | None:
     return TimeOffRow.find(_partition(workspace_id), time_off_id)
 
 
-def find_all(workspace_id: str, found: Sequence[TimeOff]) -> list[TimeOffRow]:
-    """Return the whole rows of what was found, in its order."""
-    rows = fetch(Key(TimeOffRow, _partition(workspace_id), each.id) for each in found)
+def find_all(workspace_id: str, ids: Sequence[str]) -> list[TimeOffRow]:
+    """Return time off by ids, in their order; what is gone is left out."""
+    rows = fetch(Key(TimeOffRow, _partition(workspace_id), each) for each in ids)
     return [row for row in rows if isinstance(row, TimeOffRow)]
 
 
