@@ -294,7 +294,13 @@ def _when(value: object) -> date:
 
 Day = Annotated[date, PlainValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
 """A calendar day."""
-When = Annotated[date, PlainValidator(_when), WithJsonSchema({"type": "string"})]
+When = Annotated[
+    date,
+    PlainValidator(_when),
+    # A fingerprint of the input tells a time from its date.
+    PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string"}),
+]
 """A day, or a ``datetime`` that may lack its offset; ``clock.moment_of`` says which moment."""
 
 
