@@ -173,6 +173,12 @@ class InsufficientStockError(ConflictError):
     code = "insufficient_stock"
 
 
+class SlotUnavailableError(ConflictError):
+    """A time cannot be booked; ``reason`` says why, ``alternatives`` which ones near it can."""
+
+    code = "slot_unavailable"
+
+
 class DomainTakenError(ConflictError):
     """Another site has proven that it owns this domain."""
 

@@ -1,7 +1,7 @@
 """Bookings: who comes when, to whom, for what."""
 
 from collections.abc import Iterable, Sequence
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any, Literal, NamedTuple, get_args
 
 from pynamodb.attributes import (
@@ -18,7 +18,6 @@ from chalicelib.store.index_entries import BY_ROW, group, partition_of
 from chalicelib.store.index_ranges import IndexRange, key_bounds
 from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.lookups import Lookup
-from chalicelib.store.metrics import Increments
 from chalicelib.store.reading import PARALLEL_PARTITIONS, Cost, Partition
 from chalicelib.store.tables import ContentRow, JsonAttribute, Record
 from chalicelib.store.unit import UnitOfWork, listed
@@ -32,8 +31,6 @@ UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")
 LONGEST = timedelta(days=1)
 """No service, and so no booking, takes longer."""
 HISTORY_SHOWN = 500
-BOOKED = "bookings"
-"""The measure of a site's bookings, by the day that they were made on."""
 
 
 class BookingRow(Record):
@@ -162,13 +159,6 @@ def history(workspace_id: str, booking_id: str) -> list[EventRow]:
 
 def _history(workspace_id: str) -> str:
     return f"W#{workspace_id}#BOOKING#HISTORY"
-
-
-def count_created(unit: UnitOfWork, site_id: str, day: date) -> None:
-    """Stage that a site's service was booked on a day in the workspace's zone; once a unit."""
-    counts = Increments(unit.workspace_id)
-    counts.add(f"site:{site_id}", day, {BOOKED: 1})
-    counts.stage(unit)
 
 
 def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:

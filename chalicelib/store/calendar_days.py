@@ -6,13 +6,12 @@ were read, in the transaction of the booking: of two at once, one begins again a
 Emptied days stay, since another record of the same day would begin its versions anew.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from pynamodb.attributes import UnicodeAttribute, VersionAttribute
 
-from chalicelib.core import deadline
 from chalicelib.rules.slots import BusyEntry
 from chalicelib.rules.spans import Span
 from chalicelib.store.reading import Cost, Item, Key, Partition, fetch
@@ -21,8 +20,6 @@ from chalicelib.store.unit import UnitOfWork
 
 MAX_ENTRIES = 3000
 """Of a day: at most 64 bytes each, so that its record stays below DynamoDB's 400 KB."""
-PARALLEL = 16
-"""Calendars read at the same time."""
 _MINUTE = 60_000
 _DAY = timedelta(days=1)
 _NONE = {"S": ""}
@@ -95,29 +92,17 @@ def days_of(span: Span) -> list[str]:
 
 
 def read(
-    workspace_id: str, resource_ids: Sequence[str], span: Span, cost: Cost | None = None
-) -> list[list[BusyEntry]]:
-    """Return what is booked of each resource in the UTC days that a span meets, each booking once.
+    workspace_id: str, resource_id: str, span: Span, cost: Cost | None = None
+) -> list[BusyEntry]:
+    """Return what is booked of a resource in the UTC days that a span meets, each booking once.
 
-    One Query a resource, all at once, read consistently.
+    One Query, read consistently.
     """
     days = days_of(span)
-
-    def one(resource_id: str) -> tuple[list[BusyEntry], Cost]:
-        spent = Cost()
-        items = Partition(_partition(workspace_id, resource_id), spent).items(
-            range_key_condition=ContentRow.sk.between(days[0], days[-1]), consistent_read=True
-        )
-        return _entries(items), spent
-
-    if len(resource_ids) == 1:
-        found = [one(resource_ids[0])]
-    else:
-        found = deadline.map_in_threads(one, resource_ids, PARALLEL)
-    for _, spent in found:
-        if cost is not None:
-            cost.include(spent)
-    return [busy for busy, _ in found]
+    items = Partition(_partition(workspace_id, resource_id), cost or Cost()).items(
+        range_key_condition=ContentRow.sk.between(days[0], days[-1]), consistent_read=True
+    )
+    return _entries(items)
 
 
 def _entries(items: Iterable[Item]) -> list[BusyEntry]:

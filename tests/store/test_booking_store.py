@@ -165,14 +165,14 @@ class TestCalendarDays:
         held = calendar_days.everything(WORKSPACE, "r")
         assert list(held) == ["1969-12-31", "1970-01-01", "1970-01-02"]
         assert list(held.values()) == [[self.ENTRY]] * 3
-        (busy,) = calendar_days.read(WORKSPACE, ["r"], Span(0, 48 * HOUR))
+        busy = calendar_days.read(WORKSPACE, "r", Span(0, 48 * HOUR))
         assert busy == [self.ENTRY]
 
     def test_a_day_that_is_emptied_goes_on_with_its_version(self, database: None) -> None:
         self.write(lambda days: days.enter("r", self.ENTRY), self.ENTRY.buffered)
         self.write(lambda days: days.leave("r", self.ENTRY), self.ENTRY.buffered)
         assert set(map(tuple, calendar_days.everything(WORKSPACE, "r").values())) == {()}
-        (busy,) = calendar_days.read(WORKSPACE, ["r"], Span(0, 1))
+        busy = calendar_days.read(WORKSPACE, "r", Span(0, 1))
         assert busy == []
         row = CalendarDayRow.find("W#w#CALENDAR#r", "1970-01-01")
         assert row is not None
