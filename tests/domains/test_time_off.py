@@ -12,7 +12,8 @@ from chalicelib.rules.zoned_times import span_of_days
 from chalicelib.store import time_off
 from chalicelib.store.resources import RESOURCES
 from tests.conftest import Api, Owner, Time, at_once
-from tests.factories.services import make_resource, store_booking
+from tests.effort import slow_but_for
+from tests.factories.services import make_resource, make_service, store_booking
 
 LIST, CREATE, DELETE = (
     f"/api/resources/{call}" for call in ("time-off", "create-time-off", "delete-time-off")
@@ -279,3 +280,94 @@ def test_time_off_made_at_once_is_all_there_and_each_is_noticed(
     assert after is not None
     assert after.version == before.version + 4
     assert time_off.read_lock(owner.workspace.id).version == (lock.version or 0) + 4
+
+
+CLOSURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "own time off": (CREATE, {"startAt": "2027-01-20", "endAt": "2027-01-20", "resourceId": ""}),
+    "all are off": (CREATE, {"startAt": "2027-01-20", "endAt": "2027-01-20"}),
+    "no hours": ("/api/resources/set-availability", {"resourceId": "", "rules": []}),
+    "another zone": ("/api/resources/update", {"id": "", "timezone": "Pacific/Kiritimati"}),
+    "inactive": ("/api/resources/update", {"id": "", "status": "inactive"}),
+    "deleted": ("/api/resources/delete", {"id": ""}),
+}
+"""Calls after which a resource cannot be booked at noon; its id goes where it is empty."""
+
+
+@pytest.mark.store
+@pytest.mark.parametrize("closure", CLOSURES)
+def test_a_booking_that_was_decided_before_a_closure_is_decided_again(
+    closure: str, api: Api, resource: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The closure comes between what the booking has read and its commit."""
+    service = make_service(api, resourceIds=[resource])["id"]
+    rules = [{"weekdays": list(range(7)), "start": "11:00", "end": "13:00"}]
+    hours = {"resourceId": resource, "rules": rules}
+    api.post("/api/resources/set-availability", hours)
+    path, body = CLOSURES[closure]
+    read, closed = time_off.overlapping, []
+
+    def read_and_close(*args: Any) -> Any:
+        found = read(*args)
+        if not closed:
+            closed.append(closure)
+            filled = {name: value if value != "" else resource for name, value in body.items()}
+            api.post(path, filled)
+        return found
+
+    monkeypatch.setattr(time_off, "overlapping", read_and_close)
+    booking = {
+        "serviceId": service,
+        "startAt": "2027-01-20T12:00+03:00",
+        "client": {"name": "Ada", "phone": "+79161234500"},
+    }
+    answer = api.refused("POST", "/api/bookings/create", booking)
+    assert closed
+    assert answer.data["code"] == "slot_unavailable"
+    assert api.get("/api/bookings/list")["bookings"] == []
+
+
+@pytest.mark.store
+@pytest.mark.parametrize("change", ["own", "all", "hours"])
+@pytest.mark.parametrize("round_", slow_but_for([1], range(3)))
+def test_a_booking_made_at_once_with_a_closure_is_told_of_or_refused(
+    change: str, round_: int, api: Api, resource: str
+) -> None:
+    """Whichever comes first: nobody is booked into closed hours without anyone being told."""
+    service = make_service(api, resourceIds=[resource])["id"]
+    every_day = {"weekdays": list(range(7)), "start": "00:00", "end": "24:00"}
+    hours = {"resourceId": resource, "rules": [every_day]}
+    api.post("/api/resources/set-availability", hours)
+    closed: list[str] = []
+
+    def act(number: int) -> str | None:
+        if number == round_:
+            if change == "hours":
+                answer = api.post("/api/resources/set-availability", hours | {"rules": []})
+                closed.extend(answer.get("warnings", ()))
+            else:
+                whose = {"resourceId": resource} if change == "own" else {}
+                closed.extend(create(api, "2027-01-20", "2027-01-20", **whose)["affectedBookings"])
+            return None
+        body = {
+            "serviceId": service,
+            "startAt": f"2027-01-20T{9 + number:02}:00",
+            "client": {"name": str(number), "phone": f"+7916123450{number}"},
+        }
+        answer = api.call("POST", "/api/bookings/create", body)
+        if answer.status != 200:
+            assert answer.data["code"] == "slot_unavailable"
+            return None
+        booked: str = answer.data["booking"]["id"]
+        return booked
+
+    booked = {each for each in at_once(8, act) if each}
+    if change == "hours":
+        assert {each for each in booked if each in "".join(closed)} == booked
+    else:
+        assert set(closed) == booked
+    again = {
+        "serviceId": service,
+        "startAt": "2027-01-20T20:00",
+        "client": {"name": "x", "phone": "+79161234599"},
+    }
+    assert api.refused("POST", "/api/bookings/create", again).status == 409
