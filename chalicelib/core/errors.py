@@ -173,6 +173,12 @@ class InsufficientStockError(ConflictError):
     code = "insufficient_stock"
 
 
+class SlotUnavailableError(ConflictError):
+    """A time cannot be booked; ``reason`` says why, ``alternatives`` which ones near it can."""
+
+    code = "slot_unavailable"
+
+
 class DomainTakenError(ConflictError):
     """Another site has proven that it owns this domain."""
 
@@ -183,6 +189,12 @@ class VersionConflictError(ConflictError):
     """The record has changed since the version that the caller named."""
 
     code = "version_conflict"
+
+
+class HasFutureBookingsError(ConflictError):
+    """A resource is to be deleted that clients still have bookings with."""
+
+    code = "has_future_bookings"
 
 
 class QuotaExceededError(ConflictError):

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable
+from itertools import count
 from typing import TypeVar
 
 from chalicelib.core import deadline
@@ -10,6 +11,8 @@ from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 
 MAX_ATTEMPTS = 12
 """Attempts before lost races become a 503; with the pauses, a few seconds at most."""
+PATIENCE_SECONDS = 8.0
+"""How long attempts go on instead where many are expected to write the same row at once."""
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.5
 
@@ -19,20 +22,23 @@ sleep: Callable[[float], None] = time.sleep
 """Replaced in tests."""
 
 
-def retry_on_conflict(attempt: Callable[[], T]) -> T:
+def retry_on_conflict(attempt: Callable[[], T], patient: Callable[[], bool] = lambda: False) -> T:
     """Run an attempt that reads, decides and commits, until its commit wins.
 
-    Pauses are jittered and grow (full jitter), so that rivals spread out.
+    Pauses are jittered and grow (full jitter), so that rivals spread out. If it is ``patient``, as
+    the attempt that lost may have said, it goes on for ``PATIENCE_SECONDS`` however often it loses.
 
     Raises:
         UnavailableError: every attempt lost, or the request's time is up.
     """
-    for number in range(MAX_ATTEMPTS):
+    patience = deadline.Deadline(PATIENCE_SECONDS)
+    for number in count():
         try:
             return attempt()
         except ConcurrentUpdateError as error:
             lost = error
-            if deadline.passed():
+            given_up = patience.passed if patient() else number + 1 >= MAX_ATTEMPTS
+            if given_up or deadline.passed():
                 break
             backoff(number)
     raise UnavailableError from lost
