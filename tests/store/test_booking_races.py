@@ -3,13 +3,13 @@
 import random
 from collections import Counter
 from collections.abc import Iterator
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
+from chalicelib.core import deadline, retry
 from chalicelib.core import jobs as job_kinds
-from chalicelib.core import retry
 from chalicelib.store import jobs
 from chalicelib.store.connection import connection
 from tests.conftest import Answer, Api, Owner, Time, at_once
@@ -17,6 +17,8 @@ from tests.factories.salon import ALL_DAYS, CREATE, Salon, bookings_of, check_ca
 
 pytestmark = pytest.mark.store
 
+USUAL_SECONDS = 0.08
+"""That a booking takes on an idle machine, with a commit that takes 25 ms longer."""
 ROUND_THE_CLOCK = [{"weekdays": ALL_DAYS, "start": "00:00", "end": "24:00"}]
 
 
@@ -53,14 +55,20 @@ def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
 def test_fifty_who_want_fifty_times_of_one_day_all_get_them(
     api: Api, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One process serves them all here, so that their patience is longer than a Lambda's."""
-    monkeypatch.setattr(retry, "PATIENCE_SECONDS", 20.0)
+    """Within eight seconds; longer only on a machine that takes long for a single booking, too."""
     salon = Salon.opened(api, [{"timezone": "UTC"}], ROUND_THE_CLOCK, durationMin=15)
+    salon.book("2027-01-18T00:00")
+    begun = monotonic()
+    for number in range(4):
+        salon.book(f"2027-01-18T0{number}:30")
+    slowness = max(1.0, (monotonic() - begun) / 4 / USUAL_SECONDS)
+    monkeypatch.setattr(retry, "PATIENCE_SECONDS", retry.PATIENCE_SECONDS * slowness)
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", deadline.REQUEST_SECONDS * slowness)
     starts = [f"2027-01-18T{4 + n // 4:02}:{n % 4 * 15:02}" for n in range(50)]
     answers = at_once(50, lambda n: salon.try_to_book(starts[n], f"Client {n}"))
     assert outcomes(answers) == {(200, None): 50}
     check_calendars(owner.workspace.id, salon.resources)
-    assert len(bookings_of(owner.workspace.id)) == 50
+    assert len(bookings_of(owner.workspace.id)) == 55
 
 
 def test_seats_are_sold_up_to_the_capacity(api: Api, owner: Owner, time: Time) -> None:
