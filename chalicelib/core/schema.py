@@ -292,15 +292,16 @@ def _when(value: object) -> date:
     )
 
 
-Day = Annotated[date, PlainValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
-"""A calendar day."""
-When = Annotated[
-    date,
-    PlainValidator(_when),
-    # A fingerprint of the input tells a time from its date.
-    PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used="json"),
-    WithJsonSchema({"type": "string"}),
+_ISO = PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used="json")
+"""Said, because pydantic takes what a ``PlainValidator`` returns for what it is to be in JSON.
+
+So a fingerprint of the input tells a time from its date.
+"""
+Day = Annotated[
+    date, PlainValidator(_day), _ISO, WithJsonSchema({"type": "string", "format": "date"})
 ]
+"""A calendar day."""
+When = Annotated[date, PlainValidator(_when), _ISO, WithJsonSchema({"type": "string"})]
 """A day, or a ``datetime`` that may lack its offset; ``clock.moment_of`` says which moment."""
 
 

@@ -9,11 +9,12 @@ from pynamodb.attributes import (
     UnicodeAttribute,
 )
 
+from chalicelib.core.text import fold
 from chalicelib.rules import ordering
 from chalicelib.rules.slots import ServiceRules
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.images import SHOWN_IMAGES, ImageMap
-from chalicelib.store.index_entries import BY_ROW, NAME_BYTES, token
+from chalicelib.store.index_entries import BY_ROW, NAME_BYTES, token_values
 from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.reading import Cost, Partition
@@ -111,11 +112,10 @@ def bound_to(workspace_id: str, resource_ids: Collection[str]) -> dict[str, list
     if not found:
         return found
     where = SERVICES.having({"resource_ids": next(iter(found))}) if len(found) == 1 else None
-    tokens = {token("resource_ids", resource_id): ids for resource_id, ids in found.items()}
+    by_token = {fold(resource_id): ids for resource_id, ids in found.items()}
     partition = Partition(SERVICES.partition(workspace_id), Cost())
     for item in partition.items(index_name=BY_ROW, filter_condition=where, consistent_read=True):
-        bindings = item["c"]["S"] if "c" in item else ""
-        for each, ids in tokens.items():
-            if each in bindings:
-                ids.append(item["sk"]["S"])
+        for each in token_values("resource_ids", item["c"]["S"] if "c" in item else ""):
+            if each in by_token:
+                by_token[each].append(item["sk"]["S"])
     return found

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
@@ -23,7 +24,7 @@ from chalicelib.store.connection import connection
 from chalicelib.transports.auth import authenticate
 from infra.admin import call
 from infra.data_dir import DataDir
-from infra.demo import bakery, pages, pictures
+from infra.demo import bakery, pages, pictures, school
 
 EMAIL = "demo@example.com"
 
@@ -207,7 +208,50 @@ def _submitted(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str
     return lead_id
 
 
-STEPS = (make_files, make_categories, make_products, make_site, make_leads)
+def make_services(do: Caller) -> None:
+    """Make what can be booked: services, the masters who give them, their week, and holidays."""
+    kinds = _by_name(do("list_categories", kind="service")["categories"])
+    for name in school.CATEGORIES:
+        if name not in kinds:
+            kinds[name] = do("create_category", name=name, kind="service")["category"]
+    photos = Folder(do, None).folder("Фото").folder("Услуги")
+    there = _by_name(do("list_services", size=100)["services"])
+    for service in school.SERVICES:
+        if service.name not in there:
+            picture = photos.file(f"{service.name}.jpg", partial(pictures.picture, service.drawing))
+            there[service.name] = do(
+                "create_service",
+                name=service.name,
+                categoryId=kinds[service.category]["id"],
+                durationMin=service.minutes,
+                price=service.price,
+                description=service.description,
+                tags=list(service.tags),
+                images=[{"url": picture}],
+                **service.rules,
+            )["service"]
+    masters = _by_name(do("list_resources", size=100)["resources"])
+    for master in school.MASTERS:
+        if master.name not in masters:
+            picture = photos.file(f"{master.name}.jpg", partial(pictures.picture, master.drawing))
+            masters[master.name] = do(
+                "create_resource",
+                name=master.name,
+                description=master.description,
+                capacity=master.capacity,
+                photo={"url": picture},
+                serviceIds=[there[name]["id"] for name in master.services if name in there],
+            )["resource"]
+        resource_id = masters[master.name]["id"]
+        if not do("list_availability", resourceId=resource_id)["rules"]:
+            do("set_availability", resourceId=resource_id, rules=list(master.hours))
+    if school.HOLIDAYS not in {each["reason"] for each in do("list_time_off")["timeOff"]}:
+        year = clock.now().year + 1
+        days = {"startAt": f"{year}-01-01", "endAt": f"{year}-01-03"}
+        do("create_time_off", **days, reason=school.HOLIDAYS)
+
+
+STEPS = (make_files, make_categories, make_products, make_site, make_leads, make_services)
 """What the demo consists of, a function a noun; each leaves alone what is there."""
 
 

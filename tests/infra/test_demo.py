@@ -16,7 +16,7 @@ from chalicelib.flows import invoke as runner
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import barcodes
 from infra.data_dir import DataDir
-from infra.demo import bakery, pages, pictures
+from infra.demo import bakery, pages, pictures, school
 from infra.demo import seed as demo
 from infra.demo.seed import seed
 from tests.conftest import Api, as_operator
@@ -27,6 +27,7 @@ load_all()
 LISTS = [each for each in REGISTRY.of(Audience.KEY) if each.name.startswith("list_")]
 INPUTS: dict[str, Callable[[Api], str]] = {
     "list_pages": lambda api: f"projectId={sites(api)[0]['id']}",
+    "list_availability": lambda api: f"resourceId={resources(api)[0]['id']}",
 }
 """What a list cannot do without."""
 
@@ -70,6 +71,10 @@ def sites(api: Api) -> list[dict[str, Any]]:
     return api.get("/api/projects/list")["projects"]
 
 
+def resources(api: Api) -> list[dict[str, Any]]:
+    return api.get("/api/resources/list")["resources"]
+
+
 def listed(api: Api, operation: Operation) -> list[Any]:
     """What a list operation shows."""
     query = INPUTS.get(operation.name, lambda _: "")(api)
@@ -97,6 +102,16 @@ def everything_shown(api: Api) -> dict[str, Any]:
     shown["clients"] = sorted(
         (client["name"], client["leadsCount"]) for client in api.get("/api/clients/list")["clients"]
     )
+    shown["services"] = [
+        (s["name"], s["durationMin"], len(s["resourceIds"]), len(s["images"]))
+        for s in api.get("/api/services/list")["services"]
+    ]
+    shown["masters"] = [
+        (r["name"], len(api.get(f"/api/resources/availability?resourceId={r['id']}")["rules"]))
+        for r in resources(api)
+        if r["photo"]
+    ]
+    shown["time off"] = [t["reason"] for t in api.get("/api/resources/time-off")["timeOff"]]
     shown["forms"] = [form["title"] for form in api.get("/api/forms/list")["forms"]]
     folders = [{"id": None, "name": "", "children": api.get("/api/file-folders")["folders"]}]
     while folders:
@@ -140,6 +155,16 @@ def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:
     stats = api.get("/api/crm/stats")
     assert (stats["created"], stats["conversion"]) == (5, 0.2)
     assert {"source": "newsletter", "count": 2} in stats["bySource"]
+
+
+def test_has_masters_with_a_week_of_hours_and_services_to_book(api: Api) -> None:
+    shown = everything_shown(api)
+    assert shown["services"] == [
+        (service.name, service.minutes, bound, 1)
+        for service, bound in zip(school.SERVICES, (1, 1, 2), strict=True)
+    ]
+    assert shown["masters"] == [(school.MASTERS[0].name, 5), (school.MASTERS[1].name, 5)]
+    assert shown["time off"] == [school.HOLIDAYS]
 
 
 def test_a_later_start_adds_nothing_and_undoes_nothing(api: Api, data: DataDir) -> None:

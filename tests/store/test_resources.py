@@ -10,7 +10,7 @@ from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.unit import AuditEvent
 from chalicelib.rules.schedule import Interval, Rule, Schedule, parse
 from chalicelib.rules.spans import Span
-from chalicelib.rules.zoned_times import span_of_days
+from chalicelib.rules.zoned_times import span_of_days, zones
 from chalicelib.store import resources, services, time_off
 from chalicelib.store.reading import Cost, fetch
 from chalicelib.store.resources import RESOURCES, ResourceRow
@@ -138,6 +138,17 @@ def test_dates_off_are_found_wherever_a_resource_is() -> None:
             (found,) = time_off.overlapping(WORKSPACE, first, last)
             assert found.span(zone) == Span(start, end)
             assert found == row.time_off
+
+
+def test_no_zone_reads_a_date_outside_the_span_that_it_is_indexed_by() -> None:
+    for first, last in (
+        (date(1971, 1, 1), date(1971, 1, 1)),
+        (date(2027, 3, 13), date(2027, 11, 7)),
+    ):
+        off = time_off.TimeOff("id", None, None, first, last)
+        for zone in zones():
+            span = off.span(zone)
+            assert off.widest.start <= span.start < span.end <= off.widest.end, zone
 
 
 def test_what_has_ended_is_not_read() -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Annotated, Self
 
 from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, from_json
 
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
@@ -164,19 +164,17 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
     before = existing_resource(ctx.workspace_id, args.resource_id)
     timezone = args.timezone or before.timezone
     warn_of_zone(ctx, before, timezone)
-    saved: list[tuple[ResourceRow, resources.ScheduleRow]] = []
 
     def stage(unit: UnitOfWork) -> bytes:
         resource = existing_resource(unit.workspace_id, args.resource_id)
         resource.timezone = timezone
-        saved[:] = [(resource, resources.save_schedule(unit, resource, wanted))]
-        return b""
+        row = resources.save_schedule(unit, resource, wanted)
+        return Availability.of(resource, row).model_dump_json(by_alias=True).encode()
 
-    # Committed by itself, so that what is booked meanwhile is either seen outside or made within.
-    ctx.unit.commit_batch("availability", stage)
-    ((resource, row),) = saved
-    _warn_of_bookings_outside(ctx, resource, wanted)
-    return Availability.of(resource, row)
+    # Committed by itself: a booking made meanwhile has seen the new hours, or is found below.
+    made = ctx.unit.commit_batch("availability", stage)
+    _warn_of_bookings_outside(ctx, args.resource_id, wanted, timezone)
+    return Availability.model_validate(from_json(made))
 
 
 def _parsed(args: AvailabilityInput) -> Schedule:
@@ -187,14 +185,16 @@ def _parsed(args: AvailabilityInput) -> Schedule:
         raise ValidationError.of(field, error.message) from None
 
 
-def _warn_of_bookings_outside(ctx: Context, resource: ResourceRow, wanted: Schedule) -> None:
+def _warn_of_bookings_outside(
+    ctx: Context, resource_id: str, wanted: Schedule, timezone: str
+) -> None:
     now = clock.now()
     first, last = epoch_ms(now), epoch_ms(now + LOOKED_AHEAD)
     found = bookings.blocking_between(
-        ctx.workspace_id, [resource.id], first, last, limit=MAX_CHECKED
+        ctx.workspace_id, [resource_id], first, last, limit=MAX_CHECKED
     )
     ahead = BOOKINGS.fetch(ctx.workspace_id, found.ids)
-    outside = [each.id for each in ahead if not _is_inside(each, wanted, resource.timezone)]
+    outside = [each.id for each in ahead if not _is_inside(each, wanted, timezone)]
     if outside:
         more = ", …" if len(outside) > MAX_NAMED or found.total > MAX_CHECKED else ""
         ctx.warn(

@@ -254,6 +254,7 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     rest="POST /api/resources/update",
     scope=Scope.SERVICES_WRITE,
     title="Update a resource",
+    open_world=True,
     idempotent=True,
     limit=HEAVY.weighed(weight),
 )

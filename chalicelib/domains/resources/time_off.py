@@ -223,6 +223,8 @@ def _resources(ctx: Context, found: TimeOff) -> Sequence[tuple[str, list[str] | 
     zoned: dict[str, list[str]] = {}
     for resource in RESOURCES.fetch(workspace_id, ids):
         zoned.setdefault(resource.timezone, []).append(resource.id)
+    if found.resource_id is None and len(zoned) == 1:
+        return [(zone, None) for zone in zoned]  # one Query rather than one a resource
     return list(zoned.items())
 
 
