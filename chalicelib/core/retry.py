@@ -13,6 +13,8 @@ MAX_ATTEMPTS = 12
 """Attempts before lost races become a 503; with the pauses, a few seconds at most."""
 PATIENCE_SECONDS = 8.0
 """How long attempts go on instead where many are expected to write the same row at once."""
+FEWER_AT_ONCE = 2
+"""So many times are pauses doubled where many rivals are expected, so that fewer meet again."""
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.5
 
@@ -26,7 +28,8 @@ def retry_on_conflict(attempt: Callable[[], T], patient: Callable[[], bool] = la
     """Run an attempt that reads, decides and commits, until its commit wins.
 
     Pauses are jittered and grow (full jitter), so that rivals spread out. If it is ``patient``, as
-    the attempt that lost may have said, it goes on for ``PATIENCE_SECONDS`` however often it loses.
+    the attempt that lost may have said, it goes on for ``PATIENCE_SECONDS`` however often it loses,
+    with longer pauses from the start.
 
     Raises:
         UnavailableError: every attempt lost, or the request's time is up.
@@ -37,10 +40,11 @@ def retry_on_conflict(attempt: Callable[[], T], patient: Callable[[], bool] = la
             return attempt()
         except ConcurrentUpdateError as error:
             lost = error
-            given_up = patience.passed if patient() else number + 1 >= MAX_ATTEMPTS
+            many = patient()
+            given_up = patience.passed if many else number + 1 >= MAX_ATTEMPTS
             if given_up or deadline.passed():
                 break
-            backoff(number)
+            backoff(number + FEWER_AT_ONCE if many else number)
     raise UnavailableError from lost
 
 

@@ -19,7 +19,7 @@ from chalicelib.flows.contacts import Contact, Match
 from chalicelib.flows.placement import Place, Placement
 from chalicelib.rules import phones
 from chalicelib.rules.slots import BusyEntry
-from chalicelib.store import bookings, crm_metrics, jobs, workspaces
+from chalicelib.store import bookings, crm_metrics, jobs
 from chalicelib.store.bookings import BLOCKING, BOOKINGS, BookingRow, BookingStatus, EventRow
 from chalicelib.store.calendar_days import Days
 from chalicelib.store.clients import ClientRow
@@ -85,15 +85,15 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
         ValidationError: the start names no moment, or one that has passed.
         SlotUnavailableError: the time cannot be booked; says why, and which ones near it can.
     """
-    unit.expects_rivals = True
-    workspace = workspaces.get(unit.workspace_id)
+    workspace = calendars.workspace_of(unit)
     service = calendars.existing_service(unit.workspace_id, order.service_id)
+    match = _match(unit, order)
+    # Read last, for the days may not change from here to the commit.
     placement = Placement.of(unit, workspace, service, order.place)
     chosen = placement.choose()
     status, expires = order.status, None
     if status is None and service.require_payment:
         status, expires = "pending_payment", clock.now() + HOLD
-    match = _match(unit, order)
     if match is not None:
         match.count(unit, clock.now(), bookings=1)
     booking = BOOKINGS.new(

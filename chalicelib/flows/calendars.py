@@ -24,11 +24,13 @@ from chalicelib.rules.slots import (
     Slot,
 )
 from chalicelib.rules.spans import Span
-from chalicelib.store import calendar_days, resources, time_off
+from chalicelib.store import calendar_days, resources, time_off, workspaces
 from chalicelib.store.bookings import BookingRow
 from chalicelib.store.resources import ResourceRow
 from chalicelib.store.services import SERVICES, ServiceRow
 from chalicelib.store.time_off import TimeOff
+from chalicelib.store.unit import UnitOfWork
+from chalicelib.store.workspaces import WorkspaceRow
 
 ACTIVE = "active"
 PARALLEL = 16
@@ -45,6 +47,11 @@ FOR_GOOD = frozenset(
     }
 )
 """Reasons that hold for any range whatever."""
+
+
+def workspace_of(unit: UnitOfWork) -> WorkspaceRow:
+    """Return the workspace of a unit, read once however often the unit begins again."""
+    return unit.run_side_effect_once("workspace", lambda: workspaces.get(unit.workspace_id))
 
 
 def existing_service(workspace_id: str, service_id: str) -> ServiceRow:

@@ -19,7 +19,7 @@ from chalicelib.rules import slots, zoned_times
 from chalicelib.rules.schedule import Schedule
 from chalicelib.rules.slots import BusyEntry, Calendar, Query, Reason, ServiceRules, Slot
 from chalicelib.rules.zoned_times import LocalTimeError
-from chalicelib.store import time_off, workspaces
+from chalicelib.store import time_off
 from chalicelib.store.bookings import BookingRow
 from chalicelib.store.calendar_days import DayFullError, Days
 from chalicelib.store.locks import LockRow
@@ -100,7 +100,7 @@ class Placement:
     @classmethod
     def of_move(cls, unit: UnitOfWork, booking: BookingRow, place: Place) -> Self:
         """Read what decides whether a booking can be moved. Raises as ``of`` does."""
-        workspace = workspaces.get(unit.workspace_id)
+        workspace = calendars.workspace_of(unit)
         service = calendars.service_of(unit.workspace_id, booking)
         search = Search.of(unit.workspace_id, service, place.resource_id, booking)
         return cls._of(unit, workspace, search, place, booking)

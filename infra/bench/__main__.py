@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from infra.bench import cold_start, leads, lists, slots, tool_server
+from infra.bench import bookings, cold_start, leads, lists, slots, tool_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SECTIONS = {
@@ -18,6 +18,7 @@ SECTIONS = {
     "lists": lists.section,
     "leads": leads.section,
     "slots": slots.section,
+    "bookings": bookings.section,
 }
 INTRODUCTION = """\
 # Benchmarks

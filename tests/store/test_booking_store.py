@@ -1,6 +1,7 @@
 """How bookings are listed and counted, beside a naive model; and what a calendar day holds."""
 
 import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,9 @@ from chalicelib.store.bookings import BLOCKING, BOOKINGS, STATUSES, BookingRow
 from chalicelib.store.calendar_days import CalendarDayRow, DayFullError, Days
 from chalicelib.store.queries import Query
 from chalicelib.store.unit import UnitOfWork, run_unit
+from infra.dynamodb_usage import metering
+from tests.conftest import Api, Owner, Time
+from tests.factories.salon import Salon
 
 pytestmark = pytest.mark.store
 
@@ -200,3 +204,33 @@ class TestCalendarDays:
             days.stage(unit)
 
         run_unit(WORKSPACE, None, stage)
+
+
+@pytest.mark.parametrize("count", [1, 10])
+def test_slots_of_31_days_cost_one_query_and_20_units_a_resource(
+    count: int, api: Api, owner: Owner, time: Time, on_dynamodb_local: bool
+) -> None:
+    """Of 500 bookings each; beside the key, the service, the resources and time off."""
+    salon = Salon.opened(api, [{"timezone": "UTC"}] * count, horizonDays=365)
+    monday = datetime(2027, 3, 1, tzinfo=UTC)
+    for resource in salon.resources:
+        for day in range(31):
+            begin = monday + timedelta(days=day, hours=9)
+            entries = [
+                BusyEntry(f"{day:013}{number:013}", start, start + HOUR // 4)
+                for number, start in enumerate(
+                    epoch_ms(begin + timedelta(minutes=30 * n)) for n in range(16 + day % 2)
+                )
+            ]
+            pk = f"W#{owner.workspace.id}#CALENDAR#{resource}"
+            row = CalendarDayRow(pk, f"{begin:%Y-%m-%d}")
+            for entry in entries:
+                row.put(entry)
+            run_unit(owner.workspace.id, None, lambda unit, row=row: unit.create(row))
+    with metering() as usage:
+        found = salon.search(first="2027-03-01", to="2027-03-31")
+    assert found["slots"]
+    asked = Counter(usage.calls)
+    assert asked == {"GetItem": 2, "BatchGetItem": 1, "Query": 1 + count}
+    if on_dynamodb_local:
+        assert usage.units <= 20 * count

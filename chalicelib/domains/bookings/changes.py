@@ -14,13 +14,13 @@ from chalicelib.domains.bookings.records import (
     BookingWithHistory,
     existing_booking,
 )
-from chalicelib.flows import booking
+from chalicelib.flows import booking, calendars
 from chalicelib.flows.booking import Change, Order
 from chalicelib.flows.contacts import Contact
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email, PersonName, PhoneText
 from chalicelib.flows.placement import Place
-from chalicelib.store import bookings, workspaces
+from chalicelib.store import bookings
 from chalicelib.store.bookings import BookingStatus
 from chalicelib.store.clients import CLIENTS, ClientRow
 
@@ -181,7 +181,7 @@ def _changed(
 def _who(ctx: Context, args: BookingCreate) -> tuple[ClientRow | None, Contact]:
     """Return the client that is named, or none, and the contacts that the booking keeps."""
     if args.client is not None:
-        country = workspaces.get(ctx.workspace_id).country
+        country = calendars.workspace_of(ctx.unit).country
         given = args.client
         return None, booking.contact_of(given.name, given.phone, given.email, country)
     client = CLIENTS.find(ctx.workspace_id, args.client_id or "")
