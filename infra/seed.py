@@ -174,15 +174,20 @@ def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[in
     run that was stopped can be begun again and goes on where it was.
     """
     made = records(workspace_id, noun, count, seed)
-    last = FIRST_MADE_AT + count * _spacing(noun)
+    last = last_moment(noun, count)
     with clock.using(lambda: last), ThreadPoolExecutor(WRITERS) as pool:
-        parents = in_batches(_parents(workspace_id, noun, count), BATCH)
-        list(pool.map(lambda batch: _write(workspace_id, batch), parents))
+        referred = in_batches(parents(workspace_id, noun, count), BATCH)
+        list(pool.map(lambda batch: _write(workspace_id, batch), referred))
         while waves := [batch for _ in range(WRITERS) if (batch := list(islice(made, BATCH)))]:
             yield from pool.map(lambda batch: _write(workspace_id, batch), waves)
 
 
-def _parents(workspace_id: str, noun: str, count: int) -> Iterator[Record]:
+def last_moment(noun: str, count: int) -> datetime:
+    """Return when the last of so many records was made."""
+    return FIRST_MADE_AT + count * _spacing(noun)
+
+
+def parents(workspace_id: str, noun: str, count: int) -> Iterator[Record]:
     """Yield what records refer to: the categories of products, the forms and clients of leads."""
     if noun == "products":
         yield from (_category(workspace_id, number) for number in range(CATEGORY_COUNT))

@@ -199,6 +199,11 @@ class Search(NamedTuple):
             return Reason.SERVICE_INACTIVE
         return self.candidates.reason
 
+    @property
+    def named(self) -> list[ResourceRow]:
+        """The resources that slots can name; if none can be booked, all that the service has."""
+        return [each.resource for each in self.candidates.found] or self.candidates.bound
+
     def slots(self, query: Query) -> Availability:
         """Return the slots in a range, or why there are none."""
         if self.never is not None:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import click
 
-from chalicelib.store import counters, tables
+from chalicelib.store import connection, counters, tables
 from infra import dynamodb, workarounds
+from infra.bench import bulk
 from infra.local_stack import ENDPOINT, LOCAL_AWS
-from infra.seed import NOUNS, seed
+from infra.seed import NOUNS
 
+PATIENCE_SECONDS = 60
+"""DynamoDB Local counts a table's rows when it describes it, which takes long in a large one."""
 FOLDER = Path(__file__).parents[2] / "build" / "bench" / "data"
 
 
@@ -28,6 +31,7 @@ def seeded(wanted: Mapping[str, Sequence[int]]) -> Iterator[None]:
     What is missing is seeded.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
+    connection.READ_SECONDS = PATIENCE_SECONDS
     database = dynamodb.start(FOLDER)
     try:
         os.environ.update(LOCAL_AWS | {ENDPOINT: database.endpoint})
@@ -45,7 +49,10 @@ def _seed(noun: str, count: int) -> None:
     total = counters.read(workspace(count), NOUNS[noun][0].noun)[counters.TOTAL]
     if total == count:
         return
+    if total:
+        msg = f"There are {total:,} {noun} in place of {count:,}: remove {FOLDER} and begin again"
+        raise click.ClickException(msg)
     label = f"seeding {count:,} {noun}"
     with click.progressbar(length=count, label=label, file=sys.stderr) as bar:
-        for done in seed(workspace(count), noun, count):
+        for done in bulk.seed(workspace(count), noun, count):
             bar.update(done)

@@ -31,6 +31,7 @@ class Things:
     service: str
     resource: str
     time_off: str
+    booking: str
     form: str
     lead: str
     client: str
@@ -67,6 +68,15 @@ class Things:
         api.post("/api/resources/set-availability", body)
         body = {"resourceId": resource, "startAt": "2027-01-01", "endAt": "2027-01-02"}
         time_off = api.post("/api/resources/create-time-off", body)["timeOff"]["id"]
+        booked = api.post(
+            "/api/bookings/create",
+            {
+                "serviceId": service["id"],
+                "startAt": "2026-01-05T12:00",
+                "client": {"name": "Eve", "email": f"{new_id()}@example.com"},
+                "ignoreSchedule": True,
+            },
+        )["booking"]
         form = api.post("/api/forms/create", FORM | {"projectId": site["id"]})["form"]["id"]
         line = {"productId": product["id"], "quantity": 2}
         lead = submit(form, name="Ada", email=f"{new_id()}@example.com", items=[line])
@@ -83,6 +93,7 @@ class Things:
             service=service["id"],
             resource=resource,
             time_off=time_off,
+            booking=booked["id"],
             form=form,
             lead=lead,
             client=client,
@@ -196,6 +207,22 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
         "reason": "Holidays",
     },
     "delete_time_off": lambda t: {"id": t.time_off},
+    "list_bookings": lambda t: {"from": "2026-01-05", "resourceId": t.resource, "q": "eve"},
+    "get_booking": lambda t: {"id": t.booking},
+    "get_available_slots": lambda t: {"serviceId": t.service, "timezone": "Asia/Kolkata"},
+    "create_booking": lambda t: {
+        "serviceId": t.service,
+        "startAt": "2027-03-02T12:00:00+03:00",
+        "client": {"name": "Ada", "phone": "8 495 123-45-67"},
+        "notes": "Decaf, please",
+        "ignoreSchedule": True,
+    },
+    "set_booking_status": lambda t: {"id": t.booking, "status": "completed", "reason": "Came"},
+    "reschedule_booking": lambda t: {
+        "id": t.booking,
+        "startAt": "2027-03-02T15:00",
+        "ignoreSchedule": True,
+    },
     "list_forms": lambda _: {"size": 5},
     "create_form": lambda t: FORM | {"projectId": t.site},
     "delete_form": lambda t: {"id": t.form},
