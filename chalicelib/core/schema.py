@@ -294,7 +294,12 @@ def _when(value: object) -> date:
 
 Day = Annotated[date, PlainValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
 """A calendar day."""
-When = Annotated[date, PlainValidator(_when), WithJsonSchema({"type": "string"})]
+When = Annotated[
+    date,
+    PlainValidator(_when),
+    PlainSerializer(lambda when: when.isoformat(), when_used="json"),  # a time is a date as well
+    WithJsonSchema({"type": "string"}),
+]
 """A day, or a ``datetime`` that may lack its offset; ``clock.moment_of`` says which moment."""
 
 

@@ -90,7 +90,7 @@ def call(
         principal,
         read,
         request_id=request.request_id,
-        idempotency_key=key or request.headers.get("idempotency-key"),
+        idempotency_key=request.headers.get("idempotency-key") if key is None else key,
     )
 
 
