@@ -297,7 +297,8 @@ Day = Annotated[date, PlainValidator(_day), WithJsonSchema({"type": "string", "f
 When = Annotated[
     date,
     PlainValidator(_when),
-    PlainSerializer(lambda when: when.isoformat(), when_used="json"),  # a time is a date as well
+    # A fingerprint of the input tells a time from its date.
+    PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used="json"),
     WithJsonSchema({"type": "string"}),
 ]
 """A day, or a ``datetime`` that may lack its offset; ``clock.moment_of`` says which moment."""

@@ -91,8 +91,8 @@ def count(
 
     Added in place: those of one person that come at once do not keep each other waiting.
     """
-    counts = {ActivityRow.leads_count: leads, ActivityRow.bookings_count: bookings}
-    actions: list[Action] = [path.add(change) for path, change in counts.items() if change]
+    counts = ((ActivityRow.leads_count, leads), (ActivityRow.bookings_count, bookings))
+    actions: list[Action] = [number.add(change) for number, change in counts if change]
     actions.append(ActivityRow.version.add(1))
     if at is not None:
         moved = IndexEntry(client.id, (epoch_ms(at), 0), "", cut=False)

@@ -269,11 +269,17 @@ class Listing(Generic[R]):
         return [record for record in found if isinstance(record, self.row)]
 
     def entries(
-        self, workspace_id: str, parent: str | None = None, **filters: str
+        self,
+        workspace_id: str,
+        parent: str | None = None,
+        *,
+        present: str | None = None,
+        **filters: str,
     ) -> list[IndexEntry]:
         """Return the noun's index entries, in the order that they lie in.
 
-        Or those under one parent, or with these values, of which one partitioned is read alone.
+        Or those under one parent, or where an attribute is ``present``, or with these values, of
+        which one partitioned is read alone.
         """
         place, rest = self.partition(workspace_id), dict(filters)
         for facet in self.partitioned:
@@ -282,7 +288,11 @@ class Listing(Generic[R]):
                 break
         partition = Partition(place, Cost())
         keys = None if parent is None else under(parent)
-        return list(entries(partition, keys, self.having(rest), consistent=True))
+        where = self.having(rest)
+        if present is not None:
+            has = ContentRow.c.contains(token("has", present))
+            where = has if where is None else where & has
+        return list(entries(partition, keys, where, consistent=True))
 
     def having(self, filters: Mapping[str, str]) -> Condition | None:
         """Return the condition that an entry has these values."""
