@@ -331,7 +331,7 @@ class TestTokens:
     def test_open_one_thing_of_one_booking(self, salon: Salon) -> None:
         first, second = book(salon), book(salon, "2027-03-04T12:00:00Z", client="Bob")
         file = first["icsUrl"].rpartition("/")[2].removesuffix(".ics")
-        ids = booking_tokens.LENGTH - 24
+        ids = 48  # characters, and the first three bytes of the signature
         forged = [
             file,
             second["cancelToken"][:ids] + first["cancelToken"][ids:],
