@@ -58,14 +58,14 @@ class PublicSlotsQuery(SlotsRange):
     id: Id = Field(description="Service id.")
 
 
-class PublicBooking(Wire):
+class PublicBookingCreate(Wire):
     """A booking that a visitor wants."""
 
     service_id: Id = Field(description="Service id.")
     start_at: When = Field(description="startAt of a slot.")
     timezone: Timezone | None = optional("IANA zone of a time without an offset.")
     resource_id: Id | None = optional("Omitted: the first that is free.")
-    client: BookingContact = Field(description="Who is coming.")
+    client: BookingContact = Field(description="Who is coming, and how to reach them.")
     notes: Notes | None = optional("What the business should know.")
 
 
@@ -180,7 +180,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     resolve=lambda args: _workspace_of(args.service_id),
     limit=TRIES,
 )
-def create_public_booking(ctx: Context, args: PublicBooking) -> PublicBookingMade:
+def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBookingMade:
     """Book a free slot. Taken meanwhile: 409 slot_unavailable with up to 5 alternatives."""
     service = _open_service(ctx, args.service_id)
     country = workspaces.get(ctx.workspace_id).country
