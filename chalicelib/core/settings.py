@@ -103,6 +103,7 @@ def read(environment: Mapping[str, str]) -> Settings:
 
     Raises:
         RuntimeError: it is that of a Lambda function without a stage.
+        ValueError: a variable has a value that it cannot have.
     """
     env = environment.get
     stage = env("STAGE", "")
@@ -110,7 +111,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         msg = "STAGE is missing: expected the stage that this function serves, such as prod"
         raise RuntimeError(msg)
     stage = stage or "dev"
-    return Settings(
+    made = Settings(
         stage=stage,
         table_prefix=env("TABLE_PREFIX", "workspace"),
         object_store=env("OBJECT_STORE", "file://.local/objects"),
@@ -129,3 +130,5 @@ def read(environment: Mapping[str, str]) -> Settings:
         or _PROFILES.get((env("AWS_REGION") or env("AWS_DEFAULT_REGION") or "")[:2], ""),
         edge_secret=env("EDGE_SECRET", "").strip(),
     )
+    made.llm_providers  # noqa: B018  says now what is wrong with it
+    return made

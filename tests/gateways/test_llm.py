@@ -854,9 +854,9 @@ class TestDraftingModel:
     def test_a_provider_that_is_none_is_told_to_the_operator(
         self, configured: Callable[..., Settings]
     ) -> None:
-        configured(LLM_PROVIDER="gpt")
-        with pytest.raises(ValueError, match="LLM_PROVIDER is demo, off, bedrock, openai"):
-            drafting_model()
+        for value in ("gpt", "demo openai", "openai off"):
+            with pytest.raises(ValueError, match="LLM_PROVIDER is demo, off, bedrock, openai"):
+                configured(LLM_PROVIDER=value)
 
     def test_the_settings_do_not_show_the_key(self, configured: Callable[..., Settings]) -> None:
         assert KEY not in repr(configured(LLM_API_KEY=KEY))
