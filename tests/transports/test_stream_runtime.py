@@ -70,15 +70,16 @@ def test_an_answer_has_its_status_and_headers_and_then_its_body(running: Functio
 
 
 def test_it_comes_as_it_is_made(running: Function) -> None:
-    invocation = ask(running, {"pieces": 4, "every": 0.15})
-    heard = []
-    for piece in invocation.pieces():
-        heard.append(time.monotonic())
-        assert piece.count(b"data: ") == 1
-    assert len(heard) == 6
-    assert heard[0] - invocation.begun < 0.14  # before the second one is made
-    gaps = [b - a for a, b in pairwise(heard[1:])]
-    assert all(0.1 < gap < 0.3 for gap in gaps), gaps
+    invocation = ask(running, {"pieces": 4, "every": 0.3})
+    pieces = list(invocation.pieces())
+    assert [piece.count(b"data: ") for piece in pieces] == [1] * 6
+    heard = [at for at, _ in invocation.arrived[-6:]]
+    made = [json.loads(piece.removeprefix(b"data: "))["at"] for piece in pieces[1:5]]
+    assert heard[0] < made[1]
+    for this, following in zip(heard[1:4], made[1:], strict=True):
+        assert this < following  # Each has arrived before the next is made.
+    spacing = zip(pairwise(heard[1:5]), pairwise(made), strict=True)
+    assert all(abs((b - a) - (d - c)) < 0.2 for (a, b), (c, d) in spacing)
 
 
 def test_one_process_answers_many_times(running: Function) -> None:
