@@ -1,7 +1,6 @@
 """The streaming function: the real bootstrap and loop, against Lambda's Runtime API."""
 
 import json
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
