@@ -140,10 +140,13 @@ def test_one_that_breaks_off_says_so_in_the_trailers(running: Function, tmp_path
     assert said(ask(running, {}))  # It goes on.
 
 
-def test_one_that_lambda_takes_no_more_of_is_ended(running: Function, tmp_path: Path) -> None:
+@pytest.mark.parametrize("unclosable", [False, True])
+def test_one_that_lambda_takes_no_more_of_is_ended(
+    unclosable: bool, running: Function, tmp_path: Path
+) -> None:
     mark = tmp_path / "mark"
-    asked = event(json.dumps({"pieces": 10_000, "every": 0.001, "mark": str(mark)}))
-    assert running.invoke(asked, hang_up_after=3).body()
+    asked = {"pieces": 10_000, "every": 0.001, "mark": str(mark), "unclosable": unclosable}
+    assert running.invoke(event(json.dumps(asked)), hang_up_after=3).body()
     assert said(ask(running, {}))
     assert mark.read_text() == "closed"
 
