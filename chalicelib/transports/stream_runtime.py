@@ -151,7 +151,7 @@ def run(api: RuntimeApi, serve: Serve) -> None:
             continue
         try:
             api.send(invocation.id, response)
-        except Exception:  # noqa: BLE001  the next answer is not to suffer from this one
+        except Exception:  # The next answer is not to suffer from this one.
             log.warning("the answer was not taken to its end", exc_info=True)
 
 
