@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
 from chalicelib.store import accounts, api_keys, tables, workspaces
 from chalicelib.store.connection import connection
@@ -207,7 +208,17 @@ def _submitted(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str
     return lead_id
 
 
-STEPS = (make_files, make_categories, make_products, make_site, make_leads)
+def make_agent(do: Caller) -> None:
+    """Make the bot, and see to it that its owner has money for its answers."""
+    if not do("list_agents")["agents"]:
+        do("create_agent", **bakery.AGENT)
+    # A workspace from before there was money has come without a demo balance.
+    if not call("get_balance", {"account": EMAIL})["entries"] and settings().demo_balance:
+        money = {"kopecks": settings().demo_balance, "reason": "Demo balance"}
+        call("credit", {"account": EMAIL, **money, "idempotencyKey": "demo-balance"})
+
+
+STEPS = (make_files, make_categories, make_products, make_site, make_leads, make_agent)
 """What the demo consists of, a function a noun; each leaves alone what is there."""
 
 
