@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import NamedTuple, NoReturn, Self
 
-from chalicelib.core import clock
+from chalicelib.core import clock, retry
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import NotFoundError, SlotUnavailableError, ValidationError
 from chalicelib.flows import calendars
@@ -71,7 +71,7 @@ class Placement:
 
     def __post_init__(self) -> None:
         """Read time off and calendar days; what is required unchanged is read before the rest."""
-        self.unit.expects_rivals = True
+        self.unit.patience = retry.among_rivals()
         self._now = epoch_ms(clock.now())
         workspace_id = self.unit.workspace_id
         span = slots.busy_range(self.rules, self.start, self.start)

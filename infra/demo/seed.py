@@ -18,6 +18,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
 from chalicelib.store import accounts, api_keys, tables, workspaces
 from chalicelib.store.connection import connection
@@ -279,6 +280,16 @@ def _booked(do: Caller, service_id: str, booking: school.Booking) -> dict[str, A
     return made
 
 
+def make_agent(do: Caller) -> None:
+    """Make the bot, and see to it that its owner has money for its answers."""
+    if not do("list_agents")["agents"]:
+        do("create_agent", **bakery.AGENT)
+    # A workspace from before there was money has come without a demo balance.
+    if not call("get_balance", {"account": EMAIL})["entries"] and settings().demo_balance:
+        money = {"kopecks": settings().demo_balance, "reason": "Demo balance"}
+        call("credit", {"account": EMAIL, **money, "idempotencyKey": "demo-balance"})
+
+
 STEPS = (
     make_files,
     make_categories,
@@ -287,6 +298,7 @@ STEPS = (
     make_leads,
     make_services,
     make_bookings,
+    make_agent,
 )
 """What the demo consists of, a function a noun; each leaves alone what is there."""
 

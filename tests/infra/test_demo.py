@@ -18,7 +18,7 @@ from chalicelib.rules import barcodes
 from infra.data_dir import DataDir
 from infra.demo import bakery, pages, pictures, school
 from infra.demo import seed as demo
-from infra.demo.seed import seed
+from infra.demo.seed import EMAIL, seed
 from tests.conftest import Api, as_operator
 from tests.restoring import Snapshots
 
@@ -117,6 +117,7 @@ def everything_shown(api: Api) -> dict[str, Any]:
         for b in api.get("/api/bookings/list")["bookings"]
     )
     shown["forms"] = [form["title"] for form in api.get("/api/forms/list")["forms"]]
+    shown["agents"] = [agent["name"] for agent in api.get("/api/agents/list")["agents"]]
     folders = [{"id": None, "name": "", "children": api.get("/api/file-folders")["folders"]}]
     while folders:
         folder = folders.pop()
@@ -172,6 +173,38 @@ def test_has_masters_with_a_week_of_hours_and_services_to_book(api: Api) -> None
     assert shown["bookings"] == sorted(
         (each.client, school.SERVICES[each.service].name, each.status) for each in school.BOOKINGS
     )
+
+
+def test_has_a_public_bot_and_money_for_its_answers(
+    small: None,
+    data: DataDir,
+    read_anew: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEMO_BALANCE", "1000")
+    read_anew()
+    (agent,) = seeded(data).get("/api/agents/list")["agents"]
+    assert (agent["name"], agent["model"]) == (bakery.AGENT["name"], "demo")
+    assert (agent["isActive"], agent["isPrivate"]) == (True, False)
+    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+    seed(data)
+    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+
+
+def test_from_before_there_was_money_gets_some(
+    api: Api,
+    data: DataDir,
+    read_anew: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEMO_BALANCE", "1000")
+    read_anew()
+    with data.hold_demo():
+        steps = [step for step in data.demo["steps"] if step != "make_agent"]
+        data.demo = {**data.demo, "steps": steps}
+    seed(data)
+    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+    assert len(api.get("/api/agents/list")["agents"]) == 1
 
 
 def test_a_later_start_adds_nothing_and_undoes_nothing(api: Api, data: DataDir) -> None:

@@ -62,7 +62,7 @@ def test_fifty_who_want_fifty_times_of_one_day_all_get_them(
     for number in range(4):
         salon.book(f"2027-01-18T0{number}:30")
     slowness = max(1.0, (monotonic() - begun) / 4 / USUAL_SECONDS)
-    monkeypatch.setattr(retry, "PATIENCE_SECONDS", retry.PATIENCE_SECONDS * slowness)
+    monkeypatch.setattr(retry, "RIVALS_SECONDS", retry.RIVALS_SECONDS * slowness)
     monkeypatch.setattr(deadline, "REQUEST_SECONDS", deadline.REQUEST_SECONDS * slowness)
     starts = [f"2027-01-18T{4 + n // 4:02}:{n % 4 * 15:02}" for n in range(50)]
     answers = at_once(50, lambda n: salon.try_to_book(starts[n], f"Client {n}"))
