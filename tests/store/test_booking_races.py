@@ -40,11 +40,11 @@ def _slow_commits() -> Iterator[None]:
     events.unregister(name, wait)
 
 
-@pytest.fixture
-def _late_answers() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def _late_answers(database: None) -> Iterator[None]:
     """Wait as long as it takes for DynamoDB Local, which runs one transaction after another.
 
-    On a busy machine fifty at once keep some waiting longer than the service would wait for AWS.
+    On a busy machine twenty at once keep some waiting longer than the service would wait for AWS.
     """
     pools = connection().client._endpoint.http_session._manager.pools  # no public way to them
     before = {key: pools[key].timeout for key in pools.keys()}  # noqa: SIM118  not a mapping
@@ -67,7 +67,7 @@ def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
     assert len(bookings_of(owner.workspace.id)) == 20
 
 
-@pytest.mark.usefixtures("_slow_commits", "_late_answers")
+@pytest.mark.usefixtures("_slow_commits")
 def test_fifty_who_want_fifty_times_of_one_day_all_get_them(
     api: Api, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
