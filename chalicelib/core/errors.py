@@ -179,6 +179,12 @@ class SlotUnavailableError(ConflictError):
     code = "slot_unavailable"
 
 
+class BookingStartedError(ConflictError):
+    """A booking has begun, so its visitor cannot cancel it any more."""
+
+    code = "booking_started"
+
+
 class DomainTakenError(ConflictError):
     """Another site has proven that it owns this domain."""
 

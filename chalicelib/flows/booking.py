@@ -39,7 +39,8 @@ class Order(NamedTuple):
 
     Without a ``status`` it is confirmed, or held for a while where the service wants to be paid.
     ``client`` is who it is for, if known; else ``contact`` finds, or makes, the client, who takes
-    nothing from it if it is a stranger's (``fills_client``). ``actor`` is who the history names.
+    nothing from it if it is a stranger's (``fills_client``). ``actor`` is who the history names;
+    ``token_secret`` signs what a visitor can do with the booking later.
     """
 
     service_id: str
@@ -51,6 +52,7 @@ class Order(NamedTuple):
     fills_client: bool = True
     notes: str | None = None
     status: BookingStatus | None = None
+    token_secret: str | None = None
 
 
 class Change(NamedTuple):
@@ -115,6 +117,7 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
         notes=order.notes,
         source=order.source,
         hold_expires_at=expires,
+        token_secret=order.token_secret,
         **_whose(chosen.resource),
     )
     placement.enter(booking)

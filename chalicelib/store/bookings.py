@@ -64,6 +64,7 @@ class BookingRow(Record):
     source = UnicodeAttribute()
     hold_expires_at = UTCDateTimeAttribute(null=True)
     sequence = NumberAttribute(default=0)
+    token_secret = UnicodeAttribute(null=True)
 
     @property
     def blocks(self) -> bool:
@@ -165,7 +166,7 @@ def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
     """Stage that bookings lose what a person has said, and what they were found by."""
     for booking in BOOKINGS.fetch(unit.workspace_id, ids):
         booking.client_name = booking.client_phone = booking.client_email = None
-        booking.phone_digits = booking.notes = None
+        booking.phone_digits = booking.notes = booking.token_secret = None
         unit.save(booking)
 
 
@@ -181,6 +182,26 @@ def wipe_reasons(unit: UnitOfWork, events: Iterable[EventRow]) -> None:
     """Stage that changes lose their reasons, which may name a person."""
     for event in events:
         unit.update(event, [EventRow.reason.remove()])
+
+
+def upcoming_of(workspace_id: str, client_ids: Iterable[str]) -> list[BookingRow]:
+    """Return the bookings of some clients that are still to begin, holds that lapsed left out."""
+    bounds = IndexRange(BY_ROW, "", *key_bounds((clock.now(), None)))
+    ids = [
+        item["sk"]["S"]
+        for client_id in client_ids
+        for item in Partition(
+            partition_of(workspace_id, BOOKINGS.noun, "client_id", client_id), Cost()
+        ).items(
+            filter_condition=ContentRow.s.is_in(*UPCOMING),
+            consistent_read=True,
+            **bounds.options(descending=False),
+        )
+    ]
+    found = BOOKINGS.fetch(workspace_id, ids)
+    return [
+        row for row in found if not (row.hold_expires_at and row.hold_expires_at <= clock.now())
+    ]
 
 
 class Blocking(NamedTuple):

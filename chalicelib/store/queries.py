@@ -294,14 +294,15 @@ class _Reading(Generic[R]):
     def _index_scan(self, found: IndexRange, rows: int, *, consistent: bool) -> ResultPage[R]:
         """Go to the page along an index; the entries before it are counted, not fetched."""
         options = found.options(descending=self.query.descending)
-        total = self._total(rows, options, consistent=consistent)
+        skipping = self._smallest(found).options(descending=self.query.descending)
+        total = self._total(rows, skipping, consistent=consistent)
         offset, size = self.query.offset, self.query.size
         if offset >= total:
             return ResultPage([], total, "index scan", self.cost)
         partition, start, skipped = self.partition, None, 0
         if isinstance(partition, Partition):
             if found.index is None and self._whole:
-                records = self._from_table(partition, options, consistent)
+                records = self._from_table(partition, options, skipping, consistent)
                 return ResultPage(records, total, "index scan", self.cost)
             skipped = offset if offset > FETCHED_SKIP else 0
             start = partition.skip(skipped, consistent_read=consistent, **options)
@@ -311,6 +312,17 @@ class _Reading(Generic[R]):
         items = partition.items(limit, exclusive_start_key=start, consistent_read=True, **options)
         ids = [item["sk"]["S"] for item in items]
         return ResultPage(self._records(ids[offset - skipped :]), total, "index scan", self.cost)
+
+    def _smallest(self, found: IndexRange) -> IndexRange:
+        """Return the smallest index that has what is scanned in the same order, to count along.
+
+        Of the table's own order that is the one of keys alone, if the noun has it.
+        """
+        if found.index is None and self._whole:
+            for slot, index in self._indexes():
+                if index.partition_by is None and self.listing.sorts[index.sort] == "id":
+                    return IndexRange(f"by_{slot}", "", found.least, found.most)
+        return found
 
     def _total(self, rows: int, options: dict[str, Any], *, consistent: bool) -> int:
         """Return how many records an index scan leads past."""
@@ -332,23 +344,21 @@ class _Reading(Generic[R]):
         self,
         partition: Partition,
         options: dict[str, Any],
+        skipping: dict[str, Any],
         consistent: bool,  # noqa: FBT001  internal
     ) -> list[R]:
         """Read the records in the order of creation, which the table itself has.
 
-        The rows before the page are counted in the compact index, which is ten times smaller,
-        unless a range of the table's own keys is asked for.
+        The rows before the page are counted in a smaller index: that of keys, if the noun has it,
+        or else, unless a range is asked for, the compact one.
         """
         offset, size = self.query.offset, self.query.size
-        way = dict(options)
-        if "range_key_condition" in way:
-            start = partition.skip(offset, consistent_read=consistent, **way)
-        else:
-            start = partition.skip(offset, index_name=BY_ROW, consistent_read=consistent, **way)
+        way = {"index_name": BY_ROW, **skipping} if not self.ranges else skipping
+        start = partition.skip(offset, consistent_read=consistent, **way)
         if offset and start is None:
             return []
         key = start and {name: start[name] for name in ("pk", "sk")}
-        items = partition.items(size, exclusive_start_key=key, consistent_read=True, **way)
+        items = partition.items(size, exclusive_start_key=key, consistent_read=True, **options)
         return [self.listing.row.from_raw_data(item) for item in items]
 
     def _range_scan(self, found: IndexRange) -> ResultPage[R]:

@@ -143,7 +143,7 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[ContentRow]:
 
     Read consistently, whatever the nouns, a hundred keys a request and some requests at a time.
     """
-    wanted = {(key.pk, key.sk): key.row for key in keys}
+    wanted = {(key.pk, key.sk): key.row for key in keys if key.sk}  # nothing has an empty key
     places = list(wanted)
     batches = [places[i : i + BATCH_GET_KEYS] for i in range(0, len(places), BATCH_GET_KEYS)]
     if len(batches) > 1:

@@ -99,3 +99,25 @@ MASTERS = (
 
 HOLIDAYS = "Новогодние каникулы"
 """Why everybody is off from January 1 to 3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """Who comes to which service, at which of the slots to come, and what became of it."""
+
+    client: str
+    phone: str
+    service: int
+    slot: int
+    notes: str | None = None
+    status: str = "confirmed"
+
+
+BOOKINGS = (
+    Booking("Анна Смирнова", "8 (916) 555-01-01", 0, 3, "Беру с собой подругу."),
+    Booking("Вера", "+7 916 555-01-05", 1, 2, "Двое детей, шесть и восемь лет."),
+    Booking("Глеб", "+7 916 555-01-06", 1, 12),
+    Booking("Борис", "+7 916 555-01-02", 2, 5, "Свадебный торт на сорок человек."),
+    Booking("Диана", "+7 916 555-01-07", 2, 20, status="cancelled"),
+)
+"""Some of them are people who have left leads."""

@@ -251,7 +251,43 @@ def make_services(do: Caller) -> None:
         do("create_time_off", **days, reason=school.HOLIDAYS)
 
 
-STEPS = (make_files, make_categories, make_products, make_site, make_leads, make_services)
+def make_bookings(do: Caller) -> None:
+    """Make some bookings of the coming weeks; a client who has one is left alone."""
+    services = _by_name(do("list_services", size=100)["services"])
+    there = {each["client"]["name"]: each for each in do("list_bookings", size=100)["bookings"]}
+    for booking in school.BOOKINGS:
+        service = services.get(school.SERVICES[booking.service].name)
+        if service is None:
+            continue
+        made = there.get(booking.client) or _booked(do, service["id"], booking)
+        if made and made["status"] != booking.status:
+            do("set_booking_status", id=made["id"], status=booking.status)
+
+
+def _booked(do: Caller, service_id: str, booking: school.Booking) -> dict[str, Any] | None:
+    """Book one of a service's slots; return the booking, None if there is no slot."""
+    found = do("get_available_slots", serviceId=service_id, limit=booking.slot + 1)["slots"]
+    if not found:
+        return None
+    made: dict[str, Any] = do(
+        "create_booking",
+        serviceId=service_id,
+        startAt=found[-1]["startAt"],
+        client={"name": booking.client, "phone": booking.phone},
+        notes=booking.notes,
+    )["booking"]
+    return made
+
+
+STEPS = (
+    make_files,
+    make_categories,
+    make_products,
+    make_site,
+    make_leads,
+    make_services,
+    make_bookings,
+)
 """What the demo consists of, a function a noun; each leaves alone what is there."""
 
 

@@ -112,6 +112,10 @@ def everything_shown(api: Api) -> dict[str, Any]:
         if r["photo"]
     ]
     shown["time off"] = [t["reason"] for t in api.get("/api/resources/time-off")["timeOff"]]
+    shown["bookings"] = sorted(
+        (b["client"]["name"], b["serviceName"], b["status"])
+        for b in api.get("/api/bookings/list")["bookings"]
+    )
     shown["forms"] = [form["title"] for form in api.get("/api/forms/list")["forms"]]
     folders = [{"id": None, "name": "", "children": api.get("/api/file-folders")["folders"]}]
     while folders:
@@ -165,6 +169,9 @@ def test_has_masters_with_a_week_of_hours_and_services_to_book(api: Api) -> None
     ]
     assert shown["masters"] == [(school.MASTERS[0].name, 5), (school.MASTERS[1].name, 5)]
     assert shown["time off"] == [school.HOLIDAYS]
+    assert shown["bookings"] == sorted(
+        (each.client, school.SERVICES[each.service].name, each.status) for each in school.BOOKINGS
+    )
 
 
 def test_a_later_start_adds_nothing_and_undoes_nothing(api: Api, data: DataDir) -> None:

@@ -27,18 +27,23 @@ MAX_DAYS = 31
 """Local dates that a search touches (tools.md, row 60)."""
 
 
-class SlotsQuery(Wire):
-    """Which slots."""
+class SlotsRange(Wire):
+    """When, and with whom, slots are looked for."""
 
-    service_id: Id = Field(description="Service id.")
     resource_id: Id | None = optional("Only with this one; omitted: any of the service's.")
     from_: When | None = Field(
         default=None, alias="from", description="ISO 8601 or a date, inclusive; now if omitted."
     )
     to: When | None = optional("Inclusive; 7 days from from if omitted; 31 dates at most.")
     timezone: Timezone | None = optional("IANA zone of startLocal, and of times without an offset.")
-    booking_id: Id | None = optional("Slots to move this booking to.")
     limit: int = Field(default=2000, ge=1, le=5000, description="Slots at most.")
+
+
+class SlotsQuery(SlotsRange):
+    """Which slots."""
+
+    service_id: Id = Field(description="Service id.")
+    booking_id: Id | None = optional("Slots to move this booking to.")
 
 
 class SlotList(Wire):
@@ -65,7 +70,17 @@ class SlotList(Wire):
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find when a service can be booked: book a startAt of these with svc_create_booking."""
     service = calendars.existing_service(ctx.workspace_id, args.service_id)
-    moving = _moving(ctx, args, service)
+    return slot_list(ctx, service, args, _moving(ctx, args, service))
+
+
+def slot_list(
+    ctx: Context, service: ServiceRow, args: SlotsRange, moving: BookingRow | None = None
+) -> SlotList:
+    """Return the slots of a service in a range.
+
+    Raises:
+        ValidationError: the range ends before it begins, or is too long.
+    """
     search = Search.of(ctx.workspace_id, service, args.resource_id, moving)
     bound = search.candidates.bound
     zone = calendars.zones(
@@ -98,7 +113,7 @@ def _moving(ctx: Context, args: SlotsQuery, service: ServiceRow) -> BookingRow |
     return booking
 
 
-def _span(args: SlotsQuery, zone: str) -> Span:
+def _span(args: SlotsRange, zone: str) -> Span:
     """Return the range that is asked for.
 
     Raises:
