@@ -5,10 +5,10 @@ lists slots, over calendar days that must be at commit as they were read. Of riv
 first commits; the others begin again, see its entry, and are told what is free instead.
 """
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
-from chalicelib.core import clock
+from chalicelib.core import clock, retry
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.jobs import Job, job_handler
@@ -150,7 +150,7 @@ def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | 
     """
     status: str = wanted.status or booking.status
     before, blocked = booking.busy, booking.blocks
-    moved = wanted.start is not None or wanted.resource_id not in {None, booking.resource_id}
+    moved = _may_move(booking, wanted)
     placement = (
         Placement.of_move(
             unit,
@@ -185,6 +185,7 @@ def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | 
     elif booking.blocks and checked:
         Placement.of_return(unit, booking).re_enter(booking)
     elif blocked and not booking.blocks:
+        unit.patience = retry.among_rivals()
         days = Days(unit.workspace_id, [(booking.resource_id, before.buffered)])
         days.leave(booking.resource_id, before)
         days.stage(unit)
@@ -192,6 +193,13 @@ def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | 
     unit.save(booking)
     move = {"from": where, "to": _where(booking)} if moved else None
     return bookings.new_event(unit, booking, wanted.actor, reason=wanted.reason, move=move)
+
+
+def _may_move(booking: BookingRow, wanted: Change) -> bool:
+    """Return whether a change names another place; a start without an offset may be the same."""
+    start = wanted.start
+    same = isinstance(start, datetime) and start.tzinfo and start == booking.starts_at
+    return wanted.resource_id not in {None, booking.resource_id} or not (start is None or same)
 
 
 def _move(placement: Placement, booking: BookingRow, left: BusyEntry | None) -> None:

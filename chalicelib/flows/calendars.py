@@ -44,9 +44,10 @@ FOR_GOOD = frozenset(
         Reason.NOT_BOUND,
         Reason.NO_SCHEDULE,
         Reason.DOES_NOT_FIT,
+        Reason.OUTSIDE_HORIZON,
     }
 )
-"""Reasons that hold for any range whatever."""
+"""Reasons that hold for any later range, too."""
 
 
 def workspace_of(unit: UnitOfWork) -> WorkspaceRow:
@@ -218,11 +219,11 @@ class Search(NamedTuple):
         return slots.union(self.rules, self._calendars(query.first, query.last), query)
 
     def next(self, query: Query) -> Slot | None:
-        """Return the first slot in the 93 days after a range; read a month at a time."""
+        """Return the first slot in the 93 days after a range, or from now; read by the month."""
         if self.never is not None:
             return None
         first = max(query.last + 1, query.now)
-        last = query.last + _ms(timedelta(days=NEXT_AVAILABLE_DAYS))
+        last = first + _ms(timedelta(days=NEXT_AVAILABLE_DAYS))
         for begin in range(first, last + 1, _ms(CHUNK)):
             chunk = query._replace(first=begin, last=min(begin + _ms(CHUNK) - 1, last))
             calendars = self._calendars(chunk.first, chunk.last)

@@ -51,7 +51,7 @@ def _slots(resources: int) -> Iterator[str]:
     wanted = {"serviceId": service, "from": f"{MONDAY:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
     with clock.using(lambda: MONDAY - timedelta(days=1)):
         yield _line(
-            f"slots of {DAYS} days, {resources} resource(s)",
+            f"slots of {DAYS} days, {resources} resource{'s' * (resources > 1)}",
             workspace,
             "get_available_slots",
             wanted,

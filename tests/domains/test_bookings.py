@@ -145,6 +145,10 @@ class TestSlots:
             "too_little_notice",
             "2027-01-15T15:00",
         )
+        assert why(salon, first="2026-01-01", to="2026-01-02") == (
+            "too_little_notice",
+            "2027-01-15T15:00",
+        )
         assert why(salon, resourceId="unknown") == ("not_bound", None)
         assert why(salon, first="2027-06-01", to="2027-06-02") == ("outside_horizon", None)
         assert why(Salon.opened(api, [])) == ("no_resources", None)
@@ -518,7 +522,8 @@ class TestStatus:
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
         api.post("/api/resources/delete", {"id": salon.resource, "force": True})
-        assert salon.set_status(made, "completed").status == 200
+        start = {"startAt": "2027-01-18T10:00+03:00", "resourceId": salon.resource}
+        assert salon.set_status(made, "completed", **start).status == 200
         assert salon.set_status(made, "confirmed").status == 200
         check_calendars(owner.workspace.id, salon.resources)
 

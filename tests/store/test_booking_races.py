@@ -7,6 +7,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from urllib3.util import Timeout
 
 from chalicelib.core import deadline, retry
 from chalicelib.core import jobs as job_kinds
@@ -39,6 +40,21 @@ def _slow_commits() -> Iterator[None]:
     events.unregister(name, wait)
 
 
+@pytest.fixture(autouse=True)
+def _late_answers(database: None) -> Iterator[None]:
+    """Wait as long as it takes for DynamoDB Local, which runs one transaction after another.
+
+    On a busy machine twenty at once keep some waiting longer than the service would wait for AWS.
+    """
+    pools = connection().client._endpoint.http_session._manager.pools  # no public way to them
+    before = {key: pools[key].timeout for key in pools.keys()}  # noqa: SIM118  not a mapping
+    for key in before:
+        pools[key].timeout = Timeout(connect=5, read=60)
+    yield
+    for key, timeout in before.items():
+        pools[key].timeout = timeout
+
+
 def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
     api: Api, owner: Owner, time: Time
 ) -> None:
@@ -55,15 +71,15 @@ def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
 def test_fifty_who_want_fifty_times_of_one_day_all_get_them(
     api: Api, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within eight seconds; longer only on a machine that takes long for a single booking, too."""
+    """Within eight seconds; or on a machine that is busy with other things, at some time."""
     salon = Salon.opened(api, [{"timezone": "UTC"}], ROUND_THE_CLOCK, durationMin=15)
     salon.book("2027-01-18T00:00")
     begun = monotonic()
     for number in range(4):
         salon.book(f"2027-01-18T0{number}:30")
-    slowness = max(1.0, (monotonic() - begun) / 4 / USUAL_SECONDS)
-    monkeypatch.setattr(retry, "RIVALS_SECONDS", retry.RIVALS_SECONDS * slowness)
-    monkeypatch.setattr(deadline, "REQUEST_SECONDS", deadline.REQUEST_SECONDS * slowness)
+    if (monotonic() - begun) / 4 > 2 * USUAL_SECONDS:
+        monkeypatch.setattr(retry, "RIVALS_SECONDS", 120.0)
+        monkeypatch.setattr(deadline, "REQUEST_SECONDS", 120.0)
     starts = [f"2027-01-18T{4 + n // 4:02}:{n % 4 * 15:02}" for n in range(50)]
     answers = at_once(50, lambda n: salon.try_to_book(starts[n], f"Client {n}"))
     assert outcomes(answers) == {(200, None): 50}
