@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterator
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import pytest
@@ -18,8 +18,6 @@ from tests.factories.salon import ALL_DAYS, CREATE, Salon, bookings_of, check_ca
 
 pytestmark = pytest.mark.store
 
-USUAL_SECONDS = 0.08
-"""That a booking takes on an idle machine, with a commit that takes 25 ms longer."""
 ROUND_THE_CLOCK = [{"weekdays": ALL_DAYS, "start": "00:00", "end": "24:00"}]
 
 
@@ -71,20 +69,15 @@ def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
 def test_fifty_who_want_fifty_times_of_one_day_all_get_them(
     api: Api, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within eight seconds; or on a machine that is busy with other things, at some time."""
+    """Sooner or later: here one interpreter makes the attempts that fifty functions would."""
     salon = Salon.opened(api, [{"timezone": "UTC"}], ROUND_THE_CLOCK, durationMin=15)
-    salon.book("2027-01-18T00:00")
-    begun = monotonic()
-    for number in range(4):
-        salon.book(f"2027-01-18T0{number}:30")
-    if (monotonic() - begun) / 4 > 2 * USUAL_SECONDS:
-        monkeypatch.setattr(retry, "RIVALS_SECONDS", 120.0)
-        monkeypatch.setattr(deadline, "REQUEST_SECONDS", 120.0)
+    monkeypatch.setattr(retry, "RIVALS_SECONDS", 120.0)
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 120.0)
     starts = [f"2027-01-18T{4 + n // 4:02}:{n % 4 * 15:02}" for n in range(50)]
     answers = at_once(50, lambda n: salon.try_to_book(starts[n], f"Client {n}"))
     assert outcomes(answers) == {(200, None): 50}
     check_calendars(owner.workspace.id, salon.resources)
-    assert len(bookings_of(owner.workspace.id)) == 55
+    assert len(bookings_of(owner.workspace.id)) == 50
 
 
 def test_seats_are_sold_up_to_the_capacity(api: Api, owner: Owner, time: Time) -> None:
