@@ -18,9 +18,10 @@ from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.logs import JsonFormatter
 from chalicelib.core.settings import Settings, settings
 from chalicelib.gateways.llm import ChatModel, ModelError, Usage, complete, drafting_model
+from chalicelib.gateways.llm.attempts import LONGEST_PAUSE
 from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
 from chalicelib.gateways.llm.demo import DemoModel
-from chalicelib.gateways.llm.openai import LONGEST_PAUSE, OpenAiModel
+from chalicelib.gateways.llm.openai import OpenAiModel
 from chalicelib.rules import drafts
 from chalicelib.rules.chat import Message, count_input, count_tokens
 from tests.fakes import openai_api
@@ -732,7 +733,7 @@ class TestDraftingModel:
         self, configured: Callable[..., Settings]
     ) -> None:
         configured(LLM_PROVIDER="gpt")
-        with pytest.raises(ValueError, match="demo, openai or off"):
+        with pytest.raises(ValueError, match="LLM_PROVIDER is demo, off, bedrock, openai"):
             drafting_model()
 
     def test_the_settings_do_not_show_the_key(self, configured: Callable[..., Settings]) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 
 from chalicelib.core.text import fold
-from chalicelib.gateways.llm import STREAM_SECONDS, Usage
+from chalicelib.gateways.llm import STREAM_SECONDS, ModelError, Usage
+from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.rules import drafts
 from chalicelib.rules.chat import Message, count_input, count_tokens
 
@@ -25,7 +26,7 @@ MOST_TAGS = 8
 class DemoModel:
     """Answers from the system messages and the visitor's earlier words; drafts from a request."""
 
-    def stream(
+    def stream(  # noqa: PLR0913  as every model
         self,
         messages: Sequence[Message],
         *,
@@ -33,6 +34,7 @@ class DemoModel:
         max_output_tokens: int,
         seconds: float = STREAM_SECONDS,  # noqa: ARG002  it takes no time
         json_object: bool = False,  # noqa: ARG002  a request says so already
+        cancellation: Cancellation | None = None,
     ) -> Generator[str | Usage, None, None]:
         """Yield the answer word by word, then its exact ``Usage``."""
         request = drafts.request_in(messages)
@@ -42,6 +44,9 @@ class DemoModel:
             cost = count_tokens(word)
             if spoken + cost > max_output_tokens:
                 break
+            if cancellation and cancellation.cancelled:
+                reason = "The stream was cancelled."
+                raise ModelError("cancelled", reason, before_first_token=not spoken)
             spoken += cost
             yield word
         yield Usage(count_input(messages), spoken)
