@@ -16,6 +16,7 @@ from chalicelib.core.errors import ConcurrentUpdateError, SessionBusyError
 from chalicelib.rules import tokens
 from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
 from chalicelib.store.dialogs import KEPT
+from chalicelib.store.reading import Key
 from chalicelib.store.tables import ConversationRow
 from chalicelib.store.unit import UnitOfWork
 
@@ -71,6 +72,11 @@ def by_hash(workspace_id: str, token_hash: str) -> SessionRow | None:
     session = SessionRow.find(_partition(workspace_id, token_hash), SORT_KEY)
     over = session is not None and session.expires is not None and session.expires < clock.now()
     return None if over else session
+
+
+def key(workspace_id: str, token_hash: str) -> Key:
+    """Return a session's key, to ``fetch``."""
+    return Key(SessionRow, _partition(workspace_id, token_hash), SORT_KEY)
 
 
 def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:

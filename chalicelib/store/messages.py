@@ -5,8 +5,7 @@ written down while it is spoken (``checkpoint``), and once more, for good, when 
 """
 
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pynamodb.attributes import (
     BooleanAttribute,
@@ -19,7 +18,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
-from chalicelib.store.reading import Cost, Partition
+from chalicelib.store.reading import Cost, Key, Partition
 from chalicelib.store.tables import ConversationRow
 from chalicelib.store.unit import UnitOfWork
 
@@ -36,7 +35,7 @@ class MessageRow(ConversationRow):
 
     ``tokens`` of a visitor's message are all that the model was sent for it. An answer that is
     ``open`` is still being spoken, or its request has crashed; it has further what a job needs to
-    bring it to an end.
+    bring it to an end: the input that is expected and, once all is said, the output.
     """
 
     role = UnicodeAttribute()
@@ -71,6 +70,11 @@ def row(workspace_id: str, dialog_id: str, number: int, **attributes: Any) -> Me
     return MessageRow(_partition(workspace_id, dialog_id), _sort_key(number), **attributes)
 
 
+def key(workspace_id: str, dialog_id: str, number: int) -> Key:
+    """Return a message's key, to ``fetch``."""
+    return Key(MessageRow, _partition(workspace_id, dialog_id), _sort_key(number))
+
+
 def find(workspace_id: str, dialog_id: str, number: int) -> MessageRow | None:
     """Return a message, or None."""
     return MessageRow.find(_partition(workspace_id, dialog_id), _sort_key(number))
@@ -81,41 +85,45 @@ def stage_exchange(  # noqa: PLR0913  what an exchange is
     dialog_id: str,
     number: int,
     text: str,
-    at: datetime,
     *,
     channel: str,
     session_hash: str,
+    input_tokens: int,
 ) -> None:
-    """Stage what a visitor said, and the place of the answer to it."""
-    kind, place = unit.workspace_id, dialog_id
-    said = row(kind, place, number, role=USER, content=text, status="ok", created_at=at)
-    answer = row(
-        kind,
-        place,
-        number + 1,
-        role=ASSISTANT,
-        content="",
-        status="partial",
-        created_at=at,
-        is_open=True,
-        channel=channel,
-        session_hash=session_hash,
-    )
+    """Stage what a visitor said, and the place of the answer, whose number is the next."""
+    said = row(unit.workspace_id, dialog_id, number, created_at=clock.now(), role=USER)
+    said.content, said.status = text, "ok"
     unit.create(said)
+    answer = row(unit.workspace_id, dialog_id, number + 1, created_at=clock.now(), role=ASSISTANT)
+    answer.content, answer.status, answer.is_open = "", "partial", True
+    answer.channel, answer.session_hash = channel, session_hash
+    answer.input_tokens = input_tokens
     unit.create(answer)
 
 
+class Ended(NamedTuple):
+    """How an answer has ended, and what it took."""
+
+    status: MessageStatus
+    input_tokens: int
+    output_tokens: int
+
+
 def checkpoint(
-    workspace_id: str, dialog_id: str, number: int, content: str, usage: tuple[int, int] | None
+    workspace_id: str, dialog_id: str, number: int, content: str, ended: Ended | None = None
 ) -> None:
-    """Write down what there is of an answer, and its usage if known; one at its end stays as it is.
+    """Write down what there is of an answer; one that is closed stays as it is.
 
     Raises:
         UnavailableError: the database is out of reach.
     """
     actions: list[Action] = [MessageRow.content.set(content)]
-    if usage is not None:
-        actions += [MessageRow.input_tokens.set(usage[0]), MessageRow.output_tokens.set(usage[1])]
+    if ended is not None:
+        actions += [
+            MessageRow.status.set(ended.status),
+            MessageRow.input_tokens.set(ended.input_tokens),
+            MessageRow.output_tokens.set(ended.output_tokens),
+        ]
     table = MessageRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
     place = (_partition(workspace_id, dialog_id), _sort_key(number))
     try:
@@ -125,32 +133,21 @@ def checkpoint(
             raise failure(error) from error
 
 
-def stage_end(  # noqa: PLR0913  what the end of an answer says
-    unit: UnitOfWork,
-    workspace_id: str,
-    dialog_id: str,
-    number: int,
-    *,
-    content: str,
-    status: MessageStatus,
-    input_tokens: int,
-    output_tokens: int,
-) -> None:
-    """Stage an answer as it stays; its message and it must be there, and it must be open."""
-    answer = row(workspace_id, dialog_id, number)
-    ended: list[Action] = [
+def stage_end(unit: UnitOfWork, answer: MessageRow, content: str, ended: Ended) -> None:
+    """Stage an answer that was just read as it stays; it must still be open."""
+    actions: list[Action] = [
         MessageRow.content.set(content),
-        MessageRow.status.set(status),
+        MessageRow.status.set(ended.status),
         MessageRow.created_at.set(clock.now()),
-        MessageRow.tokens.set(output_tokens),
+        MessageRow.tokens.set(ended.output_tokens),
         MessageRow.is_open.remove(),
         MessageRow.input_tokens.remove(),
         MessageRow.output_tokens.remove(),
         MessageRow.session_hash.remove(),
     ]
-    unit.update(answer, ended, MessageRow.is_open.exists())
-    said = row(workspace_id, dialog_id, number - 1)
-    unit.update(said, [MessageRow.tokens.set(input_tokens)])
+    unit.update(answer, actions, MessageRow.is_open.exists())
+    said = MessageRow(answer.pk, _sort_key(answer.number - 1))
+    unit.update(said, [MessageRow.tokens.set(ended.input_tokens)])
 
 
 def latest(workspace_id: str, dialog_id: str) -> Iterator[MessageRow]:
