@@ -30,20 +30,29 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a function may do with audit records and objects; rows of other tables all may change.
+    """What a function may do with audit records, money and objects; other rows all may change.
 
-    The audit log is append-only: never ``UpdateItem`` or ``DeleteItem``.
+    The audit log is append-only: never ``UpdateItem`` or ``DeleteItem``. Nothing in the ledger is
+    ever deleted.
     """
 
     audit: tuple[str, ...]
+    ledger: tuple[str, ...]
     objects: tuple[str, ...]
 
 
 API = "api_handler"
 """What Chalice calls the function behind all routes."""
+CHARGING = ("BatchGetItem", "GetItem", "PutItem", "UpdateItem")
+"""What reserving and settling need of the ledger."""
 FUNCTIONS: Mapping[str, Access] = {
-    API: Access(audit=("PutItem", "Query"), objects=("DeleteObject", "GetObject", "PutObject")),
-    "run-jobs": Access(audit=("PutItem",), objects=("DeleteObject",)),
+    API: Access(
+        audit=("PutItem", "Query"),
+        # Balance, entries and limits; it charges nothing.
+        ledger=("GetItem", "Query", "UpdateItem"),
+        objects=("DeleteObject", "GetObject", "PutObject"),
+    ),
+    "run-jobs": Access(audit=("PutItem",), ledger=CHARGING, objects=("DeleteObject",)),
 }
 """By the names in .chalice/config.json. Without a policy, Chalice refuses to package a function."""
 
@@ -103,7 +112,7 @@ def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> d
     name = f"{config['app_name']}-{stage}" + ("" if function == API else f"-{function}")
     logs = f"arn:aws:logs:{place.region}:{place.account}:log-group:/aws/lambda/{name}"
     tables = {table: _table(settings, table, place) for table in TABLES}
-    audit = tables.pop("audit")
+    audit, ledger = tables.pop("audit"), tables.pop("ledger")
     indexes = [f"{arn}/index/{name}" for table, arn in tables.items() for name in _indexes(table)]
     return {
         "Version": "2012-10-17",
@@ -111,6 +120,7 @@ def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> d
             _allow("Rows", "dynamodb", ROWS, tables.values()),
             _allow("Lists", "dynamodb", ["Query"], indexes),
             _allow("Audit", "dynamodb", access.audit, [audit]),
+            _allow("Ledger", "dynamodb", access.ledger, [ledger]),
             _allow("Objects", "s3", access.objects, [f"{bucket}/*"]) | {"Condition": ours},
             # Without it S3 answers 403 instead of 404 for an object that is not there.
             _allow("ObjectNames", "s3", ["ListBucket"], [bucket]) | {"Condition": ours},

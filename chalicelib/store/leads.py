@@ -21,7 +21,7 @@ from chalicelib.store.index_entries import group
 from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.reading import Key, fetch
-from chalicelib.store.tables import ContentRow, JsonAttribute, Record
+from chalicelib.store.tables import ContentRow, JsonAttribute, Record, Row
 from chalicelib.store.unit import UnitOfWork, listed
 
 LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
@@ -190,7 +190,7 @@ def with_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
     return leads
 
 
-def _give_data(leads: Iterable[LeadRow], rows: Iterable[ContentRow]) -> None:
+def _give_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
     long = {row.sk: row for row in rows if isinstance(row, DataRow)}
     for lead in leads:
         if lead.data_revision is not None:

@@ -82,6 +82,10 @@ class TestPolicy:
         assert "dynamodb:PutItem" in audit
         assert audit <= {"dynamodb:PutItem", "dynamodb:Query"}
 
+    def test_lets_nothing_of_the_ledger_be_deleted(self, stage: str, function: str) -> None:
+        assert "dynamodb:DeleteItem" in actions_on(stage, function, "control")
+        assert "dynamodb:DeleteItem" not in actions_on(stage, function, "ledger")
+
     def test_names_every_action_and_what_it_works_on(self, stage: str, function: str) -> None:
         for action, resource in allowed(stage, function):
             assert "*" not in action

@@ -17,6 +17,7 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectTimeoutError,
+    HTTPClientError,
     ReadTimeoutError,
 )
 from botocore.exceptions import ConnectionError as UnreachableError
@@ -194,6 +195,6 @@ def _failure(error: Exception, deadline: Deadline) -> ModelError:
         return ModelError("timeout", "The provider did not answer in time.")
     if isinstance(error, ParserError):
         return ModelError("garbage", f"What the provider sent is no event stream ({name}).")
-    if isinstance(error, (UnreachableError, HTTPError, OSError)):
+    if isinstance(error, (UnreachableError, HTTPClientError, HTTPError, OSError)):
         return ModelError("unavailable", f"The provider cannot be reached or was cut off ({name}).")
     return ModelError("refused", f"The request cannot be sent ({name}).")
