@@ -12,7 +12,7 @@ from chalice.app import Rate
 from chalicelib.core import logs
 from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
-from chalicelib.transports import chalice_app, schedules
+from chalicelib.transports import chalice_app, function_url, schedules, stream_runtime
 
 SERVING_LOCALLY = os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv
 if SERVING_LOCALLY:
@@ -31,6 +31,12 @@ chalice_app.mount(app)
 def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's event
     """Finish cascades and purge what has expired."""
     return schedules.run_jobs()
+
+
+@app.lambda_function(name="chat-stream")
+def chat_stream(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, ARG001  Lambda's
+    """Answer the bot chat, whole: only without ``stream_bootstrap`` does Lambda call this."""
+    return function_url.buffered(event, stream_runtime.handler())
 
 
 if SERVING_LOCALLY:

@@ -28,9 +28,15 @@ ROWS = (
 (DynamoDB developer guide, Using IAM with DynamoDB transactions)."""
 
 
+MODEL_RIGHTS = ("InvokeModelWithResponseStream",)
+"""What ConverseStream needs (Bedrock user guide, Converse)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a function may do with audit records, money and objects; other rows all may change.
+    """What a function may do with audit records, money, objects and models.
+
+    Rows of other tables all may change.
 
     The audit log is append-only: never ``UpdateItem`` or ``DeleteItem``. Nothing in the ledger is
     ever deleted.
@@ -38,7 +44,8 @@ class Access:
 
     audit: tuple[str, ...]
     ledger: tuple[str, ...]
-    objects: tuple[str, ...]
+    objects: tuple[str, ...] = ()
+    models: bool = False
 
 
 API = "api_handler"
@@ -51,8 +58,10 @@ FUNCTIONS: Mapping[str, Access] = {
         # Balance, entries and limits; it charges nothing.
         ledger=("GetItem", "Query", "UpdateItem"),
         objects=("DeleteObject", "GetObject", "PutObject"),
+        models=True,
     ),
     "run-jobs": Access(audit=("PutItem",), ledger=CHARGING, objects=("DeleteObject",)),
+    "chat-stream": Access(audit=("PutItem",), ledger=CHARGING, models=True),
 }
 """By the names in .chalice/config.json. Without a policy, Chalice refuses to package a function."""
 
@@ -114,20 +123,31 @@ def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> d
     tables = {table: _table(settings, table, place) for table in TABLES}
     audit, ledger = tables.pop("audit"), tables.pop("ledger")
     indexes = [f"{arn}/index/{name}" for table, arn in tables.items() for name in _indexes(table)]
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            _allow("Rows", "dynamodb", ROWS, tables.values()),
-            _allow("Lists", "dynamodb", ["Query"], indexes),
-            _allow("Audit", "dynamodb", access.audit, [audit]),
-            _allow("Ledger", "dynamodb", access.ledger, [ledger]),
+    statements = [
+        _allow("Rows", "dynamodb", ROWS, tables.values()),
+        _allow("Lists", "dynamodb", ["Query"], indexes),
+        _allow("Audit", "dynamodb", access.audit, [audit]),
+        _allow("Ledger", "dynamodb", access.ledger, [ledger]),
+        _allow("LogGroup", "logs", ["CreateLogGroup"], [logs]),
+        _allow("Logs", "logs", ["CreateLogStream", "PutLogEvents"], [f"{logs}:*"]),
+    ]
+    if access.objects:
+        statements += [
             _allow("Objects", "s3", access.objects, [f"{bucket}/*"]) | {"Condition": ours},
             # Without it S3 answers 403 instead of 404 for an object that is not there.
             _allow("ObjectNames", "s3", ["ListBucket"], [bucket]) | {"Condition": ours},
-            _allow("LogGroup", "logs", ["CreateLogGroup"], [logs]),
-            _allow("Logs", "logs", ["CreateLogStream", "PutLogEvents"], [f"{logs}:*"]),
-        ],
-    }
+        ]
+    if access.models:
+        statements.append(_allow("Models", "bedrock", MODEL_RIGHTS, _models(place)))
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _models(place: Place) -> list[str]:
+    """Return Bedrock's models, of any region: an inference profile leads to several."""
+    return [
+        "arn:aws:bedrock:*::foundation-model/*",
+        f"arn:aws:bedrock:{place.region}:{place.account}:inference-profile/*",
+    ]
 
 
 def _table(settings: Settings, table: str, place: Place) -> str:

@@ -4,7 +4,7 @@ The order of the checks is that of the interface: what a caller may not know is 
 later one. What comes after is ``flows.chat_answer``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -33,7 +33,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.schema import Wire, optional
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.flows import chat_leads, chat_offers, chat_replays, charging
+from chalicelib.flows import charging, chat_leads, chat_offers, chat_replays
 from chalicelib.flows.charging import Hold, Prices, Terms
 from chalicelib.flows.chat_exchange import Ending, Exchange, message_id
 from chalicelib.flows.chat_replays import Replay
@@ -46,11 +46,13 @@ from chalicelib.rules.models import UNKNOWN_CONTEXT, UNKNOWN_OUTPUT, ModelSpec
 from chalicelib.rules.sources import without_query
 from chalicelib.store import (
     agents,
+    bot_keys,
     bot_metrics,
     chat_sessions,
     jobs,
     limits,
     messages,
+    open_streams,
     visits,
     workspaces,
 )
@@ -115,7 +117,7 @@ class _Bot(NamedTuple):
     def workspace_id(self) -> str:
         return self.workspace.id
 
-    def count(self, channel: str, **measures: int) -> None:
+    def note(self, channel: str, measures: Mapping[str, int]) -> None:
         """Count what happened outside of any transaction; statistics stand in nobody's way."""
         counts = Increments(self.workspace_id)
         today = clock.local_day(clock.now(), self.workspace.timezone)
@@ -141,23 +143,35 @@ def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
     began = perf_counter()
     bot = _find_bot(args.agent_id)
     limits.take(MESSAGES, f"visitor:{caller.visitor}#{bot.agent.id}")
-    if settings().edge_secret:
+    if _behind_edge():
         limits.take(MESSAGES_OF_BOT, bot.agent.id)
-    key_id = _check_key(bot, args.api_key)
-    session = _find_session(bot, args.session_id)
-    kept = _kept(args, caller, session, key_id)
-    if kept is not None:
-        replay = chat_replays.find_or_mark(
+        open_streams.begin(caller.visitor, caller.request_id)
+    kept: IdempotencyRecord | None = None
+    try:
+        _check_key(bot, args.api_key)
+        session = _find_session(bot, args.session_id)
+        kept = _kept(args, caller, bot)
+        replay = kept and chat_replays.find_or_mark(
             bot.workspace_id, kept, owner=caller.request_id, session_token=args.session_id
         )
-        if replay is not None:
-            return replay
-    try:
-        return _Taking(args, caller, bot, session, kept, began).take()
+        return replay or _Taking(args, caller, bot, session, kept, began).take()
     except BaseException:
+        leave(caller)
         with suppress(UnavailableError):
             chat_replays.clear(bot.workspace_id, kept, owner=caller.request_id)
         raise
+
+
+def leave(caller: Caller) -> None:
+    """Note that a caller's stream has ended, read or not."""
+    if _behind_edge():
+        with suppress(UnavailableError):
+            open_streams.end(caller.visitor, caller.request_id)
+
+
+def _behind_edge() -> bool:
+    """Whether visitors can be told apart: elsewhere, many may share what seems one address."""
+    return bool(settings().edge_secret)
 
 
 def _find_bot(agent_id: str) -> _Bot:
@@ -169,19 +183,14 @@ def _find_bot(agent_id: str) -> _Bot:
     return _Bot(agent, workspaces.get(workspace_id))
 
 
-def _check_key(bot: _Bot, token: str | None) -> str | None:
-    """Return the id of the bot key that a private bot was called with.
+def _check_key(bot: _Bot, token: str | None) -> None:
+    """Refuse who talks to a private bot without one of its keys; public bots ask for none.
 
     Raises:
-        ForbiddenError: it is none of this bot's.
+        ForbiddenError: the key is missing, or none of this bot's.
     """
-    if not bot.agent.is_private:
-        return None
-    key_id = agents.key_id(bot.agent, token) if token else None
-    if key_id is None:
-        msg = "This bot is private: send one of its keys as apiKey."
-        raise ForbiddenError(msg)
-    return key_id
+    if bot.agent.is_private and not (token and bot_keys.is_key_of(bot.agent.id, token)):
+        raise ForbiddenError("This bot is private: send one of its keys as apiKey.")
 
 
 def _find_session(bot: _Bot, token: str | None) -> SessionRow | None:
@@ -194,24 +203,28 @@ def _find_session(bot: _Bot, token: str | None) -> SessionRow | None:
     return session
 
 
-def _kept(
-    args: ChatRequest, caller: Caller, session: SessionRow | None, key_id: str | None
-) -> IdempotencyRecord | None:
-    """Return what the answer is kept under, if the call has an idempotency key."""
+def _kept(args: ChatRequest, caller: Caller, bot: _Bot) -> IdempotencyRecord | None:
+    """Return what the answer is kept under, if the call has an idempotency key.
+
+    A key is one session's, else one bot key's, else one visitor's: two strangers never share it.
+
+    Raises:
+        ValidationError: the key is empty or too long.
+    """
     key = caller.idempotency_key
     if key is None:
         return None
     if not 1 <= len(key) <= MAX_KEY:
         message = f"expected 1 to {MAX_KEY} characters, received {len(key)}"
         raise ValidationError.of("Idempotency-Key", message)
-    return chat_replays.record(
-        args.agent_id,
-        key,
-        {"message": args.message, "sessionId": args.session_id},
-        session_hash=args.session_id and session and tokens.digest(args.session_id),
-        bot_key_id=key_id,
-        visitor=caller.visitor,
-    )
+    if args.session_id is not None:
+        holder = f"session:{tokens.digest(args.session_id)}"
+    elif bot.agent.is_private and args.api_key is not None:
+        holder = f"key:{tokens.digest(args.api_key)}"
+    else:
+        holder = f"visitor:{caller.visitor}"
+    said = (args.agent_id, args.message, args.session_id)
+    return chat_replays.record(f"chat#{bot.agent.id}#{holder}", key, said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,9 +296,7 @@ class _Taking:
             [*before, question], count, spec.context_tokens, spec.max_output_tokens
         )
         if max_output is None:
-            raise MessageTooLongError.of(
-                "message", "it does not fit this bot's model; shorten it"
-            )
+            raise MessageTooLongError.of("message", "it does not fit this bot's model; shorten it")
         if problem is not None:
             raise problem
         room = spec.context_tokens - max_output
@@ -317,9 +328,7 @@ class _Taking:
             raise NotFoundError("This session is over. Leave sessionId out to begin a new dialog.")
         return dialog
 
-    def _reserve(
-        self, spec: ModelSpec, input_tokens: int, max_output: int, answer_id: str
-    ) -> Hold:
+    def _reserve(self, spec: ModelSpec, input_tokens: int, max_output: int, answer_id: str) -> Hold:
         agent, workspace = self.bot
         terms = Terms(
             account_id=workspace.owner_id,
@@ -342,7 +351,7 @@ class _Taking:
         except SpendingError as error:
             short = isinstance(error, InsufficientBalanceError)
             name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
-            self.bot.count(self.channel, **{name: 1})
+            self.bot.note(self.channel, {name: 1})
             raise
 
     def _store(self, exchange: Exchange) -> None:

@@ -8,11 +8,11 @@ nothing or a hold, whose job comes to the same end (``recover``).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from chalicelib.core import clock
 from chalicelib.core.unit import IdempotencyRecord
-from chalicelib.flows import chat_replays, charging
+from chalicelib.flows import charging, chat_replays
 from chalicelib.flows.charging import Hold, Recovered, Settled, Usage
 from chalicelib.rules.chat import Message, count_input, count_tokens
 from chalicelib.rules.models import ModelSpec
@@ -81,7 +81,7 @@ class Exchange:
         """
         ended = ending and ending.usage and Ended(ending.status, *ending.usage)
         place = (self.hold.workspace_id, self.dialog_id, self.number)
-        messages.checkpoint(*place, text[: messages.MAX_ANSWER_BYTES], ended or None)
+        messages.checkpoint(*place, text, ended or None)
 
     def keep_session(self) -> None:
         """Keep the session's lock for a while longer.
@@ -178,9 +178,7 @@ def stage_end(  # noqa: PLR0913  what the end of an answer changes
     if ending.first_token_ms is not None:
         measures[bot_metrics.FIRST_TOKEN_MS] = ending.first_token_ms
         measures[bot_metrics.FIRST_TOKENS] = 1
-    bot_metrics.count(
-        counts, hold.agent_id, channel, clock.local_day(clock.now(), zone), measures
-    )
+    bot_metrics.count(counts, hold.agent_id, channel, clock.local_day(clock.now(), zone), measures)
     counts.stage(unit)
 
 
@@ -193,7 +191,8 @@ def recover(hold: Hold) -> Recovered:
     zone = workspaces.get(hold.workspace_id).timezone
     text, asked = answer.content, int(answer.input_tokens)
     if answer.output_tokens is not None:
-        ending = Ending(text, answer.status, Usage(asked, int(answer.output_tokens)))
+        status = cast("MessageStatus", answer.status)
+        ending = Ending(text, status, Usage(asked, int(answer.output_tokens)))
     elif text:
         ending = Ending(text, "partial", Usage(asked, count_tokens(text)))
     else:

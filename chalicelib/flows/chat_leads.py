@@ -30,7 +30,7 @@ def contact_in(text: str, country: str, channel: str) -> Contact | None:
     return Contact(None, email, phone) if email or phone else None
 
 
-def stage(
+def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
     unit: UnitOfWork,
     workspace: WorkspaceRow,
     dialog: DialogRow,

@@ -43,7 +43,7 @@ def message(workspace_id: str, question: str) -> Message | None:
 
 
 def _nearest(workspace_id: str, listing: Listing[Any], words: Iterable[str]) -> list[str]:
-    """Return the ids of the records whose name has some of the words, then of the first in order."""
+    """Return the ids of records: those whose name has some of the words, then the first."""
     partition = Partition(listing.partition(workspace_id), Cost())
     active = listing.having({"status": "active"})
     rows = list(islice(entries(partition, None, active, consistent=False), MOST_LOOKED_AT))

@@ -6,9 +6,10 @@ only who knows the idempotency key, of which the database has a hash, can read i
 
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -31,27 +32,9 @@ class Replay(NamedTuple):
     error: str | None
 
 
-def record(
-    agent_id: str,
-    key: str,
-    body: dict[str, Any],
-    *,
-    session_hash: str | None,
-    bot_key_id: str | None,
-    visitor: str,
-) -> IdempotencyRecord:
-    """Return what a call is kept under.
-
-    A key is one session's, else one bot key's, else one visitor's: two strangers never share it.
-    """
-    if session_hash is not None:
-        holder = f"session:{session_hash}"
-    elif bot_key_id is not None:
-        holder = f"key:{bot_key_id}"
-    else:
-        holder = f"visitor:{visitor}"
-    fingerprint = hashlib.sha256(to_json(sorted(body.items()))).hexdigest()
-    return IdempotencyRecord(f"chat#{agent_id}#{holder}", key, fingerprint)
+def record(scope: str, key: str, said: Sequence[str | None]) -> IdempotencyRecord:
+    """Return what a call is kept under; ``said`` is what a repetition must say, too."""
+    return IdempotencyRecord(scope, key, hashlib.sha256(to_json(said)).hexdigest())
 
 
 def find_or_mark(

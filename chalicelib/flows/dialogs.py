@@ -1,6 +1,7 @@
 """The end of dialogs: a year after their last message, or when their visitor is erased."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from chalicelib.core import clock
 from chalicelib.core.jobs import Job, job_handler
@@ -28,7 +29,7 @@ def remove_expired(job: Job) -> None:
         return
     event = AuditEvent.by_job(DIALOG_EXPIRED)
     for batch in message_batches(job.workspace_id, dialog.id):
-        run_unit(job.workspace_id, event, lambda unit, batch=batch: stage_removal(unit, batch))
+        run_unit(job.workspace_id, event, partial(stage_removal, batch=batch))
 
     def stage(unit: UnitOfWork) -> None:
         found = DIALOGS.find(unit.tenant, dialog.id)

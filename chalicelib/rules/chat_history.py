@@ -24,16 +24,13 @@ class Turn(NamedTuple):
     answer: str
 
 
-
-
 def count_safely(messages: Iterable[Message]) -> int:
     """Return the most input tokens that messages may come to with any tokenizer.
 
     One for two bytes: for what is reserved before a provider has counted.
     """
     return sum(
-        TOKENS_PER_MESSAGE + -(-len(each.content.encode()) // _BYTES_PER_TOKEN)
-        for each in messages
+        TOKENS_PER_MESSAGE + -(-len(each.content.encode()) // _BYTES_PER_TOKEN) for each in messages
     )
 
 
@@ -59,8 +56,8 @@ def fit(
 ) -> tuple[list[Message], int]:
     """Return the messages that a model is sent, and their input tokens: at most ``room``.
 
-    ``turns`` come newest first; as many as fit, and ``MAX_TURNS``, are told again, each whole. Those
-    without an answer are left out: two user messages in a row make providers refuse.
+    ``turns`` come newest first; as many as fit, ``MAX_TURNS`` at most, are told again, each whole.
+    Those without an answer are left out: two user messages in a row make providers refuse.
     """
     spent = count([*before, question])
     told: list[Message] = []

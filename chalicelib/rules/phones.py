@@ -65,7 +65,7 @@ def _normal(number: object) -> str:
     return f"{e164};ext={number.extension}" if number.extension else e164
 
 
-_MAY_HOLD_ONE = re.compile(r"(?:[0-9][\s().–-]*){7}")
+_MAY_HOLD_ONE = re.compile(r"(?:[0-9][\s().\u2013-]*){7}")
 """Digits enough for a number; texts without them do not load the number plans."""
 
 

@@ -18,7 +18,7 @@ OUTPUT_TOKENS = "outputTokens"
 ERRORS = "errors"
 REJECTED_LIMIT = "rejectedLimit"
 REJECTED_BALANCE = "rejectedBalance"
-FIRST_TOKEN_MS = "firstTokenMs"
+FIRST_TOKEN_MS = "firstTokenMs"  # noqa: S105  no password
 FIRST_TOKENS = "firstTokens"
 """How many answers ``FIRST_TOKEN_MS`` is the sum of."""
 CHANNEL = "channel"

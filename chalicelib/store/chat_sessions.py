@@ -10,6 +10,7 @@ from datetime import timedelta
 from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 from pynamodb.exceptions import UpdateError
 from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, SessionBusyError
@@ -45,9 +46,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
-def new(
-    workspace_id: str, token: str, *, agent_id: str, dialog_id: str, holder: str
-) -> SessionRow:
+def new(workspace_id: str, token: str, *, agent_id: str, dialog_id: str, holder: str) -> SessionRow:
     """Return a new session, held by the request that begins it, to be staged."""
     now = clock.now()
     return SessionRow(
@@ -85,7 +84,7 @@ def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:
     At commit, ``SessionBusyError`` is raised if another request holds it.
     """
     now = clock.now()
-    actions = [
+    actions: list[Action] = [
         SessionRow.holder.set(holder),
         SessionRow.held_until.set(now + LOCKED_FOR),
         SessionRow.expires.set(now + KEPT),
@@ -98,7 +97,7 @@ def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:
 def stage_release(unit: UnitOfWork, session: SessionRow | None, holder: str) -> None:
     """Stage that a request is done with a session that was just read, if it still holds it."""
     if session is not None and session.holder == holder:
-        actions = [SessionRow.holder.remove(), SessionRow.held_until.remove()]
+        actions: list[Action] = [SessionRow.holder.remove(), SessionRow.held_until.remove()]
         unit.update(
             session, actions, SessionRow.holder == holder, on_conflict=ConcurrentUpdateError()
         )

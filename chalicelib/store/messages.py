@@ -158,9 +158,7 @@ def latest(workspace_id: str, dialog_id: str) -> Iterator[MessageRow]:
         yield MessageRow.from_raw_data(item)
 
 
-def page(
-    workspace_id: str, dialog_id: str, offset: int, limit: int | None
-) -> Iterator[MessageRow]:
+def page(workspace_id: str, dialog_id: str, offset: int, limit: int | None) -> Iterator[MessageRow]:
     """Yield a dialog's messages from an offset on, oldest first."""
     partition = Partition(_partition(workspace_id, dialog_id), Cost(), MessageRow)
     start = partition.skip(offset, consistent_read=True)
@@ -173,9 +171,7 @@ def page(
 def keys(workspace_id: str, dialog_id: str) -> list[MessageRow]:
     """Return a dialog's messages by their keys alone, for a unit of work to delete."""
     pk = _partition(workspace_id, dialog_id)
-    found = Partition(pk, Cost(), MessageRow).items(
-        attributes_to_get=["sk"], consistent_read=True
-    )
+    found = Partition(pk, Cost(), MessageRow).items(attributes_to_get=["sk"], consistent_read=True)
     return [MessageRow(pk, item["sk"]["S"]) for item in found]
 
 

@@ -63,7 +63,7 @@ def reach(  # noqa: PLR0913  what a visit is known by
     gained = STAGES[int(visit.reached) : upto]
     if not gained:
         return False
-    measures = dict.fromkeys(gained, 1)
+    measures: dict[str, int] = dict.fromkeys(gained, 1)
     for site in {None, visit.project_id}:
         counts.add(
             bot_metrics.widget_subject(agent_id, site),

@@ -36,7 +36,9 @@ def wheel_info(*platforms: str) -> str:
     return "Wheel-Version: 1.0\n" + "".join(f"Tag: cp312-cp312-{name}\n" for name in platforms)
 
 
-def faults_of(path: Path, *, without: str = "", **changes: str | bytes) -> list[str]:
+def faults_of(
+    path: Path, *, without: str = "", rights: int = 0o755, **changes: str | bytes
+) -> list[str]:
     """Make a zip that is sound but for the changes and what it lacks; return its faults."""
     folder = "pydantic_core-2.50.4.dist-info"
     contents: dict[str, str | bytes] = {
@@ -52,6 +54,10 @@ def faults_of(path: Path, *, without: str = "", **changes: str | bytes) -> list[
     with zipfile.ZipFile(path / "deployment.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
+        if without != "stream_bootstrap":
+            program = zipfile.ZipInfo("stream_bootstrap")
+            program.external_attr = rights << 16
+            archive.writestr(program, "#!/bin/sh")
     return zipcheck.faults(path / "deployment.zip", TARGET, RESOLVED)
 
 
@@ -60,9 +66,15 @@ class TestZipCheck:
     def test_passes_a_sound_zip(self, tmp_path: Path) -> None:
         assert faults_of(tmp_path) == []
 
-    @pytest.mark.parametrize("name", ["app.py", "chalice/app.py", "chalicelib/__init__.py"])
+    @pytest.mark.parametrize(
+        "name", ["app.py", "chalice/app.py", "chalicelib/__init__.py", "stream_bootstrap"]
+    )
     def test_refuses_a_zip_without_the_application(self, tmp_path: Path, name: str) -> None:
         assert faults_of(tmp_path, without=name) == [f"{name} is missing."]
+
+    def test_refuses_a_program_that_may_not_be_run(self, tmp_path: Path) -> None:
+        (fault,) = faults_of(tmp_path, rights=0o644)
+        assert fault.startswith("stream_bootstrap may not be run")
 
     @pytest.mark.parametrize(
         "name",
@@ -184,6 +196,7 @@ class TestBuild:
         (root / "chalicelib" / "__pycache__").mkdir(parents=True)
         for name in ("app.py", "chalicelib/a.py", "chalicelib/secret.key", "secret.txt"):
             (root / name).write_text(name)
+        (root / "chalicelib" / "a.py").chmod(0o755)
         (root / "chalicelib" / "__pycache__" / "a.pyc").write_bytes(b"")
         (root / ".gitignore").write_text("__pycache__/\n*.key\n")
         (root / "requirements.txt").write_text("-c constraints.txt\nboto3==1\nChalice==1.34.0\n")
@@ -192,6 +205,7 @@ class TestBuild:
         copy = package._copy(root, tmp_path / "copy")
         files = {str(f.relative_to(copy)) for f in copy.rglob("*") if f.is_file()}
         assert files == {"app.py", "chalicelib/a.py", "requirements.txt", "constraints.txt"}
+        assert (copy / "chalicelib" / "a.py").stat().st_mode & 0o777 == 0o755
         assert (copy / "requirements.txt").read_text() == "-c constraints.txt\nboto3==1\n"
 
     def test_refuses_a_wheel_that_chalice_only_warns_of(self, tmp_path: Path) -> None:

@@ -24,6 +24,12 @@ CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
 PLACE = policies.Place("eu-central-1", "123456789012")
 FUNCTIONS = list(policies.FUNCTIONS)
 
+MODELS = {
+    "arn:aws:bedrock:*::foundation-model/*",
+    "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/*",
+}
+"""AWS's own, and the profiles of the account that lead to them."""
+
 Allowed = set[tuple[str, str]]
 """Actions with a resource each."""
 
@@ -91,6 +97,7 @@ class TestPolicy:
             assert "*" not in action
             objects, streams = f"arn:aws:s3:::workspace-{stage}-objects/*", ":log-group:/aws/lambda"
             wild = resource == objects or (streams in resource and resource.endswith(":*"))
+            wild = wild or resource in MODELS
             assert wild or "*" not in resource
 
     def test_pins_region_and_account(self, stage: str, function: str) -> None:
@@ -98,6 +105,8 @@ class TestPolicy:
             if "s3" in statement["Action"][0]:
                 condition = {"StringEquals": {"aws:ResourceAccount": "123456789012"}}
                 assert statement["Condition"] == condition
+            elif statement["Sid"] == "Models":
+                assert set(statement["Resource"]) == MODELS
             else:
                 assert all(":eu-central-1:123456789012:" in r for r in statement["Resource"])
 
@@ -114,6 +123,15 @@ class TestPolicy:
 def test_scheduled_jobs_neither_write_nor_read_objects(stage: str) -> None:
     objects = {a for a, _ in allowed(stage, "run-jobs") if a.startswith("s3:")}
     assert objects == {"s3:DeleteObject", "s3:ListBucket"}
+
+
+def test_only_what_asks_models_may(stage: str) -> None:
+    asking = {f for f in FUNCTIONS if any(a.startswith("bedrock:") for a, _ in allowed(stage, f))}
+    assert asking == {policies.API, "chat-stream"}
+
+
+def test_the_chat_has_no_objects(stage: str) -> None:
+    assert not [a for a, _ in allowed(stage, "chat-stream") if a.startswith("s3:")]
 
 
 WRITES = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem"}

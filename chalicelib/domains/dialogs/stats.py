@@ -119,7 +119,9 @@ class PageCounts(Wire):
 class WidgetStats(Wire):
     """The widget's funnel."""
 
-    stages: list[StageCount] = Field(description="From loaded to lead; none exceeds the one before.")
+    stages: list[StageCount] = Field(
+        description="From loaded to lead; none exceeds the one before."
+    )
     top_pages: list[PageCounts] = Field(description="At most 20, the most loaded first.")
 
 
