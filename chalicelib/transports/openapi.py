@@ -63,10 +63,13 @@ def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation."""
     operations = REGISTRY.of(Audience.KEY, Audience.PUBLIC)
     names, schemas = components(
-        [each.input for each in operations if not (each.reads_query or each.path_parameters)],
+        [each.input for each in operations if _has_named_body(each)],
         [each.output for each in operations],
     )
     for operation in operations:
+        if operation.path_parameters and _has_named_body(operation):
+            name = names[operation.input]
+            schemas[name] = _without(schemas[name], operation.path_parameters)
         if operation.file_field:
             form = _file_form(operation.input_schema, operation.file_field)
             schemas[f"{names[operation.input]}Form"] = form
@@ -169,6 +172,12 @@ def _failures(operation: Operation) -> Iterator[str]:
     if Audience.PUBLIC in operation.audience:
         missing |= dict.fromkeys(_OF_KEYS, True)
     return (status for status in _FAILURES if not missing.get(status))
+
+
+def _has_named_body(operation: Operation) -> bool:
+    """Whether an operation's body is a component; what is read from forms is described in place."""
+    in_place = operation.path_parameters and operation.name in public.ENTRANCES
+    return not (operation.reads_query or in_place)
 
 
 def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class Things:
     form: str
     lead: str
     client: str
+    agent: str
 
     @classmethod
     def made_with(cls, api: Any) -> "Things":
@@ -59,6 +60,7 @@ class Things:
         line = {"productId": product["id"], "quantity": 2}
         lead = submit(form, name="Ada", email=f"{new_id()}@example.com", items=[line])
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
+        agent = api.post("/api/agents/create", AGENT)["agent"]["id"]
         return cls(
             site=site["id"],
             page=page["id"],
@@ -71,6 +73,7 @@ class Things:
             form=form,
             lead=lead,
             client=client,
+            agent=agent,
         )
 
     @classmethod
@@ -79,6 +82,7 @@ class Things:
         return cls(**{field.name: new_id() for field in fields(cls)})
 
 
+AGENT = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "demo"}
 FORM = {
     "title": "Contact us",
     "fields": [
@@ -158,6 +162,10 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "crm_stats": lambda _: {"from": "2027-01-01", "to": "2027-01-31"},
     "set_lead_status": lambda t: {"id": t.lead, "status": "in_progress"},
     "update_lead": lambda t: {"id": t.lead, "notes": "Call back", "data": {"message": "Hi"}},
+    "list_agents": lambda _: {},
+    "get_agent": lambda t: {"id": t.agent},
+    "create_agent": lambda _: AGENT | {"allowedOrigins": ["https://bakery.example"]},
+    "update_agent": lambda t: {"id": t.agent, "name": "Miller", "welcomeMessage": None},
     "list_clients": lambda _: {"search": "ada", "sort": "lastActivityDesc"},
     "get_client": lambda t: {"id": t.client},
     "update_client": lambda t: {"id": t.client, "tags": ["regular"], "notes": "Likes rye"},
