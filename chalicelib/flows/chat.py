@@ -397,6 +397,8 @@ class _Taking:
             if self.session is None:
                 self._stage_new(unit, dialog, exchange)
             else:
+                held = SessionRow.holder == self.caller.request_id
+                unit.require(self.session, held, on_conflict=SessionBusyError())
                 unit.save(dialog)
 
         run_unit(workspace.id, contact and self._event(), stage)

@@ -6,18 +6,16 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from chalicelib.core import clock
-from chalicelib.core.ids import new_id
 from chalicelib.gateways.llm import ModelError, Usage
 from chalicelib.gateways.llm.cancellation import Cancellation
-from chalicelib.rules import tokens
 from chalicelib.rules.chat import Message
-from chalicelib.store import bot_keys, budgets, ledger
+from chalicelib.store import budgets, ledger
 from chalicelib.store.agents import AGENTS
 from chalicelib.store.unit import UnitOfWork, run_unit
 from chalicelib.transports import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
-from tests.conftest import Answer, Api, Owner
+from tests.conftest import Answer, Api, Owner, as_operator
+from tests.factories.examples import request_to
 
 PROMPT = "You are the assistant of a bakery. Rye bread costs 120 rubles. We open at eight."
 RICH = 10_000_000
@@ -99,22 +97,8 @@ def new_bot(owner: Owner, *, money: int = RICH, **attributes: Any) -> Bot:
 
 def new_key(bot: Bot) -> str:
     """Make a key of a bot; return its token."""
-    token = tokens.generate(tokens.BOT_PREFIX)
-    row = bot_keys.row(
-        token,
-        key_id=new_id(),
-        name="test",
-        workspace_id=bot.workspace_id,
-        agent_id=bot.id,
-        created_at=clock.now(),
-    )
-
-    def stage(unit: UnitOfWork) -> None:
-        unit.create(row)
-        unit.create(bot_keys.lookup(row))
-
-    run_unit(bot.workspace_id, None, stage)
-    return token
+    made: str = as_operator("create_bot_key", agentId=bot.id, name="test")["token"]
+    return made
 
 
 def transcript(api: Api, bot: Bot) -> list[dict[str, Any]]:
@@ -169,15 +153,6 @@ def read_events(raw: bytes) -> Iterator[dict[str, Any]]:
             assert block.startswith(b"data: {"), block
             assert b"\n" not in block
             yield json.loads(block.removeprefix(b"data: "))
-
-
-def request_to(
-    agent_id: str, message: str, *, ip: str = "203.0.113.7", key: str | None = None, **fields: Any
-) -> HttpRequest:
-    """Return a visitor's request."""
-    headers = {"content-type": "application/json"} | ({"idempotency-key": key} if key else {})
-    body = json.dumps({"agentId": agent_id, "message": message, **fields}).encode()
-    return HttpRequest("POST", chat_route.PATH, headers, body=body, client_ip=ip)
 
 
 def answer_to(request: HttpRequest) -> HttpResponse:

@@ -30,9 +30,9 @@ from tests.factories.chat import (
     new_bot,
     new_key,
     read_events,
-    request_to,
     transcript,
 )
+from tests.factories.examples import request_to
 
 Script = Callable[..., Scripted]
 
