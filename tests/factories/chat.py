@@ -15,7 +15,7 @@ from chalicelib.store.unit import UnitOfWork, run_unit
 from chalicelib.transports import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from tests.conftest import Answer, Api, Owner, as_operator
-from tests.factories.examples import request_to
+from tests.factories.examples import request_to, top_up
 
 PROMPT = "You are the assistant of a bakery. Rye bread costs 120 rubles. We open at eight."
 RICH = 10_000_000
@@ -67,15 +67,6 @@ class Bot:
             budgets.set_limits(unit, budgets.budget(self.workspace_id, self.id), limits)  # type: ignore[arg-type]
 
         run_unit(self.workspace_id, None, stage)
-
-
-def top_up(account_id: str, kopecks: int) -> None:
-    """Give an account money, or take it."""
-
-    def stage(unit: UnitOfWork) -> None:
-        ledger.post(unit, ledger.wallet(account_id), ledger.TOPUP, amount=kopecks)
-
-    run_unit(account_id, None, stage)
 
 
 def new_bot(owner: Owner, *, money: int = RICH, **attributes: Any) -> Bot:

@@ -14,6 +14,9 @@ from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
 from chalicelib.gateways.object_store import FolderStore
+from chalicelib.store import ledger, workspaces
+from chalicelib.store.agents import workspace_of
+from chalicelib.store.unit import UnitOfWork, run_unit
 from chalicelib.transports import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
 
@@ -64,6 +67,9 @@ class Things:
         lead = submit(form, name="Ada", email=f"{new_id()}@example.com", items=[line])
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
         agent = api.post("/api/agents/create", AGENT)["agent"]["id"]
+        workspace_id = workspace_of(agent)
+        assert workspace_id
+        top_up(workspaces.get(workspace_id).owner_id, 10_000)
         assert talk(agent, "Do you sell bread?").status == 200
         (dialog,) = api.get(f"/api/agents/dialogs?agentId={agent}")["dialogs"]
         return cls(
@@ -113,6 +119,15 @@ def submit(
     )
     lead: str = json.loads(reply.body)["data"]["id"]
     return lead
+
+
+def top_up(account_id: str, kopecks: int) -> None:
+    """Give an account money."""
+
+    def stage(unit: UnitOfWork) -> None:
+        ledger.post(unit, ledger.wallet(account_id), ledger.TOPUP, amount=kopecks)
+
+    run_unit(account_id, None, stage)
 
 
 def request_to(
