@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from time import perf_counter
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, cast
 
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
@@ -238,8 +238,10 @@ class _Taking:
     kept: IdempotencyRecord | None
     began: float
 
-    @property
-    def channel(self) -> Channel:
+    def _channel(self, dialog: DialogRow | None) -> Channel:
+        """Return where the dialog is led: that is settled with its first message."""
+        if dialog is not None:
+            return cast("Channel", dialog.channel)
         channel = self.args.channel or "api"
         return "api" if channel == TEST and not self.caller.in_console else channel
 
@@ -250,7 +252,14 @@ class _Taking:
         dialog = self._dialog()
         number = int(dialog.last_number) + 2 if dialog else 2
         dialog_id = dialog.id if dialog else new_id()
-        hold = self._reserve(spec, input_tokens, max_output, message_id(dialog_id, number))
+        channel = self._channel(dialog)
+        try:
+            hold = self._reserve(spec, input_tokens, max_output, message_id(dialog_id, number))
+        except SpendingError as error:
+            short = isinstance(error, InsufficientBalanceError)
+            name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
+            self.bot.note(channel, {name: 1})
+            raise
         token = self.args.session_id or chat_sessions.new_token()
         exchange = Exchange(
             hold=hold,
@@ -262,7 +271,7 @@ class _Taking:
             session_token=token,
             session_hash=tokens.digest(token),
             is_new_session=self.session is None,
-            channel=self.channel,
+            channel=channel,
             kept=self.kept,
             began=self.began,
         )
@@ -344,15 +353,9 @@ class _Taking:
             if session is not None:
                 chat_sessions.stage_lock(unit, session, holder)
 
-        try:
-            return charging.reserve(
-                terms, holder, input_tokens, max_output, stage, message_id=answer_id
-            )
-        except SpendingError as error:
-            short = isinstance(error, InsufficientBalanceError)
-            name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
-            self.bot.note(self.channel, {name: 1})
-            raise
+        return charging.reserve(
+            terms, holder, input_tokens, max_output, stage, message_id=answer_id
+        )
 
     def _store(self, exchange: Exchange) -> None:
         """Give the message and its answer their places, and make the dialog's lead if there is one.
@@ -361,7 +364,7 @@ class _Taking:
             SessionBusyError: another answer has begun in the dialog since.
         """
         text, workspace = self.args.message, self.bot.workspace
-        contact = chat_leads.contact_in(text, workspace.country, self.channel)
+        contact = chat_leads.contact_in(text, workspace.country, exchange.channel)
 
         def stage(unit: UnitOfWork) -> None:
             now = clock.now()
@@ -408,7 +411,7 @@ class _Taking:
             DIALOGS.partition(self.bot.workspace_id),
             exchange.dialog_id,
             agent_id=self.bot.agent.id,
-            channel=self.channel,
+            channel=exchange.channel,
             page_url=without_query(self.args.page_url),
             visit_id=self.args.visit_id,
             session_hash=exchange.session_hash,

@@ -41,12 +41,26 @@ def handle(request: HttpRequest) -> HttpResponse:
     Raises:
         AppError: it is refused (``flows.chat.take``).
     """
+    return _handle(request, in_console=False)
+
+
+def handle_in_console(request: HttpRequest) -> HttpResponse:
+    """Answer one of the bot's own people, whom the console has signed in: the channel ``test``.
+
+    Raises:
+        AppError: as ``handle`` does.
+    """
+    return _handle(request, in_console=True)
+
+
+def _handle(request: HttpRequest, *, in_console: bool) -> HttpResponse:
     check_body(request, TEXT_TYPE, limit=MAX_BODY_BYTES)
     args = parsing.parse(ChatRequest, json_object(request.body))
     caller = Caller(
         visitor=visitors.visitor_hash(request.client_ip),
         request_id=request.request_id,
         idempotency_key=request.headers.get("idempotency-key"),
+        in_console=in_console,
     )
     taken = chat.take(args, caller)
     events = _replayed(taken) if isinstance(taken, Replay) else Answer(taken)
