@@ -12,7 +12,7 @@ from chalice.app import Rate
 from chalicelib.core import logs
 from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
-from chalicelib.transports import chalice_app, function_url, schedules, stream_runtime
+from chalicelib.transports import chalice_app, schedules
 
 SERVING_LOCALLY = os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv
 if SERVING_LOCALLY:
@@ -36,6 +36,8 @@ def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's e
 @app.lambda_function(name="chat-stream")
 def chat_stream(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, ARG001  Lambda's
     """Answer the bot chat, whole: only without ``stream_bootstrap`` does Lambda call this."""
+    from chalicelib.transports import function_url, stream_runtime  # noqa: PLC0415  hardly ever
+
     return function_url.buffered(event, stream_runtime.handler())
 
 

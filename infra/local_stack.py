@@ -86,6 +86,7 @@ class LocalStack:
             **LOCAL_AWS,
             ENDPOINT: endpoint,
             "DATA_DIR": str(self.data.path),
+            "DEMO_WORD_SECONDS": os.environ.get("DEMO_WORD_SECONDS") or "0.03",
             "OBJECT_STORE": f"file://{self.data.objects}",
             "PORT": str(self.port),
             "PUBLIC_URL": self.url,

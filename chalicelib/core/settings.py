@@ -38,7 +38,8 @@ class Settings:
     key or URL is given), separated by spaces, the first for models that the catalogue does not
     know; ``llm_model`` is the model that drafts cards; ``ai_drafts_per_day`` is how many of them a
     workspace may ask for in a UTC day; ``bedrock_profile`` is the inference profile that calls to
-    Bedrock take, such as ``eu``. With an ``edge_secret``, the chat answers only requests that carry
+    Bedrock take, such as ``eu``; ``demo_word_seconds`` is how long the embedded model takes for
+    each word of a chat. With an ``edge_secret``, the chat answers only requests that carry
     it, which the edge adds, and believes their word on the visitor's address.
     """
 
@@ -57,6 +58,7 @@ class Settings:
     ai_drafts_per_day: int
     bedrock_profile: str = ""
     edge_secret: str = field(default="", repr=False)
+    demo_word_seconds: float = 0.0
 
     @property
     def llm_providers(self) -> tuple[Provider, ...]:
@@ -103,6 +105,7 @@ def read(environment: Mapping[str, str]) -> Settings:
 
     Raises:
         RuntimeError: it is that of a Lambda function without a stage.
+        ValueError: a variable has a value that it cannot have.
     """
     env = environment.get
     stage = env("STAGE", "")
@@ -110,7 +113,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         msg = "STAGE is missing: expected the stage that this function serves, such as prod"
         raise RuntimeError(msg)
     stage = stage or "dev"
-    return Settings(
+    made = Settings(
         stage=stage,
         table_prefix=env("TABLE_PREFIX", "workspace"),
         object_store=env("OBJECT_STORE", "file://.local/objects"),
@@ -127,5 +130,8 @@ def read(environment: Mapping[str, str]) -> Settings:
         ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY") or "100"),
         bedrock_profile=env("BEDROCK_PROFILE", "").strip()
         or _PROFILES.get((env("AWS_REGION") or env("AWS_DEFAULT_REGION") or "")[:2], ""),
+        demo_word_seconds=float(env("DEMO_WORD_SECONDS") or "0"),
         edge_secret=env("EDGE_SECRET", "").strip(),
     )
+    made.llm_providers  # noqa: B018  says now what is wrong with it
+    return made

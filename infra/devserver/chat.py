@@ -1,21 +1,13 @@
 """The bot chat, which a function of its own answers on AWS."""
 
-from functools import cache
-
 from chalicelib.transports import chat_route, stream_runtime
-from chalicelib.transports.chat_route import Handler
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from infra.devserver.api_gateway import LocalRoute
 
 
-@cache
-def _handler() -> Handler:
-    return stream_runtime.handler()
-
-
 def stream(request: HttpRequest) -> HttpResponse:
     """Answer as the function's handler does."""
-    return _handler()(request)
+    return stream_runtime.handler()(request)
 
 
 ROUTES = (LocalRoute(chat_route.PATH, stream, chat_route.MAX_BODY_BYTES, run=chat_route.serve),)

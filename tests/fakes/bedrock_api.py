@@ -57,11 +57,12 @@ def metadata(asked: int, said: int) -> bytes:
     return frame("metadata", {"metrics": {"latencyMs": 551}, "p": "abcd", "usage": usage})
 
 
-def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n") -> Answering:
+def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n", keep: bool = False) -> Answering:
     """Answer 200 with these bytes, each part in a chunk of its own."""
 
     def answer(wire: Wire, asked: Asked) -> None:
-        wire.head(200, STREAM_TYPE, "Transfer-Encoding: chunked", "x-amzn-RequestId: r-1")
+        chunks = "Transfer-Encoding: chunked"
+        wire.head(200, STREAM_TYPE, chunks, "x-amzn-RequestId: r-1", keep=keep)
         for part in parts:
             wire.chunk(part)
         wire.send(end)
@@ -70,8 +71,8 @@ def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n") -> Answering:
 
 
 def saying(*texts: str, tokens: tuple[int, int] = (11, 7)) -> Answering:
-    """Answer as Bedrock does."""
-    return chunked(START, *map(text, texts), BLOCK_STOP, STOP, metadata(*tokens))
+    """Answer as Bedrock does, on a connection that stays."""
+    return chunked(START, *map(text, texts), BLOCK_STOP, STOP, metadata(*tokens), keep=True)
 
 
 def silent_after(*parts: bytes) -> Answering:

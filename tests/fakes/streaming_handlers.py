@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -21,7 +22,7 @@ def handle(request: HttpRequest) -> HttpResponse:
         raise NotFoundError("No such bot.")
     if asked.get("crash"):
         raise RuntimeError("the secret reason")
-    seen = {
+    seen: dict[str, object] = {
         "pid": os.getpid(),
         "started": next(_started),
         "ip": request.client_ip,
@@ -30,6 +31,9 @@ def handle(request: HttpRequest) -> HttpResponse:
         "id": request.request_id,
         "trace": os.environ.get("_X_AMZN_TRACE_ID", ""),
     }
+    if asked.get("modules"):
+        modules = list(sys.modules.items())
+        seen["modules"] = {name: getattr(each, "__file__", None) for name, each in modules}
     return HttpResponse(200, _pieces(asked, seen), SSE)
 
 

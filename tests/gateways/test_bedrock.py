@@ -131,7 +131,7 @@ class TestAnswer:
         api.answers = [bedrock_api.saying("x")]
         asking = model(api)
         assert hear(asking) == hear(asking)
-        assert len(api.asked) == 2
+        assert (len(api.asked), api.connections) == (2, 1)
 
 
 class TestFailure:
@@ -291,6 +291,7 @@ class TestCancellation:
         cancellation.cancel()
         reader.join(2)
         assert not reader.is_alive()
+        assert api.connections == 1
         ((said, error),) = result
         assert error
         assert (said, error.kind, error.before_first_token) == (heard, "cancelled", not heard)

@@ -101,6 +101,14 @@ class TestAnswer:
         assert api.asked[0].target == "/v1/chat/completions"
         assert "authorization" not in api.asked[0].headers
 
+    def test_may_come_by_a_proxy(self, api: OpenAiApi, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("http_proxy", api.url.removesuffix("/v1"))
+        api.answers = [openai_api.saying("x"), openai_api.silent]
+        asking = OpenAiModel("http://models.example/v1", KEY, read_seconds=30)
+        assert speak(asking)[0] == "x"
+        assert api.asked[0].target == "http://models.example/v1/chat/completions"
+        assert fail(asking, 0.3)[1].kind == "timeout"  # by shutting the socket
+
     def test_a_netrc_of_the_machine_does_not_replace_the_key(
         self, api: OpenAiApi, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -658,6 +666,16 @@ class TestDemoModel:
         assert once[:3] == ["Мы", " открыты", " с"]
         assert once == pieces()
 
+    def test_may_take_its_time_for_each_word_but_not_for_drafts(self, pauses: list[float]) -> None:
+        def ask_slowly(asked: list[Message]) -> int:
+            pauses.clear()
+            *words, _ = DemoModel(0.03).stream(asked, model="any", max_output_tokens=99)
+            assert set(pauses) <= {0.03}
+            return len(words) if pauses else 0
+
+        assert ask_slowly([SHOP, Message("user", "Когда вы открыты?")]) == len(pauses) == 8
+        assert ask_slowly(drafts.messages(drafts.DraftRequest("product", "en", name="A b"))) == 0
+
     def test_counts_its_tokens_to_the_last(self) -> None:
         said, told = ask("Сколько стоит багет?")
         assert told == Usage(told.input_tokens, count_tokens(said))
@@ -854,9 +872,9 @@ class TestDraftingModel:
     def test_a_provider_that_is_none_is_told_to_the_operator(
         self, configured: Callable[..., Settings]
     ) -> None:
-        configured(LLM_PROVIDER="gpt")
-        with pytest.raises(ValueError, match="LLM_PROVIDER is demo, off, bedrock, openai"):
-            drafting_model()
+        for value in ("gpt", "demo openai", "openai off"):
+            with pytest.raises(ValueError, match="LLM_PROVIDER is demo, off, bedrock, openai"):
+                configured(LLM_PROVIDER=value)
 
     def test_the_settings_do_not_show_the_key(self, configured: Callable[..., Settings]) -> None:
         assert KEY not in repr(configured(LLM_API_KEY=KEY))

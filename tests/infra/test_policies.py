@@ -130,6 +130,12 @@ def test_only_what_asks_models_may(stage: str) -> None:
     assert asking == {policies.API, "chat-stream"}
 
 
+def test_every_stage_streams_the_chat(stage: str) -> None:
+    """Chalice reads a function's variables in its stage only."""
+    own = CONFIG["stages"][stage]["lambda_functions"]["chat-stream"]["environment_variables"]
+    assert own == {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
+
+
 def test_the_chat_has_no_objects(stage: str) -> None:
     assert not [a for a, _ in allowed(stage, "chat-stream") if a.startswith("s3:")]
 

@@ -170,7 +170,7 @@ def _provider(name: Provider) -> ChatModel:
         case "demo":
             from chalicelib.gateways.llm.demo import DemoModel  # noqa: PLC0415
 
-            return DemoModel()
+            return DemoModel(settings().demo_word_seconds)
         case "openai":
             from chalicelib.gateways.llm.openai import OpenAiModel  # noqa: PLC0415
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 
+from chalicelib.core import retry
 from chalicelib.core.text import fold
 from chalicelib.gateways.llm import STREAM_SECONDS, ModelError, Usage
 from chalicelib.gateways.llm.cancellation import Cancellation
@@ -25,7 +26,13 @@ MOST_TAGS = 8
 
 
 class DemoModel:
-    """Answers from the system messages and the visitor's earlier words; drafts from a request."""
+    """Answers from the system messages and the visitor's earlier words; drafts from a request.
+
+    In a chat it takes ``word_seconds`` for each word, so that a stream can be watched.
+    """
+
+    def __init__(self, word_seconds: float = 0.0) -> None:
+        self._word_seconds = word_seconds
 
     def stream(  # noqa: PLR0913  as every model
         self,
@@ -33,7 +40,7 @@ class DemoModel:
         *,
         model: str,  # noqa: ARG002  it answers for every model when there is no other
         max_output_tokens: int,
-        seconds: float = STREAM_SECONDS,  # noqa: ARG002  it takes no time
+        seconds: float = STREAM_SECONDS,  # noqa: ARG002  it takes a known time
         json_object: bool = False,  # noqa: ARG002  a request says so already
         cancellation: Cancellation | None = None,
     ) -> Generator[str | Usage, None, None]:
@@ -50,6 +57,8 @@ class DemoModel:
                 raise ModelError("cancelled", reason, before_first_token=not spoken)
             spoken += cost
             yield word
+            if self._word_seconds and not request:
+                (cancellation.pause if cancellation else retry.sleep)(self._word_seconds)
         yield Usage(count_input(messages), spoken)
 
 
