@@ -34,7 +34,9 @@ def connect(stage: str | None) -> None:
     os.environ.setdefault("OBJECT_STORE", f"file://{state.parent.absolute() / 'objects'}")
     if state.is_file() and (port := json.loads(state.read_text()).get("port")):
         os.environ.setdefault("PUBLIC_URL", f"http://127.0.0.1:{port}")
-    from infra.local_stack import LOCAL_AWS, REAL_AWS  # noqa: PLC0415  the command line starts without it
+    from infra.local_stack import DEMO_BALANCE, LOCAL_AWS, REAL_AWS  # noqa: PLC0415  the command line starts without it
+
+    os.environ.setdefault("DEMO_BALANCE", DEMO_BALANCE)
 
     for name in REAL_AWS:
         os.environ.pop(name, None)

@@ -38,9 +38,15 @@ class Settings:
     key or URL is given), separated by spaces, the first for models that the catalogue does not
     know; ``llm_model`` is the model that drafts cards; ``ai_drafts_per_day`` is how many of them a
     workspace may ask for in a UTC day; ``bedrock_profile`` is the inference profile that calls to
+<<<<<<< HEAD
     Bedrock take, such as ``eu``; ``demo_word_seconds`` is how long the embedded model takes for
     each word of a chat. With an ``edge_secret``, the chat answers only requests that carry
     it, which the edge adds, and believes their word on the visitor's address.
+=======
+    Bedrock take, such as ``eu``. With an ``edge_secret``, the chat answers only requests that carry
+    it, which the edge adds, and believes their word on the visitor's address. ``demo_balance`` is
+    how many kopecks a new workspace adds to its owner's balance, for development.
+>>>>>>> ledger
     """
 
     stage: str
@@ -56,6 +62,7 @@ class Settings:
     llm_api_key: str = field(repr=False)
     llm_model: str
     ai_drafts_per_day: int
+    demo_balance: int
     bedrock_profile: str = ""
     edge_secret: str = field(default="", repr=False)
     demo_word_seconds: float = 0.0
@@ -128,6 +135,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         llm_api_key=env("LLM_API_KEY", "").strip(),
         llm_model=env("LLM_MODEL", "").strip(),
         ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY") or "100"),
+        demo_balance=int(env("DEMO_BALANCE") or "0"),
         bedrock_profile=env("BEDROCK_PROFILE", "").strip()
         or _PROFILES.get((env("AWS_REGION") or env("AWS_DEFAULT_REGION") or "")[:2], ""),
         demo_word_seconds=float(env("DEMO_WORD_SECONDS") or "0"),

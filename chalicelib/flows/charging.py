@@ -326,8 +326,9 @@ def _alone_with_wallet(hold: Hold) -> Iterator[None]:
         yield
         return
     lock = _LOCKS[zlib.crc32(hold.account_id.encode()) % len(_LOCKS)]
-    if not lock.acquire(timeout=deadline.remaining(SECONDS)):
-        raise UnavailableError
+    while not lock.acquire(timeout=deadline.remaining(SECONDS)):
+        if deadline.passed():
+            raise UnavailableError
     try:
         yield
     finally:

@@ -1,6 +1,7 @@
 """An account's money: credited and adjusted once a key, read by its owner and nobody else."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -150,3 +151,18 @@ class TestSession:
             with pytest.raises(AppError) as caught:
                 self.read(operation, made["accountId"], account=email)
             assert caught.value.status == 404
+
+
+class TestDemoBalance:
+    """Of development: money to try bots with."""
+
+    def test_comes_with_each_new_workspace_where_one_is_set(
+        self, email: str, read_anew: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        as_operator("create_workspace", owner=email, name="Without")
+        assert balance(email) == (0, 0, 0)
+        monkeypatch.setenv("DEMO_BALANCE", "700")
+        read_anew()
+        for number in (1, 2):
+            as_operator("create_workspace", owner=email, name="With")
+            assert balance(email) == (700 * number, 0, number)

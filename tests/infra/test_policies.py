@@ -12,13 +12,16 @@ import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
 
 import app as application
-from chalicelib.store import jobs, tables
+from chalicelib.flows import charging
+from chalicelib.flows.charging import Recovered, Terms, reserve
+from chalicelib.rules.pricing import Prices, Usage
+from chalicelib.store import accounts, jobs, ledger, tables
 from chalicelib.store.connection import connection
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.unit import LATE_ENTRIES
 from chalicelib.transports import schedules
 from infra import package, policies
-from tests.conftest import Api, Owner, Time
+from tests.conftest import Api, Owner, Time, as_operator
 
 CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
 PLACE = policies.Place("eu-central-1", "123456789012")
@@ -174,7 +177,9 @@ def used() -> Iterator[Allowed]:
         events.unregister("provide-client-params.dynamodb", note)
 
 
-def test_the_policies_suffice(owner: Owner, api: Api, time: Time) -> None:
+def test_the_policies_suffice(
+    owner: Owner, api: Api, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with used() as by_api:
         site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
         page = api.post("/api/pages/create", {"projectId": site, "title": "Home"})["page"]["id"]
@@ -185,12 +190,24 @@ def test_the_policies_suffice(owner: Owner, api: Api, time: Time) -> None:
     jobs.schedule(
         jobs.row(LATE_ENTRIES, owner.workspace.id, {"records": [f"{PRODUCTS.noun}#{product}"]})
     )
+    account = owner.workspace.owner_id
+    terms = Terms(account, owner.workspace.id, "bot", "UTC", Prices(10**6, 10**6), "model")
+    email = accounts.get(account).email
+    paid = {"account": email, "kopecks": 1000, "reason": "x", "idempotencyKey": "k"}
+    as_operator("credit", **paid)
+    for request_id in ("settled", "released"):
+        reserve(terms, request_id, 10, 100)
+    usages = {"settled": Usage(10, 5), "released": None}
+    monkeypatch.setattr(charging, "_recoveries", [])
+    charging.recovers_holds(lambda hold: Recovered(usages[hold.request_id], charging.nothing))
     time.pass_by(days=40)
     with used() as by_jobs:
         schedules.run_jobs()
+    assert ledger.wallet(account).available == 1000 - 15
     assert ("dynamodb:Query", arn("dev", "content/index/by_row")) in by_api
     assert by_api <= allowed("dev", policies.API)
     assert ("dynamodb:PutItem", arn("dev", "audit")) in by_jobs
+    assert ("dynamodb:UpdateItem", arn("dev", "ledger")) in by_jobs
     assert by_jobs <= allowed("dev", "run-jobs")
 
 
