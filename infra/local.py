@@ -139,12 +139,15 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
     return "\n".join([*lines, "", "  Ctrl-C stops everything.", ""])
 
 
+_QUESTION = "Сколько стоит ржаной хлеб?"  # noqa: RUF001  Cyrillic, meant
+
+
 def _chat_lines(stack: LocalStack) -> list[str]:
     """Return how to talk to the demo's bot."""
     agent = stack.data.demo.get("agentId")
     if not agent:
         return []
-    body = json.dumps({"agentId": agent, "message": "Какой хлеб у вас есть?"}, ensure_ascii=False)
+    body = json.dumps({"agentId": agent, "message": _QUESTION}, ensure_ascii=False)
     return [
         "  Talk to the bot, which needs no key:",
         f"    curl -N -H 'Content-Type: application/json' -d '{body}' \\",

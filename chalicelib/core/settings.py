@@ -38,15 +38,10 @@ class Settings:
     key or URL is given), separated by spaces, the first for models that the catalogue does not
     know; ``llm_model`` is the model that drafts cards; ``ai_drafts_per_day`` is how many of them a
     workspace may ask for in a UTC day; ``bedrock_profile`` is the inference profile that calls to
-<<<<<<< HEAD
     Bedrock take, such as ``eu``; ``demo_word_seconds`` is how long the embedded model takes for
     each word of a chat. With an ``edge_secret``, the chat answers only requests that carry
-    it, which the edge adds, and believes their word on the visitor's address.
-=======
-    Bedrock take, such as ``eu``. With an ``edge_secret``, the chat answers only requests that carry
     it, which the edge adds, and believes their word on the visitor's address. ``demo_balance`` is
     how many kopecks a new workspace adds to its owner's balance, for development.
->>>>>>> ledger
     """
 
     stage: str

@@ -242,7 +242,15 @@ def make_dialogs(do: Caller) -> None:
             session = json.loads(told.removeprefix(b"data: "))["sessionId"]
 
 
-STEPS = (make_files, make_categories, make_products, make_site, make_leads, make_agent, make_dialogs)
+STEPS = (
+    make_files,
+    make_categories,
+    make_products,
+    make_site,
+    make_leads,
+    make_agent,
+    make_dialogs,
+)
 """What the demo consists of, a function a noun; each leaves alone what is there."""
 
 
