@@ -139,7 +139,7 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
     return "\n".join([*lines, "", "  Ctrl-C stops everything.", ""])
 
 
-_QUESTION = "Сколько стоит ржаной хлеб?"  # noqa: RUF001  Cyrillic, meant
+_QUESTION = "Сколько стоит ржаной хлеб?"
 
 
 def _chat_lines(stack: LocalStack) -> list[str]:
