@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from time import perf_counter
-from typing import Annotated, NamedTuple, cast
-
-from pydantic import AfterValidator, Field, StringConstraints
-from pydantic_core import PydanticCustomError
+from typing import NamedTuple, cast
 
 from chalicelib.core import clock
 from chalicelib.core.errors import (
@@ -30,13 +27,13 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.ids import new_id
 from chalicelib.core.limits import Limit
-from chalicelib.core.schema import Wire, optional
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.flows import charging, chat_leads, chat_offers, chat_replays
 from chalicelib.flows.charging import Hold, Prices, Terms
 from chalicelib.flows.chat_exchange import Ending, Exchange, message_id
 from chalicelib.flows.chat_replays import Replay
+from chalicelib.flows.chat_request import ChatRequest
 from chalicelib.flows.dialogs import DIALOG_EXPIRED
 from chalicelib.gateways import llm
 from chalicelib.rules import chat_history, models, tokens
@@ -64,40 +61,11 @@ from chalicelib.store.metrics import Increments
 from chalicelib.store.unit import UnitOfWork, run_unit
 from chalicelib.store.workspaces import WorkspaceRow
 
-MAX_MESSAGE = 10_000
-"""Unicode code points of a message (spec, Bot chat endpoint)."""
-MAX_TOKEN = 200
 MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
 """Of one visitor; it fails closed (security.md, Rate limits)."""
 MESSAGES_OF_BOT = Limit("chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1))
 """Of all visitors, behind the edge."""
 MAX_KEY = 255
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise PydanticCustomError("blank", "expected some text, received white space alone")
-    return text
-
-
-class ChatRequest(Wire):
-    """A message to a bot."""
-
-    agent_id: Annotated[str, StringConstraints(min_length=1)] = Field(description="Bot id.")
-    message: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=MAX_MESSAGE),
-        AfterValidator(_not_blank),
-    ] = Field(description="What the visitor says.")
-    session_id: str | None = optional("Continues a dialog; without it a new one begins.")
-    api_key: str | None = optional("Bot key, of a private bot.")
-    channel: Channel | None = optional("Where it is led; api by default.")
-    page_url: Annotated[str, StringConstraints(max_length=2048)] | None = optional(
-        "The page; its query is dropped."
-    )
-    visit_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = optional(
-        "The widget's visit, for its funnel."
-    )
 
 
 class Caller(NamedTuple):

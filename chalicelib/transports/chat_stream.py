@@ -12,9 +12,10 @@ from pydantic_core import to_json
 
 from chalicelib.core import parsing
 from chalicelib.flows import chat
-from chalicelib.flows.chat import Caller, ChatRequest
+from chalicelib.flows.chat import Caller
 from chalicelib.flows.chat_answer import Answer, ChatEvent, Chunk, Done, Failed, Ping, Start
 from chalicelib.flows.chat_replays import Replay
+from chalicelib.flows.chat_request import ChatRequest
 from chalicelib.rules.pricing import Usage
 from chalicelib.store import visitors
 from chalicelib.transports.http import (

@@ -87,9 +87,9 @@ class AgentStats(Wire):
     dialogs: int = Field(description="Dialogs begun.")
     messages: int = Field(description="Messages of both sides.")
     leads: int = Field(description="Leads that came of its dialogs.")
-    tokens: TokenCounts = Field(description="Tokens.")
+    tokens: TokenCounts = Field(description="Tokens of its answers.")
     errors: int = Field(description="Answers that failed.")
-    rejected: RejectedCounts = Field(description="Messages that were refused.")
+    rejected: RejectedCounts = Field(description="Messages refused for want of money.")
     avg_first_token_ms: int | None = Field(
         description="Mean time to an answer's first words, in ms, or null."
     )
