@@ -11,11 +11,11 @@ import pytest
 from httpx_sse import EventSource
 
 from chalicelib.core.errors import NotConfiguredError, UnavailableError
-from chalicelib.flows import charging, chat_answer
+from chalicelib.flows import charging, chat, chat_answer
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, Usage
 from chalicelib.rules.chat import count_input, count_tokens
-from chalicelib.store import ledger, limits
+from chalicelib.store import ledger, limits, open_streams
 from chalicelib.transports import chat_route, schedules
 from chalicelib.transports.http import HttpRequest
 from tests.conftest import Api, Owner, Time, everything
@@ -294,6 +294,35 @@ class TestChecks:
         living.close()
         assert ask(bot, "Five", sessionId=session).status == 200
         assert bot.money[1] == 0
+
+
+class TestBehindTheEdge:
+    @pytest.fixture(autouse=True)
+    def _edge(self, monkeypatch: pytest.MonkeyPatch, unscaled: None) -> None:
+        chosen = replace(chat.settings(), edge_secret="secret", rate_limit_scale=1)
+        for module in (chat, open_streams):
+            monkeypatch.setattr(module, "settings", lambda: chosen)
+
+    def test_a_visitor_has_ten_streams_at_most(self, bot: Bot, script: Script) -> None:
+        script("Yes.", Usage(1, 1))
+        assert ask(bot, "Hi").status == 200  # over, and counted no more
+        assert ask(bot, "Hi", sessionId="nonsense").status == 404  # so is what was refused
+        streams = [answer_to(request_to(bot.id, "Hi")) for _ in range(10)]
+        assert {stream.status for stream in streams} == {200}
+        refused = ask(bot, "Hi").answer
+        assert (refused.status, refused.data["code"]) == (429, "rate_limited")
+        assert ask(bot, "Hi", ip="203.0.113.8").status == 200
+        for stream in streams:
+            stream.close()
+        assert ask(bot, "Hi").status == 200
+
+    def test_a_bot_has_so_many_messages_a_minute(
+        self, bot: Bot, monkeypatch: pytest.MonkeyPatch, time: Time
+    ) -> None:
+        assert chat.MESSAGES_OF_BOT.max_requests == 600
+        monkeypatch.setattr(chat, "MESSAGES_OF_BOT", replace(chat.MESSAGES_OF_BOT, max_requests=2))
+        statuses = [ask(bot, "Hi", ip=f"203.0.113.{n}").status for n in range(3)]
+        assert statuses == [200, 200, 429]
 
 
 class TestSpending:
