@@ -1,12 +1,17 @@
 """Bots and their keys: what the calls promise (tools.md, rows 65, 66, 71 and 72)."""
 
-from typing import Any
+import json
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import pytest
 
-from chalicelib.core.errors import AppError, ConflictError
+from chalicelib.core.errors import AppError, ConflictError, NotFoundError
 from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import SessionPrincipal
 from chalicelib.domains.agents import records
+from chalicelib.flows.invoke import invoke
 from chalicelib.rules import tokens
 from chalicelib.store import agents, bot_keys
 from tests.conftest import Api, Owner, Time, as_operator, at_once, everything
@@ -189,3 +194,34 @@ class TestBotKeys:
             with pytest.raises(AppError) as caught:
                 as_operator("delete_bot_key", agentId=agent_id, keyId=key_id)
             assert caught.value.status == 404
+
+
+class TestSession:
+    """Of the console."""
+
+    CALLS: ClassVar[dict[str, dict[str, Any]]] = {
+        "create_bot_key": {"name": "Site"},
+        "delete_bot_key": {"keyId": "x"},
+        "set_bot_limits": {"daily": 100},
+    }
+
+    def act(self, operation: str, workspace_id: str, **arguments: Any) -> Any:
+        principal = SessionPrincipal(account_id="a", workspace_id=workspace_id, membership="owner")
+        reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="r")
+        return json.loads(reply.body)["data"]
+
+    def test_manages_keys_and_limits_of_its_own_bots(self, api: Api, owner: Owner) -> None:
+        agent, home = create(api)["id"], owner.workspace.id
+        key = self.act("create_bot_key", home, agentId=agent, name="Site")["keyId"]
+        assert self.act("set_bot_limits", home, agentId=agent, daily=5)["daily"] == 5
+        assert self.act("delete_bot_key", home, agentId=agent, keyId=key)["keyId"] == key
+
+    @pytest.mark.parametrize("operation", CALLS)
+    def test_finds_no_bot_of_another_workspace(
+        self, api: Api, new_owner: Callable[..., Owner], operation: str
+    ) -> None:
+        agent, elsewhere = create(api)["id"], new_owner().workspace.id
+        before = everything()
+        with pytest.raises(NotFoundError, match="No bot has this id in the workspace"):
+            self.act(operation, elsewhere, agentId=agent, **self.CALLS[operation])
+        assert everything() == before

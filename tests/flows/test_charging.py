@@ -21,11 +21,11 @@ TERMS = Terms("acc", "ws", "bot", "Europe/Moscow", Prices(KOPECK, KOPECK), "mode
 """A kopeck a token."""
 
 
-def top_up(kopecks: int) -> None:
+def top_up(kopecks: int, account_id: str = "acc") -> None:
     def stage(unit: UnitOfWork) -> None:
-        ledger.post(unit, ledger.wallet("acc"), ledger.TOPUP, amount=kopecks)
+        ledger.post(unit, ledger.wallet(account_id), ledger.TOPUP, amount=kopecks)
 
-    run_unit("acc", None, stage)
+    run_unit(account_id, None, stage)
 
 
 def limit(**limits: int | None) -> None:

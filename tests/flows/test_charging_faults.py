@@ -422,3 +422,61 @@ def test_a_hold_and_a_wallet_that_were_read_at_different_moments_are_read_again(
     assert charging.settle(hold, Usage(10, 90), note("second")).cost == 40
     assert (money(), noted("second")) == ((960, 0), False)
     books.audit("acc", "ws", "bot")
+
+
+class TestABotWhoseOwnerChanges:
+    """Then two wallets pay for one bot for a while, and only its budget knows of both."""
+
+    HEIR = TERMS._replace(account_id="heir")
+
+    @pytest.fixture(autouse=True)
+    def _money(self, time: Time) -> None:
+        time.now = MIDNIGHTS["daily"]
+        top_up(1000)
+        top_up(1000, "heir")
+
+    def meanwhile(self, act: Callable[[], object]) -> Callable[[UnitOfWork], None]:
+        """Return a stage during which something else happens, once."""
+        left = [act]
+        return lambda _: [left.pop()() for _ in left[:]] and None
+
+    def test_has_one_window(self) -> None:
+        other = self.meanwhile(lambda: charging.reserve(self.HEIR, "other", 10, 100))
+        charging.reserve(TERMS, "r", 10, 100, other)
+        assert used() == (220, 220, 220)
+
+    def test_has_one_limit(self) -> None:
+        limit(daily=150)
+        charging.settle(reserve("first"), Usage(10, 0))
+        other = self.meanwhile(lambda: charging.reserve(self.HEIR, "other", 10, 100))
+        with pytest.raises(DailyLimitError):
+            charging.reserve(TERMS, "r", 10, 100, other)
+        assert used() == (120, 120, 120)
+
+    def test_gives_nothing_back_to_a_window_that_another_wallet_began(self, time: Time) -> None:
+        hold = reserve()
+
+        def next_day() -> None:
+            time.pass_by(seconds=1)
+            charging.reserve(self.HEIR, "other", 10, 100)
+
+        charging.settle(hold, Usage(10, 0), self.meanwhile(next_day))
+        assert used() == (110, 120, 120)
+        assert money() == (990, 0)
+
+
+def test_what_stands_in_the_way_after_a_lost_answer_may_be_the_steps_own() -> None:
+    """A session that is found busy is so by the very request whose answer was lost."""
+    top_up(1000)
+
+    def lock_session(unit: UnitOfWork) -> None:
+        if noted("session"):
+            raise ConflictError("busy")
+        note("session")(unit)
+
+    with faulty(TRANSACTION, closed, "after", 1):
+        hold = charging.reserve(TERMS, "r", 10, 100, lock_session)
+    assert (hold.amount, money()) == (110, (890, 110))
+    with pytest.raises(ConflictError):
+        charging.reserve(TERMS, "another", 10, 100, lock_session)
+    assert money() == (890, 110)
