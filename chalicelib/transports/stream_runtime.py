@@ -90,7 +90,7 @@ class RuntimeApi:
                 body = base64.b64encode(_described(error)).decode()
                 trailers = f"{ERROR_TYPE}: {_type(error)}\r\n{ERROR_BODY}: {body}\r\n".encode()
             finally:
-                response.close()
+                _close(response)
             connection.send(b"0\r\n%b\r\n" % trailers)
             connection.getresponse().read()
 
@@ -121,6 +121,13 @@ def _pieces(response: "HttpResponse") -> Iterator[bytes]:
             yield piece
 
 
+def _close(response: "HttpResponse") -> None:
+    try:
+        response.close()
+    except Exception:
+        log.exception("a stream could not be closed")
+
+
 def _type(error: BaseException) -> str:
     return f"Runtime.{type(error).__name__}"
 
@@ -144,7 +151,7 @@ def run(api: RuntimeApi, serve: Serve) -> None:
             continue
         try:
             api.send(invocation.id, response)
-        except (OSError, HTTPException):
+        except Exception:  # The next answer is not to suffer from this one.
             log.warning("the answer was not taken to its end", exc_info=True)
 
 

@@ -50,6 +50,8 @@ def _pieces(asked: dict[str, object], seen: dict[str, object]) -> Iterator[bytes
     finally:
         if mark := asked.get("mark"):
             Path(str(mark)).write_text("closed")
+        if asked.get("unclosable"):
+            raise RuntimeError("the secret reason")
 
 
 def _event(value: dict[str, object]) -> bytes:

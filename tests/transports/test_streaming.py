@@ -151,15 +151,17 @@ def request(method: bytes = b"POST", body: bytes = b"", length: int | None = Non
 class TestChat:
     def test_streams_as_it_is_made_to_pages_of_any_origin(self, chatting: LocalServer) -> None:
         with chatting.connect() as connection:
-            connection.send(request(body=b'{"pieces": 3, "every": 0.1}'))
+            connection.send(request(body=b'{"pieces": 3, "every": 0.2}'))
             told = head(connection)
             assert b"Content-Type: text/event-stream; charset=utf-8\r\n" in told
             assert b"Access-Control-Allow-Origin: *\r\n" in told
             assert b"Content-Length" not in told
             assert json.loads(connection.chunk().removeprefix(b"data: "))["ip"] == "127.0.0.1"
+            heard = 0.0
             for _ in range(3):
                 made = json.loads(connection.chunk().removeprefix(b"data: "))["at"]
-                assert time.monotonic() - made < 0.08  # long before the next one
+                assert heard < made  # The one before has arrived by then.
+                heard = time.monotonic()
 
     @pytest.mark.parametrize(
         ("sent", "status"),

@@ -1,6 +1,7 @@
 """Amazon Bedrock's ConverseStream, by the role that the process runs under.
 
-boto3 signs and frames; trying again, the deadline and cancelling are ours, as for every provider.
+botocore signs and frames (boto3 would add a third to the time that its first use takes); trying
+again, the deadline and cancelling are ours, as for every provider.
 """
 
 import logging
@@ -10,7 +11,7 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-import boto3
+import botocore.session
 from botocore.config import Config
 from botocore.eventstream import ParserError
 from botocore.exceptions import (
@@ -56,9 +57,9 @@ log = logging.getLogger(__name__)
 
 
 class BedrockModel:
-    """The models of a region; ``options`` are boto3's for a client, such as an endpoint."""
+    """The models of a region; ``options`` are botocore's for a client, such as an endpoint."""
 
-    def __init__(self, *, read_seconds: float = READ_SECONDS, **options: Any) -> None:  # noqa: ANN401  boto3's
+    def __init__(self, *, read_seconds: float = READ_SECONDS, **options: Any) -> None:  # noqa: ANN401  botocore's
         self._read_seconds = read_seconds
         self._options = options
         self._made: Any = None
@@ -110,7 +111,7 @@ class BedrockModel:
                 raise _failure(error, deadline) from None
 
     @property
-    def _client(self) -> Any:  # noqa: ANN401  boto3 makes its clients at run time
+    def _client(self) -> Any:  # noqa: ANN401  botocore makes its clients at run time
         with self._making:
             if self._made is None:
                 config = Config(
@@ -119,7 +120,9 @@ class BedrockModel:
                     retries={"total_max_attempts": 1},
                     max_pool_connections=AT_ONCE,
                 )
-                self._made = boto3.client("bedrock-runtime", config=config, **self._options)
+                self._made = botocore.session.get_session().create_client(
+                    "bedrock-runtime", config=config, **self._options
+                )
                 # botocore shows no way to the sockets; a test sees to it that this one stays.
                 watch(self._made._endpoint.http_session._pool_classes_by_scheme)  # noqa: SLF001
             return self._made
@@ -178,7 +181,7 @@ def _read(
 
 
 def _failure(error: Exception, deadline: Deadline) -> ModelError:
-    """Return what an error of boto3's means, and log what Bedrock says."""
+    """Return what an error of botocore's means, and log what Bedrock says."""
     name = type(error).__name__
     if isinstance(error, ClientError):
         told = error.response.get("Error", {})
