@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from infra.bench import cold_start, lists, slots, tool_server
+from infra.bench import chat, cold_start, lists, slots, tool_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SECTIONS = {
@@ -12,6 +12,7 @@ SECTIONS = {
     "cold-start": cold_start.section,
     "lists": lists.section,
     "slots": slots.section,
+    "chat": chat.section,
 }
 INTRODUCTION = """\
 # Benchmarks
