@@ -173,6 +173,18 @@ class InsufficientStockError(ConflictError):
     code = "insufficient_stock"
 
 
+class SlotUnavailableError(ConflictError):
+    """A time cannot be booked; ``reason`` says why, ``alternatives`` which ones near it can."""
+
+    code = "slot_unavailable"
+
+
+class BookingStartedError(ConflictError):
+    """A booking has begun, so its visitor cannot cancel it any more."""
+
+    code = "booking_started"
+
+
 class DomainTakenError(ConflictError):
     """Another site has proven that it owns this domain."""
 
@@ -183,6 +195,12 @@ class VersionConflictError(ConflictError):
     """The record has changed since the version that the caller named."""
 
     code = "version_conflict"
+
+
+class HasFutureBookingsError(ConflictError):
+    """A resource is to be deleted that clients still have bookings with."""
+
+    code = "has_future_bookings"
 
 
 class QuotaExceededError(ConflictError):

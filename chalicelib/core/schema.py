@@ -292,9 +292,16 @@ def _when(value: object) -> date:
     )
 
 
-Day = Annotated[date, PlainValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
+_ISO = PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used="json")
+"""Said, because pydantic takes what a ``PlainValidator`` returns for what it is to be in JSON.
+
+So a fingerprint of the input tells a time from its date.
+"""
+Day = Annotated[
+    date, PlainValidator(_day), _ISO, WithJsonSchema({"type": "string", "format": "date"})
+]
 """A calendar day."""
-When = Annotated[date, PlainValidator(_when), WithJsonSchema({"type": "string"})]
+When = Annotated[date, PlainValidator(_when), _ISO, WithJsonSchema({"type": "string"})]
 """A day, or a ``datetime`` that may lack its offset; ``clock.moment_of`` says which moment."""
 
 
@@ -311,6 +318,14 @@ class Pagination(Wire):
     total: int = Field(description="Records that match, over all pages.")
     page: int = Field(description="The page returned.")
     limit: int = Field(description="The page size used.")
+
+
+class SizedPagination(Wire):
+    """The pagination object of service and booking lists (spec, Pagination object)."""
+
+    total: int = Field(description="Records that match, over all pages.")
+    page: int = Field(description="The page returned.")
+    size: int = Field(description="The page size used.")
 
 
 def wire_name(model: type[BaseModel], field: str) -> str:

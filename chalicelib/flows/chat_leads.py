@@ -54,7 +54,7 @@ def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
         return False
     match = contacts.match(workspace.id, contact)
     if match is not None:
-        match.count_lead(unit, 1, at)
+        match.count(unit, at, leads=1)
     lead = LEADS.new(
         workspace.id,
         status="new",
@@ -88,4 +88,4 @@ def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
     known = Contact(lead.name, lead.email, lead.phone)
     match = contacts.match(unit.workspace_id, known)
     if match is not None and match.client.id == lead.client_id:
-        match.count_lead(unit, 0, None)
+        match.count(unit, None)

@@ -12,6 +12,7 @@ from chalicelib.store.index_entries import IndexEntry, SortKey, entries
 from chalicelib.store.listing import Listing
 from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.reading import Cost, Partition
+from chalicelib.store.services import SERVICES, ServiceRow
 
 MOST_LOOKED_AT = 2_000
 """Active records of a noun, the oldest first, that are looked through: about 35 read units."""
@@ -27,7 +28,12 @@ def _product(product: ProductRow) -> Offer:
     return Offer("product", product.name, int(product.price), None, product.description or "")
 
 
-SOURCES = (_Source(PRODUCTS, _product),)
+def _service(service: ServiceRow) -> Offer:
+    length, told = int(service.duration_min), service.description or ""
+    return Offer("service", service.name, int(service.price), length, told)
+
+
+SOURCES = (_Source(SERVICES, _service), _Source(PRODUCTS, _product))
 
 
 def message(workspace_id: str, question: str) -> Message | None:

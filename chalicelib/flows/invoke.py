@@ -35,6 +35,8 @@ from chalicelib.store.unit import UnitOfWork, run_unit
 MAX_ANSWER_BYTES = 5_900_000
 """Lambda answers at most 6 MB (AWS Lambda quotas), headers included."""
 MAX_KEY_LENGTH = 255
+IDEMPOTENCY_KEY = "idempotencyKey"
+"""The input that may carry an idempotency key where there is no header for it."""
 ANSWER_EXPIRED = "answer-expired"
 """The scheduled job of removing a large stored answer."""
 
@@ -121,6 +123,23 @@ def invoke(
         raise
 
 
+def split_key(
+    operation: Operation, arguments: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], str | None]:
+    """Return an input without the idempotency key in it, and the key.
+
+    Raises:
+        ValidationError: the key is no text.
+    """
+    if not operation.accepts_idempotency_key or IDEMPOTENCY_KEY not in arguments:
+        return arguments, None
+    rest = dict(arguments)
+    key = rest.pop(IDEMPOTENCY_KEY)
+    if key is not None and not isinstance(key, str):
+        raise ValidationError.of(IDEMPOTENCY_KEY, "expected text of 1 to 255 characters")
+    return rest, key
+
+
 def _take(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | None:
     subject = principal.rate_limit_key
     if limit.within is not None:
@@ -175,7 +194,7 @@ def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
 def _check_key(key: str) -> str:
     if not 1 <= len(key) <= MAX_KEY_LENGTH:
         message = f"expected 1 to {MAX_KEY_LENGTH} characters, received {len(key)}"
-        raise ValidationError.of("idempotencyKey", message)
+        raise ValidationError.of(IDEMPOTENCY_KEY, message)
     return key
 
 

@@ -117,6 +117,7 @@ LEADS = listed(
         indexes=(
             SortIndex("createdAt", partition_by="status"),
             SortIndex("createdAt", partition_by="project_id"),
+            SortIndex("createdAt"),
         ),
         lookups=(
             Lookup("email", lambda lead: lead.email),

@@ -74,6 +74,8 @@ class UnitOfWork:
 
     tenant: str
     request_id: str = field(default_factory=lambda: str(uuid4()))
+    expects_rivals: bool = False
+    """Whether many are likely to write a row of this unit at once, so that winning takes longer."""
     _transaction: Transaction = field(default_factory=Transaction)
     _entries: list[tuple[str, Staged]] = field(default_factory=list)
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -437,7 +439,7 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
         return result
 
     try:
-        return retry_on_conflict(attempt, patience)
+        return retry_on_conflict(attempt, patience, lambda: unit.expects_rivals)
     except BaseException:
         unit.undo()
         raise

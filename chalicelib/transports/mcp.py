@@ -23,7 +23,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import ApiKeyPrincipal
-from chalicelib.flows.invoke import authorize, invoke, require_plan
+from chalicelib.flows.invoke import authorize, invoke, require_plan, split_key
 from chalicelib.transports import tools
 from chalicelib.transports.auth import authenticate
 from chalicelib.transports.cors import TOOL_SERVER
@@ -270,16 +270,11 @@ def _run(call: Call, operation: Operation) -> str:
         arguments = {}
     if not isinstance(arguments, dict):
         raise ValidationError.of("arguments", "expected an object, such as {}")
-    key = None
-    if operation.accepts_idempotency_key and tools.IDEMPOTENCY_KEY in arguments:
-        arguments = dict(arguments)
-        key = arguments.pop(tools.IDEMPOTENCY_KEY)
-        if not isinstance(key, str):
-            raise ValidationError.of(tools.IDEMPOTENCY_KEY, "expected text of 1 to 255 characters")
+    given, key = split_key(operation, arguments)
     reply = invoke(
         operation,
         call.principal,
-        lambda: arguments,
+        lambda: given,
         request_id=call.request_id,
         idempotency_key=key,
     )

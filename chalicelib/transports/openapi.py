@@ -15,6 +15,7 @@ from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.flows.chat_request import ChatRequest
+from chalicelib.flows.invoke import IDEMPOTENCY_KEY
 from chalicelib.transports import chat_route, form_data, public, rest
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE, HttpRequest, HttpResponse, etag
 
@@ -35,7 +36,7 @@ _FAILURES = {
     "503": "Out of reach, overloaded or not set up; `Retry-After` says if a retry helps.",
 }
 
-_IDEMPOTENCY_KEY = {
+_IDEMPOTENCY_KEY: dict[str, Any] = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
@@ -74,6 +75,11 @@ def document() -> dict[str, Any]:
         if operation.file_field:
             form = _file_form(operation.input_schema, operation.file_field)
             schemas[f"{names[operation.input]}Form"] = form
+        if _takes_key_in_body(operation):
+            schemas[names[operation.input]]["properties"][IDEMPOTENCY_KEY] = {
+                **_IDEMPOTENCY_KEY["schema"],
+                "description": "In place of the header.",
+            }
     for output in {operation.output for operation in operations}:
         _add_envelope(schemas[names[output]])
     paths: dict[str, dict[str, Any]] = {}
@@ -227,13 +233,22 @@ def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     inline = _without(operation.input_schema, operation.path_parameters)
     name = names.get(operation.input)
     schema: Mapping[str, Any] = {"$ref": f"{REF}{name}"} if name else inline
-    if entrance is not None:
+    if entrance is not None and entrance.body is not None:
         schema = inline = dict(entrance.body)
     kinds = (kind for kind in rest.body_types(operation) if kind != TEXT_TYPE)  # beacons' JSON
     content = {kind: {"schema": schema} for kind in (JSON_TYPE, *kinds)}
     if operation.file_field:
         content[form_data.MULTIPART] = {"schema": {"$ref": f"{REF}{name}Form"}}
     return {"required": bool(inline.get("required")), "content": content}
+
+
+def _takes_key_in_body(operation: Operation) -> bool:
+    entrance = public.ENTRANCES.get(operation.name)
+    return (
+        Audience.PUBLIC in operation.audience
+        and operation.accepts_idempotency_key
+        and (entrance is None or entrance.body is None)
+    )
 
 
 def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:

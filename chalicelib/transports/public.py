@@ -19,7 +19,7 @@ from chalicelib.core.operations import Operation
 from chalicelib.domains.forms.submission import PublicForm, Submitted, public_form
 from chalicelib.flows.invoke import Reply
 from chalicelib.rules import form_fields, form_html, form_texts
-from chalicelib.transports import form_data, rest
+from chalicelib.transports import booking_calendar, form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
     HTML_TYPE,
@@ -44,9 +44,10 @@ class Entrance(NamedTuple):
     """How a public operation is called that does not simply take its input as JSON."""
 
     serve: Callable[[Operation, HttpRequest], HttpResponse]
-    body: Mapping[str, Any]
     responses: Mapping[str, Any]
-    """Further answers, as OpenAPI describes them."""
+    """Further answers, or other ones, as OpenAPI describes them."""
+    body: Mapping[str, Any] | None = None
+    """What it takes, if that is not the operation's own input."""
 
 
 def serving(operation: Operation) -> Callable[[HttpRequest], HttpResponse]:
@@ -225,5 +226,14 @@ ENTRANCES: Mapping[str, Entrance] = {
         responses={
             "303": {"description": "To the form's redirect, if `Accept` asks for `text/html`."}
         },
-    )
+    ),
+    "get_booking_calendar": Entrance(
+        booking_calendar.serve,
+        responses={
+            "200": {
+                "description": "The file.",
+                "content": {booking_calendar.MEDIA_TYPE: {"schema": _TEXT}},
+            }
+        },
+    ),
 }

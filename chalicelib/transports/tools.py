@@ -13,7 +13,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import nearest
-from chalicelib.flows.invoke import MAX_KEY_LENGTH, may_use
+from chalicelib.flows.invoke import IDEMPOTENCY_KEY, MAX_KEY_LENGTH, may_use
 
 WORKSPACE = "workspace"
 """The toolset of the tools that need no scope; always listed unless excluded by name."""
@@ -22,7 +22,6 @@ MOST_NAMED = 5
 """Unknown names in the headers that the instructions warn of."""
 _SHOWN = 60
 
-IDEMPOTENCY_KEY = "idempotencyKey"
 _IDEMPOTENCY_KEY_SCHEMA = {
     "type": "string",
     "minLength": 1,

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import click
 
-from chalicelib.store import counters, tables
+from chalicelib.store import connection, counters, tables
 from infra import dynamodb, workarounds
+from infra.bench import bulk
 from infra.local_stack import ENDPOINT, LOCAL_AWS
-from infra.seed import NOUNS, seed
+from infra.seed import NOUNS
 
+PATIENCE_SECONDS = 60
+"""DynamoDB Local counts a table's rows when it describes it, which takes long in a large one."""
 FOLDER = Path(__file__).parents[2] / "build" / "bench" / "data"
 
 
@@ -22,13 +25,15 @@ def workspace(count: int) -> str:
 
 
 @contextmanager
-def seeded(wanted: Mapping[str, Sequence[int]]) -> Iterator[None]:
+def seeded(wanted: Mapping[str, Sequence[int]], *, in_memory: bool = False) -> Iterator[None]:
     """Serve a database with so many records of each noun for the length of a ``with`` block.
 
-    What is missing is seeded.
+    What is missing is seeded. In memory that is everything, but rows that lie scattered, such as
+    look-ups, are written far faster than to a large file.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
-    database = dynamodb.start(FOLDER)
+    connection.READ_SECONDS = PATIENCE_SECONDS
+    database = dynamodb.start(FOLDER, in_memory=in_memory)
     try:
         os.environ.update(LOCAL_AWS | {ENDPOINT: database.endpoint})
         tables.ensure_tables()
@@ -45,7 +50,10 @@ def _seed(noun: str, count: int) -> None:
     total = counters.read(workspace(count), NOUNS[noun][0].noun)[counters.TOTAL]
     if total == count:
         return
+    if total:
+        msg = f"There are {total:,} {noun} in place of {count:,}: remove {FOLDER} and begin again"
+        raise click.ClickException(msg)
     label = f"seeding {count:,} {noun}"
     with click.progressbar(length=count, label=label, file=sys.stderr) as bar:
-        for done in seed(workspace(count), noun, count):
+        for done in bulk.seed(workspace(count), noun, count):
             bar.update(done)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
@@ -26,7 +27,7 @@ from chalicelib.transports.auth import authenticate
 from chalicelib.transports.http import HttpRequest
 from infra.admin import call
 from infra.data_dir import DataDir
-from infra.demo import bakery, pages, pictures
+from infra.demo import bakery, pages, pictures, school
 
 EMAIL = "demo@example.com"
 
@@ -242,12 +243,85 @@ def make_dialogs(do: Caller) -> None:
             session = json.loads(told.removeprefix(b"data: "))["sessionId"]
 
 
+def make_services(do: Caller) -> None:
+    """Make what can be booked: services, the masters who give them, their week, and holidays."""
+    kinds = _by_name(do("list_categories", kind="service")["categories"])
+    for name in school.CATEGORIES:
+        if name not in kinds:
+            kinds[name] = do("create_category", name=name, kind="service")["category"]
+    photos = Folder(do, None).folder("Фото").folder("Услуги")
+    there = _by_name(do("list_services", size=100)["services"])
+    for service in school.SERVICES:
+        if service.name not in there:
+            picture = photos.file(f"{service.name}.jpg", partial(pictures.picture, service.drawing))
+            there[service.name] = do(
+                "create_service",
+                name=service.name,
+                categoryId=kinds[service.category]["id"],
+                durationMin=service.minutes,
+                price=service.price,
+                description=service.description,
+                tags=list(service.tags),
+                images=[{"url": picture}],
+                **service.rules,
+            )["service"]
+    masters = _by_name(do("list_resources", size=100)["resources"])
+    for master in school.MASTERS:
+        if master.name not in masters:
+            picture = photos.file(f"{master.name}.jpg", partial(pictures.picture, master.drawing))
+            masters[master.name] = do(
+                "create_resource",
+                name=master.name,
+                description=master.description,
+                capacity=master.capacity,
+                photo={"url": picture},
+                serviceIds=[there[name]["id"] for name in master.services if name in there],
+            )["resource"]
+        resource_id = masters[master.name]["id"]
+        if not do("list_availability", resourceId=resource_id)["rules"]:
+            do("set_availability", resourceId=resource_id, rules=list(master.hours))
+    if school.HOLIDAYS not in {each["reason"] for each in do("list_time_off")["timeOff"]}:
+        year = clock.now().year + 1
+        days = {"startAt": f"{year}-01-01", "endAt": f"{year}-01-03"}
+        do("create_time_off", **days, reason=school.HOLIDAYS)
+
+
+def make_bookings(do: Caller) -> None:
+    """Make some bookings of the coming weeks; a client who has one is left alone."""
+    services = _by_name(do("list_services", size=100)["services"])
+    there = {each["client"]["name"]: each for each in do("list_bookings", size=100)["bookings"]}
+    for booking in school.BOOKINGS:
+        service = services.get(school.SERVICES[booking.service].name)
+        if service is None:
+            continue
+        made = there.get(booking.client) or _booked(do, service["id"], booking)
+        if made and made["status"] != booking.status:
+            do("set_booking_status", id=made["id"], status=booking.status)
+
+
+def _booked(do: Caller, service_id: str, booking: school.Booking) -> dict[str, Any] | None:
+    """Book one of a service's slots; return the booking, None if there is no slot."""
+    found = do("get_available_slots", serviceId=service_id, limit=booking.slot + 1)["slots"]
+    if not found:
+        return None
+    made: dict[str, Any] = do(
+        "create_booking",
+        serviceId=service_id,
+        startAt=found[-1]["startAt"],
+        client={"name": booking.client, "phone": booking.phone},
+        notes=booking.notes,
+    )["booking"]
+    return made
+
+
 STEPS = (
     make_files,
     make_categories,
     make_products,
     make_site,
     make_leads,
+    make_services,
+    make_bookings,
     make_agent,
     make_dialogs,
 )

@@ -94,7 +94,9 @@ def call(api: Api, operation: Operation, arguments: dict[str, object]) -> dict[s
 
 
 @pytest.mark.parametrize(
-    "operation", [o for o in REGISTRY.of(Audience.KEY) if o.read_only], ids=lambda o: o.name
+    "operation",
+    [o for o in REGISTRY.of(Audience.KEY) if o.tool and o.read_only],
+    ids=lambda o: o.name,
 )
 def test_what_a_read_tool_says_is_what_rest_says(operation: Operation, world: World) -> None:
     arguments = example(operation, world.things)

@@ -33,6 +33,10 @@ class Things:
     upload: str
     product: str
     category: str
+    service: str
+    resource: str
+    time_off: str
+    booking: str
     form: str
     lead: str
     client: str
@@ -62,6 +66,24 @@ class Things:
             "barcode": "4006381333931",
         }
         product = api.post("/api/products/create", body | {"categoryId": category["id"]})["product"]
+        service = api.post("/api/services/create", {"name": "Tasting", "durationMin": 30})[
+            "service"
+        ]
+        body = {"name": "Anna", "serviceIds": [service["id"]]}
+        resource = api.post("/api/resources/create", body)["resource"]["id"]
+        body = {"resourceId": resource, "rules": HOURS}
+        api.post("/api/resources/set-availability", body)
+        body = {"resourceId": resource, "startAt": "2027-01-01", "endAt": "2027-01-02"}
+        time_off = api.post("/api/resources/create-time-off", body)["timeOff"]["id"]
+        booked = api.post(
+            "/api/bookings/create",
+            {
+                "serviceId": service["id"],
+                "startAt": "2026-01-05T12:00",
+                "client": {"name": "Eve", "email": f"{new_id()}@example.com"},
+                "ignoreSchedule": True,
+            },
+        )["booking"]
         form = api.post("/api/forms/create", FORM | {"projectId": site["id"]})["form"]["id"]
         line = {"productId": product["id"], "quantity": 2}
         lead = submit(form, name="Ada", email=f"{new_id()}@example.com", items=[line])
@@ -81,6 +103,10 @@ class Things:
             upload=upload["id"],
             product=product["id"],
             category=category["id"],
+            service=service["id"],
+            resource=resource,
+            time_off=time_off,
+            booking=booked["id"],
             form=form,
             lead=lead,
             client=client,
@@ -95,6 +121,11 @@ class Things:
 
 
 AGENT = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "demo"}
+HOURS = [
+    {"weekdays": ["mon", "tue"], "start": "09:00", "end": "18:00"},
+    {"weekday": 0, "intervals": [{"start": "10:00", "end": "14:00"}]},
+    {"date": "2027-03-08", "intervals": []},
+]
 FORM = {
     "title": "Contact us",
     "fields": [
@@ -188,6 +219,50 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "create_category": lambda t: {"name": "Rolls", "parentId": t.category},
     "update_category": lambda t: {"id": t.category, "name": "Loaves"},
     "delete_category": lambda t: {"id": t.category},
+    "list_services": lambda _: {"q": "tas", "sort": "price", "maxPrice": 10_000},
+    "get_service": lambda t: {"id": t.service},
+    "create_service": lambda t: {
+        "name": "Master class",
+        "durationMin": 120,
+        "price": 350_000,
+        "siteId": t.site,
+        "resourceIds": [t.resource],
+        "tags": ["children"],
+    },
+    "update_service": lambda t: {"id": t.service, "bufferAfterMin": 10, "slotStepMin": None},
+    "delete_service": lambda t: {"id": t.service},
+    "ai_fill_service": lambda _: {"name": "Tasting, 45 min", "language": "en"},
+    "list_resources": lambda _: {"q": "ann", "status": "active"},
+    "get_resource": lambda t: {"id": t.resource},
+    "create_resource": lambda t: {"name": "Oven", "type": "equipment", "serviceIds": [t.service]},
+    "update_resource": lambda t: {"id": t.resource, "capacity": 2},
+    "delete_resource": lambda t: {"id": t.resource},
+    "list_availability": lambda t: {"resourceId": t.resource},
+    "set_availability": lambda t: {"resourceId": t.resource, "rules": HOURS},
+    "list_time_off": lambda _: {"from": "2027-01-01"},
+    "create_time_off": lambda t: {
+        "resourceId": t.resource,
+        "startAt": "2027-05-01",
+        "endAt": "2027-05-09",
+        "reason": "Holidays",
+    },
+    "delete_time_off": lambda t: {"id": t.time_off},
+    "list_bookings": lambda t: {"from": "2026-01-05", "resourceId": t.resource, "q": "eve"},
+    "get_booking": lambda t: {"id": t.booking},
+    "get_available_slots": lambda t: {"serviceId": t.service, "timezone": "Asia/Kolkata"},
+    "create_booking": lambda t: {
+        "serviceId": t.service,
+        "startAt": "2027-03-02T12:00:00+03:00",
+        "client": {"name": "Ada", "phone": "8 495 123-45-67"},
+        "notes": "Decaf, please",
+        "ignoreSchedule": True,
+    },
+    "set_booking_status": lambda t: {"id": t.booking, "status": "completed", "reason": "Came"},
+    "reschedule_booking": lambda t: {
+        "id": t.booking,
+        "startAt": "2027-03-02T15:00",
+        "ignoreSchedule": True,
+    },
     "list_forms": lambda _: {"size": 5},
     "create_form": lambda t: FORM | {"projectId": t.site},
     "delete_form": lambda t: {"id": t.form},

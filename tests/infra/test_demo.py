@@ -16,7 +16,7 @@ from chalicelib.flows import invoke as runner
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import barcodes
 from infra.data_dir import DataDir
-from infra.demo import bakery, pages, pictures
+from infra.demo import bakery, pages, pictures, school
 from infra.demo import seed as demo
 from infra.demo.seed import EMAIL, seed
 from tests.conftest import Api, as_operator
@@ -28,6 +28,7 @@ LISTS = [each for each in REGISTRY.of(Audience.KEY) if each.name.startswith("lis
 INPUTS: dict[str, Callable[[Api], str]] = {
     "list_pages": lambda api: f"projectId={sites(api)[0]['id']}",
     "list_agent_dialogs": lambda api: f"agentId={api.get('/api/agents/list')['agents'][0]['id']}",
+    "list_availability": lambda api: f"resourceId={resources(api)[0]['id']}",
 }
 """What a list cannot do without."""
 
@@ -71,6 +72,10 @@ def sites(api: Api) -> list[dict[str, Any]]:
     return api.get("/api/projects/list")["projects"]
 
 
+def resources(api: Api) -> list[dict[str, Any]]:
+    return api.get("/api/resources/list")["resources"]
+
+
 def listed(api: Api, operation: Operation) -> list[Any]:
     """What a list operation shows."""
     query = INPUTS.get(operation.name, lambda _: "")(api)
@@ -97,6 +102,20 @@ def everything_shown(api: Api) -> dict[str, Any]:
     shown["leads"] = sorted((lead["name"], lead["status"], len(lead["data"])) for lead in leads)
     shown["clients"] = sorted(
         (client["name"], client["leadsCount"]) for client in api.get("/api/clients/list")["clients"]
+    )
+    shown["services"] = [
+        (s["name"], s["durationMin"], len(s["resourceIds"]), len(s["images"]))
+        for s in api.get("/api/services/list")["services"]
+    ]
+    shown["masters"] = [
+        (r["name"], len(api.get(f"/api/resources/availability?resourceId={r['id']}")["rules"]))
+        for r in resources(api)
+        if r["photo"]
+    ]
+    shown["time off"] = [t["reason"] for t in api.get("/api/resources/time-off")["timeOff"]]
+    shown["bookings"] = sorted(
+        (b["client"]["name"], b["serviceName"], b["status"])
+        for b in api.get("/api/bookings/list")["bookings"]
     )
     shown["forms"] = [form["title"] for form in api.get("/api/forms/list")["forms"]]
     shown["agents"] = [agent["name"] for agent in api.get("/api/agents/list")["agents"]]
@@ -142,6 +161,19 @@ def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:
     stats = api.get("/api/crm/stats")
     assert (stats["created"], stats["conversion"]) == (5, 0.2)
     assert {"source": "newsletter", "count": 2} in stats["bySource"]
+
+
+def test_has_masters_with_a_week_of_hours_and_services_to_book(api: Api) -> None:
+    shown = everything_shown(api)
+    assert shown["services"] == [
+        (service.name, service.minutes, bound, 1)
+        for service, bound in zip(school.SERVICES, (1, 1, 2), strict=True)
+    ]
+    assert shown["masters"] == [(school.MASTERS[0].name, 5), (school.MASTERS[1].name, 5)]
+    assert shown["time off"] == [school.HOLIDAYS]
+    assert shown["bookings"] == sorted(
+        (each.client, school.SERVICES[each.service].name, each.status) for each in school.BOOKINGS
+    )
 
 
 def test_has_a_public_bot_and_money_for_its_answers(

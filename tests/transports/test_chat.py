@@ -465,6 +465,42 @@ class TestSpending:
         assert (message["content"], message["status"]) == (told.text, "ok")
 
 
+class TestOffers:
+    def test_the_embedded_model_knows_what_is_sold_by_now(
+        self, bot: Bot, api: Api, script: Script
+    ) -> None:
+        def make(noun: str, **fields: Any) -> str:
+            made: str = api.post(f"/api/{noun}s/create", fields)[noun]["id"]
+            return made
+
+        make("product", name="Borodinsky loaf", price=19500, description="With coriander.")
+        gone = make("product", name="Borodinsky bun", price=1)
+        make("service", name="Baking lesson", price=250000, durationMin=90)
+        api.post("/api/products/update", {"id": gone, "status": "inactive"})
+        told = ask(bot, "How much is a Borodinsky?").text
+        assert "Borodinsky loaf" in told
+        assert "195" in told
+        assert "bun" not in told
+        told = ask(bot, "Tell me about a baking lesson").text
+        assert "2,500" in told
+        assert "90" in told
+
+    def test_no_other_model_is_told(
+        self, bot: Bot, api: Api, script: Script, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        api.post("/api/products/create", {"name": "Borodinsky", "price": 19500})
+        spec = llm.resolve("demo")._replace(provider="bedrock")
+        monkeypatch.setattr(llm, "resolve", lambda _: spec)
+        model = script("Yes.", Usage(1, 1))
+        ask(bot, "How much is a Borodinsky?")
+        assert [m.role for m in model.asked[0]] == ["system", "user"]
+
+    def test_offers_count_as_input(self, bot: Bot, api: Api) -> None:
+        before = ask(bot, "How much is a Borodinsky?").usage["inputTokens"]
+        api.post("/api/products/create", {"name": "Borodinsky", "price": 19500})
+        assert ask(bot, "How much is a Borodinsky?").usage["inputTokens"] > before
+
+
 class TestDialog:
     def test_a_session_remembers_and_another_does_not(self, bot: Bot, script: Script) -> None:
         model = script("Rye.", Usage(1, 1))

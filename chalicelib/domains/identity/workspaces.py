@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, StringConstraints
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
@@ -14,22 +13,14 @@ from chalicelib.core.schema import Id, NoInput, Pattern, Timestamp, Title, Wire
 from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
-from chalicelib.rules import slugs, zoned_times
+from chalicelib.flows.zones import Timezone
+from chalicelib.rules import slugs
 from chalicelib.store import accounts, api_keys, ledger, locks, workspaces
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.workspaces import SLUG_CLAIM
 
 OPERATOR = (Audience.OPERATOR,)
-
-
-def _zone(timezone: str) -> str:
-    if timezone not in zoned_times.zones():
-        raise PydanticCustomError("timezone", "expected an IANA name such as Europe/Moscow")
-    return timezone
-
-
-Timezone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_zone)]
 
 
 class WorkspaceOut(Wire):

@@ -150,9 +150,9 @@ def _match_anew(ctx: Context, lead: LeadRow, contact: Contact, workspace: Worksp
     if moved and lead.client_id is not None:
         former = CLIENTS.find(ctx.workspace_id, lead.client_id)
         if former is not None:
-            clients.count_lead(ctx.unit, former, -1, None)
+            clients.count(ctx.unit, former, None, leads=-1)
     if match is not None:
-        match.count_lead(ctx.unit, int(moved), None)
+        match.count(ctx.unit, None, leads=int(moved))
         if match.is_new:
             today = clock.local_day(clock.now(), workspace.timezone)
             crm_metrics.count_client(ctx.unit, lead, today)

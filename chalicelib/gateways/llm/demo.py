@@ -144,12 +144,14 @@ def _draft(request: drafts.DraftRequest) -> str:
     category = next(
         (request.categories[number][0] for number in extracts.nearest(known, paths)), None
     )
-    card = {
+    card: dict[str, object] = {
         "name": name[: drafts.MAX_NAME],
         "description": _description(name, facts.get("brand"), facts.get("description"), prompt),
         "categoryId": category,
         "tags": _tags(known),
     }
+    if request.kind == "service":
+        card["durationMin"] = _minutes(f"{name} {request.prompt or ''}")
     return json.dumps(card, ensure_ascii=False)
 
 
@@ -158,6 +160,16 @@ def _description(name: str, brand: str | None, told: str | None, prompt: Iterabl
     rest = [told or "", *prompt]
     sentences = [text[0].upper() + text[1:].rstrip(".") + "." for text in [first, *rest] if text]
     return " ".join(dict.fromkeys(sentences))
+
+
+_LENGTH = re.compile(r"(\d{1,4})\s*(?:-\s*)?(мин|min|час|hour)", re.IGNORECASE)
+
+
+def _minutes(text: str) -> int | None:
+    """Return the length that a text states, in minutes."""
+    if not (found := _LENGTH.search(text)):
+        return None
+    return int(found[1]) * (60 if found[2].lower() in {"час", "hour"} else 1)
 
 
 def _tags(text: str) -> list[str]:

@@ -1,0 +1,100 @@
+"""Seed a benchmark's database in bulk: no conditions, no audit, 25 rows a request.
+
+The rows are those that units of work would have written. What a killed run leaves half seeded is
+thrown away rather than repaired.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import cast
+
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.store import counters, crm_metrics
+from chalicelib.store.connection import connection
+from chalicelib.store.leads import LeadRow
+from chalicelib.store.tables import Record, Row
+from chalicelib.store.unit import LISTINGS, UnitOfWork, in_batches
+from infra.seed import last_moment, parents, records
+
+CHUNK = 500
+REQUEST_ROWS = 25
+"""Rows in one BatchWriteItem (DynamoDB quota)."""
+WRITERS = 4
+
+
+def seed(workspace_id: str, noun: str, count: int) -> Iterator[int]:
+    """Write so many records, and what they refer to; yield how many each step has written."""
+    last = last_moment(noun, count)
+    tallies = _Tallies(workspace_id)
+    with clock.using(lambda: last), ThreadPoolExecutor(WRITERS) as pool:
+        for chunk in _chunks(parents(workspace_id, noun, count)):
+            _write(pool, tallies, chunk)
+        for chunk in _chunks(records(workspace_id, noun, count, seed=1)):
+            _write(pool, tallies, chunk)
+            yield len(chunk)
+        tallies.write(pool)
+
+
+def _chunks(made: Iterator[Record]) -> Iterator[list[Record]]:
+    while chunk := list(islice(made, CHUNK)):
+        yield chunk
+
+
+def _write(pool: ThreadPoolExecutor, tallies: "_Tallies", chunk: Sequence[Record]) -> None:
+    rows = [row for record in chunk for row in _rows(tallies.workspace_id, record)]
+    list(pool.map(_put, in_batches(rows, REQUEST_ROWS)))
+    tallies.add(chunk)
+
+
+class _Tallies:
+    """What counters and statistics hold of the records in the end.
+
+    It stands in for the unit of work that ``crm_metrics`` stages in. A counter is not added to in
+    transactions here: each of thousands of clients has one of its own.
+    """
+
+    def __init__(self, workspace_id: str) -> None:
+        self.workspace_id = workspace_id
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._additions: list[tuple[Row, list[Action]]] = []
+
+    def add(self, chunk: Iterable[Record]) -> None:
+        """Count records."""
+        for record in chunk:
+            listing = LISTINGS[type(record)]
+            self._counts[listing.noun].update(listing.counters(record.facets))
+        leads = [(record, False) for record in chunk if isinstance(record, LeadRow)]
+        crm_metrics.count_created(cast("UnitOfWork", self), leads)
+
+    def update(self, row: Row, actions: list[Action], _condition: object) -> None:
+        """Take what statistics stage."""
+        self._additions.append((row, actions))
+
+    def write(self, pool: ThreadPoolExecutor) -> None:
+        """Write everything, a request a row."""
+        for noun, changes in self._counts.items():
+            self._additions += counters.shard_updates(self.workspace_id, noun, changes)
+        list(pool.map(lambda addition: addition[0].update(addition[1]), self._additions))
+
+
+def _rows(workspace_id: str, record: Record) -> Iterator[Row]:
+    """Yield a record with all that a unit of work gives it, and the rows that go with it."""
+    listing = LISTINGS[type(record)]
+    record.version, record.updated_at = 1, clock.now()
+    listing.set_index_keys(record)
+    yield record
+    for side in listing.side_rows(workspace_id, record).values():
+        yield side.row
+
+
+def _put(rows: Iterable[Row]) -> None:
+    requests: defaultdict[str, list[object]] = defaultdict(list)
+    for row in rows:
+        requests[row.Meta.table_name].append({"PutRequest": {"Item": row.serialize()}})
+    left: dict[str, list[object]] = dict(requests)
+    while left:
+        left = connection().client.batch_write_item(RequestItems=left)["UnprocessedItems"]
