@@ -82,6 +82,11 @@ class LambdaRuntimeApi(ThreadingHTTPServer):
         self.ready = threading.Event()
         self.faults: list[str] = []
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of connections that break: functions are killed in the midst of them."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.server_port}"

@@ -749,6 +749,13 @@ class TestDemoConsultant:
         assert names("покажите товары") == [each.name for each in OFFERS[3:]]
         assert names("прайс") == [each.name for each in OFFERS]
 
+    def test_a_list_comes_before_what_the_prompt_says_of_it(self) -> None:
+        prompt = "Рассказывай об услугах и товарах."
+        goods = OFFERS[3:]
+        for question in ("Какие у вас услуги?", "Какие есть товары"):
+            said = consult(question, goods, prompt)  # Where there are no services, what there is.
+            assert said.startswith("Вот что есть:\nКрем для рук: 499")
+
     def test_says_so_where_nothing_fits(self) -> None:
         assert "ответа на этот вопрос нет" in consult("Чините ли вы трактора?")
         assert "ответа на этот вопрос нет" in consult("Какие у вас услуги?", [])

@@ -17,7 +17,7 @@ from chalicelib.gateways.llm import STREAM_SECONDS, ModelError, Usage
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.rules import drafts, extracts
 from chalicelib.rules.chat import Message, count_input, count_tokens
-from chalicelib.rules.offers import offers_in, shown
+from chalicelib.rules.offers import Offer, offers_in, shown
 
 MOST_SENTENCES = 3
 MOST_LISTED = 10
@@ -98,21 +98,32 @@ def _answer(messages: Sequence[Message]) -> str:
     said = [message.content for message in rest if message.role == "user"]
     question = said.pop() if said else ""
     in_russian = bool(_CYRILLIC.search(question))
+    if listed := _asked_for(question, offers):
+        lines = [shown(offer, in_russian=in_russian) for offer in listed[:MOST_LISTED]]
+        return "\n".join([_LIST[in_russian], *lines])
     known = [message.content for message in rest if message.role == "system"] + said
     sentences = list(extracts.sentences("\n".join(known)))
     texts = sentences + [f"{offer.name} {offer.description}" for offer in offers]
     best = extracts.nearest(question, texts)
     told = [line for n in sorted(_few(best, sentences)) for line in _with_list(sentences[n:])]
     fitting = [offers[n - len(sentences)] for n in best if n >= len(sentences)]
-    asked = extracts.stems(question)
-    kinds = {_KINDS[stem] for stem in asked & _KINDS.keys()}
-    if not fitting and kinds and asked <= _KINDS.keys() | _VAGUE:
-        fitting = [offer for offer in offers if offer.kind in kinds or kinds == {""}]
-        told += [_LIST[in_russian]] if fitting else []
     told += [shown(offer, in_russian=in_russian) for offer in fitting[:MOST_LISTED]]
     if told:
         return "\n".join(dict.fromkeys(told))
+    asked = extracts.stems(question)
     return (_HELLO if asked and asked <= _GREETINGS else _NOTHING)[in_russian]
+
+
+def _asked_for(question: str, offers: Sequence[Offer]) -> Sequence[Offer]:
+    """Return the offers of the kind that a question about all there is asks for, or what there is.
+
+    A question about something in particular asks for none.
+    """
+    asked = extracts.stems(question)
+    kinds = {_KINDS[stem] for stem in asked & _KINDS.keys()}
+    if not kinds or not asked <= _KINDS.keys() | _VAGUE:
+        return ()
+    return [offer for offer in offers if offer.kind in kinds] or offers
 
 
 def _few(best: Sequence[int], sentences: Sequence[str]) -> list[int]:
