@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
 from time import perf_counter
 from typing import NamedTuple, cast
 
@@ -247,7 +246,7 @@ class _Taking:
             self._store(exchange)
         except BaseException:
             with suppress(AppError):  # else the job releases it
-                exchange.close(Ending("", "error", None, error="The message was not stored."))
+                exchange.close(Ending("", "error", None))
             raise
         return exchange
 
@@ -285,8 +284,8 @@ class _Taking:
         if self.session is None:
             return
         answer = None
-        found = messages.latest(self.bot.workspace_id, self.session.dialog_id)
-        for message in islice(found, 4 * chat_history.MAX_TURNS):
+        place = (self.bot.workspace_id, self.session.dialog_id)
+        for message in messages.latest(*place, 4 * chat_history.MAX_TURNS):
             if message.role == ASSISTANT:
                 answer = message
             elif message.role == USER and answer and answer.number == message.number + 1:

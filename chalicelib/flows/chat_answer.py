@@ -10,7 +10,7 @@ import queue
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from threading import Event, Thread
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import NamedTuple
 
 from chalicelib.core.errors import UnavailableError
@@ -23,6 +23,8 @@ from chalicelib.store.messages import MAX_ANSWER_BYTES, MessageStatus
 
 MODEL_SECONDS = 270.0
 """The longest that a model may speak; the function has 360 (chat.md, The stream)."""
+GRACE_SECONDS = 5.0
+"""How much longer it is waited for a model whose adapter should have given up by itself."""
 PING_SECONDS = 15.0
 CHECKPOINT_SECONDS = 2.0
 RENEWAL_SECONDS = 5.0
@@ -150,6 +152,7 @@ class _Speech:
         self._told: Usage | None = None
         self._problem: BaseException | None = None
         self._complete = False
+        self._too_late = False
         self._first_token_ms: int | None = None
         self._over = Event()
         self._threads: list[Thread] = []
@@ -165,10 +168,14 @@ class _Speech:
 
     def events(self) -> Iterator[ChatEvent]:
         """Yield the pieces as they come, and pings while none does."""
+        ends = monotonic() + MODEL_SECONDS + GRACE_SECONDS
         while True:
             try:
                 piece = self._queue.get(timeout=PING_SECONDS)
             except queue.Empty:
+                self._too_late = monotonic() > ends
+                if self._too_late:
+                    return
                 yield Ping()
                 continue
             if piece is None:
@@ -188,7 +195,9 @@ class _Speech:
         text, problem = self.text, self._problem
         if not was_asked:
             return Ending("", "partial", None)
-        if isinstance(problem, ModelError) and problem.kind == "cancelled":
+        if self._too_late:
+            problem = ModelError("timeout", "The model did not end in time.")
+        elif isinstance(problem, ModelError) and problem.kind == "cancelled":
             problem = None
         if problem is not None and not text:
             late = isinstance(problem, ModelError) and problem.kind == "timeout"

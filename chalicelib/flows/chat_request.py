@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from chalicelib.core.schema import Wire, optional
+from chalicelib.core.schema import Id, Wire, optional
 from chalicelib.store.dialogs import Channel
 
 MAX_MESSAGE = 10_000
@@ -21,7 +21,7 @@ def _not_blank(text: str) -> str:
 class ChatRequest(Wire):
     """A message to a bot."""
 
-    agent_id: Annotated[str, StringConstraints(min_length=1)] = Field(description="Bot id.")
+    agent_id: Id = Field(description="Bot id.")
     message: Annotated[
         str,
         StringConstraints(min_length=1, max_length=MAX_MESSAGE),
@@ -30,9 +30,5 @@ class ChatRequest(Wire):
     session_id: str | None = optional("Continues a dialog; without it a new one begins.")
     api_key: str | None = optional("Bot key, of a private bot.")
     channel: Channel | None = optional("Where it is led; api by default.")
-    page_url: Annotated[str, StringConstraints(max_length=2048)] | None = optional(
-        "The page; its query is dropped."
-    )
-    visit_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = optional(
-        "The widget's visit, for its funnel."
-    )
+    page_url: str | None = optional("The page; its query is dropped.")
+    visit_id: Id | None = optional("The widget's visit, for its funnel.")

@@ -150,10 +150,10 @@ def stage_end(unit: UnitOfWork, answer: MessageRow, content: str, ended: Ended) 
     unit.update(said, [MessageRow.tokens.set(ended.input_tokens)])
 
 
-def latest(workspace_id: str, dialog_id: str) -> Iterator[MessageRow]:
-    """Yield a dialog's messages from the newest on, as they are asked for."""
+def latest(workspace_id: str, dialog_id: str, limit: int) -> Iterator[MessageRow]:
+    """Yield a dialog's messages from the newest on, at most so many, as they are asked for."""
     for item in Partition(_partition(workspace_id, dialog_id), Cost(), MessageRow).items(
-        scan_index_forward=False, consistent_read=True
+        limit, scan_index_forward=False, consistent_read=True
     ):
         yield MessageRow.from_raw_data(item)
 

@@ -168,6 +168,8 @@ class TestChecks:
             {"apiKey": 5},
             {"agentId": None},
             {"agentId": 7},
+            {"agentId": "x" * 3_000},
+            {"visitId": "x" * 65},
             {"channel": "fax"},
         ],
     )
@@ -436,6 +438,24 @@ class TestSpending:
         sent = count_input(model.asked[0]) if failed else 9
         assert bot.money == (RICH - -(-(sent * IN + 9 * OUT) // 10**6), 0)
         assert transcript(api, bot)[-1]["status"] == ("partial" if failed else "ok")
+
+    @pytest.mark.parametrize(("said", "ends"), [([], "release"), (["word "], "settle")])
+    def test_a_model_that_never_ends_is_given_up(
+        self,
+        said: list[str],
+        ends: str,
+        bot: Bot,
+        priced: None,
+        script: Script,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.01)
+        monkeypatch.setattr(chat_answer, "MODEL_SECONDS", -chat_answer.GRACE_SECONDS)
+        script(*said, Event())
+        told = ask(bot, "Hi")
+        assert told.events[-1]["type"] == "error"
+        assert bot.kinds == ["topup", "reserve", ends]
+        assert bot.money[1] == 0
 
     def test_what_was_used_beyond_the_hold_is_not_charged(
         self, bot: Bot, priced: None, script: Script

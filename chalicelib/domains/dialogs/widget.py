@@ -34,7 +34,7 @@ class WidgetEvent(Wire):
     stage: Literal["loaded", "opened", "started", "engaged"] = Field(
         description="How far it went. Leads are counted by the server."
     )
-    page_url: Annotated[str, StringConstraints(max_length=2048)] | None = optional(
+    page_url: Annotated[str, StringConstraints(max_length=8192)] | None = optional(
         "The page; its query is dropped."
     )
     project_id: Id | None = optional("Site id.")
