@@ -247,7 +247,7 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
         "reason": "Holidays",
     },
     "delete_time_off": lambda t: {"id": t.time_off},
-    "list_bookings": lambda t: {"from": "2026-01-05", "resourceId": t.resource, "q": "eve"},
+    "list_bookings": lambda _: {"from": "2026-01-05", "status": "all", "q": "eve"},
     "get_booking": lambda t: {"id": t.booking},
     "get_available_slots": lambda t: {"serviceId": t.service, "timezone": "Asia/Kolkata"},
     "create_booking": lambda t: {

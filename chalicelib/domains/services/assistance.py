@@ -51,7 +51,7 @@ class ServiceDraftResult(Wire):
     limit=HEAVY,
 )
 def ai_fill_service(ctx: Context, args: ServiceDraftRequest) -> ServiceDraftResult:
-    """Draft a service's card with photos. Nothing is stored; add a price."""
+    """Draft a service, with photos. Nothing is stored; add a price."""
     drafted = drafting.draft_card(
         ctx, "service", language=args.language, name=args.name, prompt=args.prompt
     )
