@@ -35,7 +35,19 @@ from chalicelib.store.reading import fetch
 from chalicelib.store.transactions import OutcomeUnknownError
 from chalicelib.store.unit import UnitOfWork, run_unit
 
-__all__ = ["Hold", "Prices", "Recovered", "Settled", "Terms", "Usage"]
+__all__ = [
+    "Hold",
+    "Prices",
+    "Recovered",
+    "Settled",
+    "Terms",
+    "Usage",
+    "nothing",
+    "recovers_holds",
+    "release",
+    "reserve",
+    "settle",
+]
 
 SETTLED_AFTER = timedelta(minutes=10)
 """When a job closes what a crash left open."""
@@ -173,7 +185,7 @@ def release(hold: Hold, stage: Stage = nothing, *, seconds: float = SECONDS) -> 
 
 
 def _close(hold: Hold, usage: Usage | None, stage: Stage, seconds: float) -> Settled:
-    used = pricing.cost(hold.prices, usage) if usage else 0
+    used = 0 if usage is None else pricing.cost(hold.prices, usage)
     cost = min(used, hold.amount)
     settled = Settled("released" if usage is None else "settled", cost)
 

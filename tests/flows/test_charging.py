@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from chalicelib.flows.charging import Hold, Settled, Terms
 from chalicelib.rules.pricing import Prices, Usage
 from chalicelib.rules.spending import Window
 from chalicelib.store import budgets, jobs, ledger
+from chalicelib.store.connection import connection
 from chalicelib.store.unit import UnitOfWork, run_unit
 from tests.conftest import Time
 
@@ -221,3 +223,20 @@ def test_a_request_is_reserved_for_once() -> None:
     top_up(1000)
     assert reserve() == reserve()
     assert kinds() == ["topup", "reserve"]
+
+
+def test_a_step_is_one_read_and_one_transaction() -> None:
+    """Of the wallet, its entry, the hold, the budget and the job, and nothing else."""
+    top_up(1000)
+    seen: list[tuple[str, int]] = []
+
+    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
+        seen.append((model.name, len(params.get("TransactItems", ()))))
+
+    events = connection().client.meta.events
+    events.register("provide-client-params.dynamodb", note)
+    try:
+        charging.settle(reserve(), Usage(10, 30))
+    finally:
+        events.unregister("provide-client-params.dynamodb", note)
+    assert seen == [("BatchGetItem", 0), ("TransactWriteItems", 5)] * 2
