@@ -222,7 +222,9 @@ def make_agent(do: Caller) -> None:
 
 
 def make_dialogs(do: Caller) -> None:
-    """Have visitors talk to the bot."""
+    """Have visitors talk to the bot, unless its owner has no money for answers."""
+    if not call("get_balance", {"account": EMAIL})["available"]:
+        return
     agent = do("list_agents")["agents"][0]["id"]
     there = do("list_agent_dialogs", agentId=agent)["total"]
     for number, questions in enumerate(bakery.DIALOGS[there:], there):
