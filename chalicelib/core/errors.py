@@ -227,6 +227,25 @@ class InProgressError(ConflictError):
     code = "in_progress"
 
 
+class SessionBusyError(ConflictError):
+    """An answer is still being streamed in the chat session."""
+
+    code = "session_busy"
+    precedence = 0
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The bot is still answering in this session. Wait for the end of that answer.",
+            headers={"Retry-After": "2"},
+        )
+
+
+class MessageTooLongError(ValidationError):
+    """A chat message does not fit what the bot's model takes, even without the dialog so far."""
+
+    code = "message_too_long"
+
+
 class PayloadTooLargeError(AppError):
     """The body, a field of it, or the answer passes a size limit."""
 

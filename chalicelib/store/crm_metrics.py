@@ -73,6 +73,7 @@ def site_subject(site_id: str) -> str:
 
 def _subjects(lead: LeadRow) -> Iterator[str]:
     yield subject()
-    yield subject(form_id=lead.form_id)
+    if lead.form_id is not None:
+        yield subject(form_id=lead.form_id)
     if lead.project_id is not None:
         yield subject(project_id=lead.project_id)

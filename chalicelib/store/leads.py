@@ -34,7 +34,7 @@ CONSENT = {"label", "at"}
 
 
 class LeadRow(Record):
-    """A lead.
+    """A lead: of a form, or of a dialog with a bot.
 
     ``data`` are the submitted values; if they are long, a shortened copy of them, and the whole is
     in a row of its own, written at ``data_revision``, which lists do not read.
@@ -44,10 +44,11 @@ class LeadRow(Record):
     """
 
     status = UnicodeAttribute()
-    form_id = UnicodeAttribute()
+    form_id = UnicodeAttribute(null=True)
     project_id = UnicodeAttribute(null=True)
     page_id = UnicodeAttribute(null=True)
     client_id = UnicodeAttribute(null=True)
+    dialog_id = UnicodeAttribute(null=True)
     name = UnicodeAttribute(null=True)
     email = UnicodeAttribute(null=True)
     phone = UnicodeAttribute(null=True)

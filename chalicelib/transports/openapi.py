@@ -14,8 +14,9 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
+from chalicelib.flows.chat_request import ChatRequest
 from chalicelib.flows.invoke import IDEMPOTENCY_KEY
-from chalicelib.transports import form_data, public, rest
+from chalicelib.transports import chat_route, form_data, public, rest
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE, HttpRequest, HttpResponse, etag
 
 _SECURITY = "apiKey"
@@ -64,7 +65,7 @@ def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation."""
     operations = REGISTRY.of(Audience.KEY, Audience.PUBLIC)
     names, schemas = components(
-        [each.input for each in operations if _has_named_body(each)],
+        [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
         [each.output for each in operations],
     )
     for operation in operations:
@@ -85,6 +86,7 @@ def document() -> dict[str, Any]:
     for operation in operations:
         entry = _operation(operation, names)
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
+    paths[chat_route.PATH] = {"post": _chat(names[ChatRequest])}
     return {
         "openapi": "3.1.0",
         "info": {"title": SERVICE, "version": VERSION, "description": _DESCRIPTION},
@@ -166,6 +168,46 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
     if not operation.reads_query:
         entry["requestBody"] = _body(operation, names)
     return entry
+
+
+_CHAT_DESCRIPTION = """Send a visitor's message to a bot; its answer comes as server-sent events.
+
+Each is `data:` with a JSON object and a blank line: `start` with `sessionId`, to continue the \
+dialog with; `chunk` with `content`, any number of them; at the end `done` with `usage` \
+({inputTokens, outputTokens, totalTokens}), or `error` with a text. Lines that begin with a colon \
+keep the connection alive.
+
+Without `sessionId` a new dialog begins. Private bots ask for `apiKey`. 429 has the code \
+`limit_daily`, `limit_weekly`, `limit_monthly` or `insufficient_balance` if the bot may not spend \
+more, `rate_limited` if the visitor sends too much. 409 `session_busy`: the last answer is still \
+coming.
+
+No key: pages of any origin may call it."""
+
+
+def _chat(body: str) -> dict[str, Any]:
+    """Return the entry of the chat, which is no operation of the registry: it streams."""
+    event_stream = {"schema": {"type": "string", "description": "The events, as described."}}
+    return {
+        "operationId": "chat_stream",
+        "tags": [_PUBLIC],
+        "summary": "Talk to a bot",
+        "description": _CHAT_DESCRIPTION,
+        "security": [],
+        "parameters": [_IDEMPOTENCY_KEY],
+        "requestBody": {
+            "required": True,
+            "content": {JSON_TYPE: {"schema": {"$ref": f"{REF}{body}"}}},
+        },
+        "responses": {
+            "200": {"description": "The answer.", "content": {"text/event-stream": event_stream}},
+            **{
+                status: {"$ref": f"#/components/responses/Failure{status}"}
+                for status in _FAILURES
+                if status not in {"401", "502"}
+            },
+        },
+    }
 
 
 def _failures(operation: Operation) -> Iterator[str]:

@@ -253,3 +253,8 @@ AGENT = {
     "welcomeMessage": "Здравствуйте! Я Булочка. Подсказать хлеб к ужину или торт к празднику?",
 }
 """The bot, which answers everybody."""
+DIALOGS: tuple[tuple[str, ...], ...] = (
+    ("Сколько стоит ржаной хлеб?", "А когда вы открываетесь в субботу?"),
+    ("Хочу торт на день рождения", "Запишите телефон: +7 916 123-45-67"),
+)
+"""What visitors have asked it: one knows what it costs now, the other is a lead."""

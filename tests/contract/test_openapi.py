@@ -113,3 +113,13 @@ def test_an_unchanged_document_is_not_sent_again(answer: Answer) -> None:
     etag = answer.headers["ETag"]
     again = Api(None).call("GET", "/api/openapi.json", headers={"If-None-Match": etag})
     assert (again.status, again.body) == (304, b"")
+
+
+def test_the_chat_is_documented_though_it_is_no_operation(answer: Answer) -> None:
+    entry = json.loads(answer.body)["paths"]["/api/agents/public/chat-stream"]["post"]
+    assert entry["security"] == []
+    assert set(entry["responses"]["200"]["content"]) == {"text/event-stream"}
+    body = resolved(entry["requestBody"]["content"]["application/json"]["schema"], answer)
+    assert body["required"] == ["agentId", "message"]
+    assert {"sessionId", "apiKey", "channel", "pageUrl"} < set(body["properties"])
+    assert body["properties"]["message"]["maxLength"] == 10_000

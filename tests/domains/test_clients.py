@@ -167,6 +167,7 @@ class TestEraseClient:
             "clientId": client["id"],
             "leads": 2,
             "bookings": 0,
+            "dialogs": 0,
             "storedAnswers": 1,
         }
         rows = str(everything())

@@ -689,7 +689,13 @@ class TestEraseClient:
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
         words = ("erase-client", "--workspace", workspace)
         printed = operator.does(*words, "--phone", "+7 495 123 45 67")
-        assert printed == {"clientId": client, "leads": 1, "bookings": 0, "storedAnswers": 0}
+        assert printed == {
+            "clientId": client,
+            "leads": 1,
+            "bookings": 0,
+            "dialogs": 0,
+            "storedAnswers": 0,
+        }
         assert api.get(f"/api/forms/collection/{lead}")["lead"]["phone"] is None
         (entry,) = [e for e in audit.latest(workspace) if e.operation == "erase_client"][-1:]
         assert entry.actor == "operator"

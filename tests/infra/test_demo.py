@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from PIL import Image
 from chalicelib.core.errors import PlanRequiredError
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import Audience
+from chalicelib.core.settings import settings
 from chalicelib.flows import invoke as runner
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import barcodes
@@ -27,6 +29,7 @@ load_all()
 LISTS = [each for each in REGISTRY.of(Audience.KEY) if each.name.startswith("list_")]
 INPUTS: dict[str, Callable[[Api], str]] = {
     "list_pages": lambda api: f"projectId={sites(api)[0]['id']}",
+    "list_agent_dialogs": lambda api: f"agentId={api.get('/api/agents/list')['agents'][0]['id']}",
     "list_availability": lambda api: f"resourceId={resources(api)[0]['id']}",
 }
 """What a list cannot do without."""
@@ -128,7 +131,11 @@ def everything_shown(api: Api) -> dict[str, Any]:
     return shown
 
 
-def test_every_list_shows_something(api: Api) -> None:
+def test_every_list_shows_something(
+    small: None, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "settings", lambda: replace(settings(), demo_balance=1000))
+    api = seeded(data)
     empty = [operation.name for operation in LISTS if not listed(api, operation)]
     assert len(LISTS) >= 7
     assert empty == []
@@ -183,12 +190,16 @@ def test_has_a_public_bot_and_money_for_its_answers(
 ) -> None:
     monkeypatch.setenv("DEMO_BALANCE", "1000")
     read_anew()
-    (agent,) = seeded(data).get("/api/agents/list")["agents"]
+    api = seeded(data)
+    (agent,) = api.get("/api/agents/list")["agents"]
     assert (agent["name"], agent["model"]) == (bakery.AGENT["name"], "demo")
     assert (agent["isActive"], agent["isPrivate"]) == (True, False)
-    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+    left = as_operator("get_balance", account=EMAIL)["available"]
+    assert 900 < left < 1000  # the rest has gone into the demo's dialogs
+    first, second = api.get(f"/api/agents/dialogs?agentId={agent['id']}")["dialogs"]
+    assert (bool(first["leadId"]), second["leadId"]) == (True, None)
     seed(data)
-    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+    assert as_operator("get_balance", account=EMAIL)["available"] == left
 
 
 def test_from_before_there_was_money_gets_some(

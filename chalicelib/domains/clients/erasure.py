@@ -11,6 +11,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Wire, optional
+from chalicelib.flows import dialogs
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email, PhoneText
 from chalicelib.rules import phones
@@ -47,6 +48,7 @@ class ClientErased(Wire):
     client_id: Id | None = Field(description="The client, which keeps its counts alone, or null.")
     leads: int = Field(description="Leads that lost contacts, data, notes, search text, look-ups.")
     bookings: int = Field(description="Bookings that lost contacts, notes, reasons, look-ups.")
+    dialogs: int = Field(description="Dialogs that lost messages and search text.")
     stored_answers: int = Field(description="Stored answers to idempotent calls that were removed.")
 
 
@@ -61,7 +63,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     """Remove what is known of a person, for good; statistics and counts stay.
 
     That is the client's, and that of every lead and booking which is the client's or has its e-mail
-    address or phone, or those that were named.
+    address or phone, or those that were named; and the dialogs with bots that such leads came of.
     """
     contacts: dict[str, str | None] = {EMAIL: args.email, PHONE: _number(ctx, args.phone)}
     client = _client(ctx, args, contacts)
@@ -71,6 +73,9 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     booked = _of(BOOKINGS, ctx, client, contacts)
     if client is None and not ids and not booked:
         raise NotFoundError("Nobody is known by that in this workspace.")
+    spoken = _dialogs(ctx, ids)
+    for dialog_id in spoken:
+        _erase_dialog(ctx, dialog_id)
     for batch in in_batches(ids, LEADS_A_UNIT):
         _commit(ctx, batch, partial(leads.wipe, ids=batch))
     for batch in in_batches(booked, LEADS_A_UNIT):
@@ -83,7 +88,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
         client.name = client.email = client.phone = client.notes = None
         client.tags = []
         ctx.unit.save(client)
-    known = [*ids, *booked, *([client.id] if client else [])]
+    known = [*ids, *booked, *spoken, *([client.id] if client else [])]
     removed = ctx.unit.run_side_effect_once(
         f"answers {len(known)}", lambda: idempotency.forget_answers(ctx.workspace_id, known)
     )
@@ -91,6 +96,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
         client_id=client.id if client else None,
         leads=len(ids),
         bookings=len(booked),
+        dialogs=len(spoken),
         stored_answers=removed,
     )
 
@@ -103,6 +109,20 @@ def _commit(ctx: Context, names: list[str], wipe: Callable[[UnitOfWork], None]) 
         return b""
 
     ctx.unit.commit_batch(f"{names[0]}-{names[-1]}-{len(names)}", stage)
+
+
+def _dialogs(ctx: Context, lead_ids: list[str]) -> list[str]:
+    """Return the ids of the dialogs that leads came of."""
+    found = LEADS.fetch(ctx.workspace_id, lead_ids)
+    return sorted({lead.dialog_id for lead in found if lead.dialog_id is not None})
+
+
+def _erase_dialog(ctx: Context, dialog_id: str) -> None:
+    """Remove what was said in a dialog: nobody can go on with it first, then its messages."""
+    _commit(ctx, [dialog_id], partial(dialogs.stage_erasure, dialog_id=dialog_id))
+    for batch in dialogs.message_batches(ctx.workspace_id, dialog_id):
+        names = [message.id for message in batch]
+        _commit(ctx, names, partial(dialogs.stage_removal, batch=batch))
 
 
 def _number(ctx: Context, text: str | None) -> str | None:
