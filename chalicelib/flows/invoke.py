@@ -23,7 +23,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
-from chalicelib.core.operations import Operation
+from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal
 from chalicelib.core.schema import Wire, wire_name
@@ -146,10 +146,10 @@ def authorize(operation: Operation, principal: Principal) -> None:
     raise AdminRequiredError(msg)
 
 
-def may_use(operation: Operation, principal: ApiKeyPrincipal) -> bool:
+def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:
     """Whether a key's scopes and role admit an operation."""
-    scope = operation.scope
-    if Audience.KEY not in operation.audience:
+    scope = entry.scope
+    if Audience.KEY not in entry.audience:
         return False
     return scope is None or (
         scope in principal.scopes and (principal.role == "admin" or not scope.admin_only)
