@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
+
+from chalicelib.core.values import dataclass
 
 _BARCODE_SOURCES = (
     "openfoodfacts=https://world.openfoodfacts.org"

@@ -96,7 +96,7 @@ def _stub_database(key: dict[str, Any]) -> None:
             return {"Item": found} if found else {}
         return {"Items": [], "Count": 0, "ScannedCount": 0, "Responses": {}}
 
-    Connection._make_api_call = answer  # type: ignore[method-assign]  # noqa: SLF001  the stub
+    Connection._make_api_call = answer  # type: ignore[assignment, method-assign]  # noqa: SLF001  the stub
 
 
 if __name__ == "__main__":
