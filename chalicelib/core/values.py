@@ -7,11 +7,11 @@ standard's: ``replace``, ``fields`` and type checkers know no difference. Slots 
 is made by the thousand is a ``NamedTuple`` (ADR 0022).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import MISSING, FrozenInstanceError, fields
 from dataclasses import dataclass as standard
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -51,8 +51,8 @@ class _Plan(NamedTuple):
 
 
 @cache
-def _plan(cls: Any) -> _Plan:  # noqa: ANN401  a dataclass
-    every = fields(cls)
+def _plan(cls: Hashable) -> _Plan:
+    every = fields(cast("Any", cls))
     given = [each for each in every if each.init]
     return _Plan(
         tuple(each.name for each in given if not each.kw_only),
@@ -64,8 +64,12 @@ def _plan(cls: Any) -> _Plan:  # noqa: ANN401  a dataclass
     )
 
 
+def _plan_of(self: object) -> _Plan:
+    return _plan(cast("Hashable", type(self)))
+
+
 def _init(self: Any, /, *args: Any, **given: Any) -> None:  # noqa: ANN401  fields of any type
-    plan, values = _plan(type(self)), self.__dict__  # type: ignore[arg-type]  classes are hashable
+    plan, values = _plan_of(self), self.__dict__
     values.update(plan.defaults)
     values.update(zip(plan.positional, args, strict=False))
     values.update(given)
@@ -95,12 +99,12 @@ def _misfit(cls: type, plan: _Plan, args: tuple[Any, ...], given: dict[str, Any]
 
 
 def _repr(self: Any) -> str:  # noqa: ANN401
-    shown = (f"{name}={getattr(self, name)!r}" for name in _plan(type(self)).shown)  # type: ignore[arg-type]  classes are hashable
+    shown = (f"{name}={getattr(self, name)!r}" for name in _plan_of(self).shown)
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
 def _compared(self: Any) -> tuple[Any, ...]:  # noqa: ANN401
-    return tuple([getattr(self, name) for name in _plan(type(self)).compared])  # type: ignore[arg-type]  classes are hashable
+    return tuple([getattr(self, name) for name in _plan_of(self).compared])
 
 
 def _eq(self: Any, other: object) -> bool:  # noqa: ANN401
