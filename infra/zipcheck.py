@@ -18,6 +18,8 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
+from chalicelib.core import manifest
+
 MIB = 1024 * 1024
 MAX_ZIP = 40 * MIB
 """Ours. Lambda takes 50 MB directly; beyond that a deployment needs a bucket."""
@@ -67,6 +69,7 @@ def faults(path: Path, target: Target, resolved: set[tuple[str, str]]) -> list[s
     with ZipFile(path) as archive:
         return [
             *_layout(archive),
+            *_manifest(archive),
             *_distributions(archive, resolved),
             *_wheels(archive, target),
             *_compiled(archive, target),
@@ -104,6 +107,19 @@ def _layout(archive: ZipFile) -> Iterator[str]:
     for name in names:
         if name.startswith(OURS) and SECRETS.search(archive.read(name)):
             yield f"{name} holds what looks like a secret; revoke it and keep it out of the code."
+
+
+def _manifest(archive: ZipFile) -> Iterator[str]:
+    """Check that the manifest is there, and was made from the very modules in the zip."""
+    package = "chalicelib/"
+    names = [name for name in archive.namelist() if name.startswith(package)]
+    for name in (manifest.MODULE, manifest.OPENAPI):
+        if package + name not in names:
+            yield f"{package}{name} is missing: package with `python -m infra.package`."
+            return
+    sources = {n.removeprefix(package): archive.read(n) for n in names if n.endswith(".py")}
+    if manifest.digest_of(sources.items()).encode() not in sources[manifest.MODULE]:
+        yield f"{package}{manifest.MODULE} was made from other modules than those in the zip."
 
 
 def _metadata(archive: ZipFile, file: str) -> Iterator[tuple[str, dict[str, list[str]]]]:

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Literal
+
+from chalicelib.core.values import dataclass
 
 Provider = Literal["bedrock", "openai", "demo"]
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -23,11 +23,12 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
-from chalicelib.core.operations import Operation
+from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal
 from chalicelib.core.schema import Wire, wire_name
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.core.values import dataclass
 from chalicelib.gateways.object_store import object_store
 from chalicelib.store import idempotency, jobs, limits
 from chalicelib.store.unit import UnitOfWork, run_unit
@@ -165,10 +166,10 @@ def authorize(operation: Operation, principal: Principal) -> None:
     raise AdminRequiredError(msg)
 
 
-def may_use(operation: Operation, principal: ApiKeyPrincipal) -> bool:
+def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:
     """Whether a key's scopes and role admit an operation."""
-    scope = operation.scope
-    if Audience.KEY not in operation.audience:
+    scope = entry.scope
+    if Audience.KEY not in entry.audience:
         return False
     return scope is None or (
         scope in principal.scopes and (principal.role == "admin" or not scope.admin_only)

@@ -7,7 +7,7 @@ operation, the command line, a scheduled job, a cascade.
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -19,8 +19,10 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
 from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.manifest import Declarations, manifest
 from chalicelib.core.retry import PATIENCE, Patience, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.core.values import dataclass
 from chalicelib.store import audit, counters, file_uses, idempotency, jobs
 from chalicelib.store.file_uses import RAISE, FileUseTracker
 from chalicelib.store.index_entries import EntryRow
@@ -39,6 +41,8 @@ from chalicelib.store.transactions import (
 
 LISTINGS: dict[type[Row], Listing[Any]] = {}
 """The listing of each noun's row class; nouns register theirs with ``listed``."""
+NOUNS: Declarations[Listing[Any]] = Declarations(manifest().nouns)
+"""The same by the noun; all are known, whether or not their modules are imported."""
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
@@ -58,7 +62,11 @@ log = logging.getLogger(__name__)
 
 
 def listed(listing: Listing[R]) -> Listing[R]:
-    """Register a noun's listing, so that units index and count its records."""
+    """Register a noun's listing, so that units index and count its records.
+
+    It belongs into the module of its row class.
+    """
+    NOUNS.declare(listing.noun, listing, listing.row.__module__)
     LISTINGS[listing.row] = listing
     return listing
 
@@ -387,9 +395,8 @@ class UnitOfWork:
 
     def _name(self, row: Row) -> None:
         """Remember a record that is written, for the audit log."""
-        for listing in LISTINGS.values():
-            if row.pk == listing.partition(self.tenant):
-                self._resources[f"{listing.noun.lower()}:{row.sk}"] = None
+        if (noun := row.pk.removeprefix(f"W#{self.tenant}#")) in NOUNS:
+            self._resources[f"{noun.lower()}:{row.sk}"] = None
 
     @staticmethod
     def _run(actions: list[Callable[[], object]]) -> None:
@@ -447,7 +454,7 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
 
 def listing_of(noun: str) -> Listing[Any]:
     """Return the listing of a noun."""
-    return next(listing for listing in LISTINGS.values() if listing.noun == noun)
+    return NOUNS[noun]
 
 
 @job_handler(LATE_ENTRIES)

@@ -11,14 +11,13 @@ from uuid import uuid4
 from chalice.app import Chalice, Response
 
 from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
-from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import Audience
-from chalicelib.transports import cors, form_data, mcp, openapi, public, rest
+from chalicelib.transports import cors, form_data
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
-OPEN_ROUTES = {"/api/health": rest.health, "/api/openapi.json": openapi.openapi_json}
-"""GET routes that need no key and are no operations."""
+PUBLIC_PREFIX = "/api/public/"
 REFUSING = "refuse_"
 """Views that answer 405: API Gateway would answer methods without a route by itself (mcp.md)."""
 
@@ -44,7 +43,7 @@ class App(Chalice):
         error = method_not_allowed(method, methods) if methods else unknown_path()
         request = HttpRequest(method, "unrouted", {}, request_id=about["requestId"])
         place = about.get("resourcePath") or event.get("path", "")
-        run = cors.PUBLIC.handle if place.startswith(public.PREFIX) else handle
+        run = cors.PUBLIC.handle if place.startswith(PUBLIC_PREFIX) else handle
         return _chalice(run(request, lambda r: failure(error, r.request_id))).to_dict()
 
 
@@ -68,17 +67,20 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
 
 
 def mount(app: App) -> None:
-    """Give every operation, and the few public routes, its Chalice route."""
+    """Give every operation, and the few public routes, its Chalice route.
+
+    What answers on a route is imported when it is first called (ADR 0022).
+    """
     app.api.binary_types.append(form_data.MULTIPART)
-    for operation in filter(lambda each: each.path, REGISTRY):
-        if Audience.PUBLIC in operation.audience:
-            serve = public.serving(operation)
-            _share(app, operation.name, operation.method, operation.path, serve, cors.PUBLIC)
+    for entry in filter(lambda each: each.path, REGISTRY.entries()):
+        if Audience.PUBLIC in entry.audience:
+            serve = _serving_visitors(entry)
+            _share(app, entry.name, entry.method, entry.path, serve, cors.PUBLIC)
         else:
-            _route(app, operation.name, operation.method, operation.path, _serving(operation))
-    for path, handler in OPEN_ROUTES.items():
-        _route(app, handler.__name__, "GET", path, handler)
-    _share(app, "mcp", "POST", MCP_PATH, mcp.serve, cors.TOOL_SERVER)
+            _route(app, entry.name, entry.method, entry.path, _serving(entry))
+    _route(app, "health", "GET", "/api/health", _health)
+    _route(app, "openapi_json", "GET", "/api/openapi.json", _openapi_json)
+    _share(app, "mcp", "POST", MCP_PATH, _mcp, cors.TOOL_SERVER)
 
 
 def _share(  # noqa: PLR0913, PLR0917  as below, and with whom
@@ -99,8 +101,40 @@ def _refusing(app: App) -> Handler:
     return refuse
 
 
-def _serving(operation: Operation) -> Handler:
-    return lambda request: rest.serve(operation, request)
+def _serving(entry: Entry) -> Handler:
+    def serve(request: HttpRequest) -> HttpResponse:
+        from chalicelib.transports import rest  # noqa: PLC0415  as ``mount`` says
+
+        return rest.serve(REGISTRY[entry.name], request)
+
+    return serve
+
+
+def _serving_visitors(entry: Entry) -> Handler:
+    def serve(request: HttpRequest) -> HttpResponse:
+        from chalicelib.transports import public  # noqa: PLC0415  as above
+
+        return public.serving(REGISTRY[entry.name])(request)
+
+    return serve
+
+
+def _mcp(request: HttpRequest) -> HttpResponse:
+    from chalicelib.transports import mcp  # noqa: PLC0415  as above
+
+    return mcp.serve(request)
+
+
+def _health(request: HttpRequest) -> HttpResponse:
+    from chalicelib.transports import rest  # noqa: PLC0415  as above
+
+    return rest.health(request)
+
+
+def _openapi_json(request: HttpRequest) -> HttpResponse:
+    from chalicelib.transports import reference  # noqa: PLC0415  as above
+
+    return reference.openapi_json(request)
 
 
 def _route(  # noqa: PLR0913, PLR0917  what a route is

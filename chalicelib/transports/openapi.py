@@ -1,10 +1,7 @@
 """OpenAPI 3.1, generated from the registry; inputs and records are named components."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
-
-from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import errors
@@ -13,11 +10,11 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
-from chalicelib.core.settings import settings
 from chalicelib.flows.chat_request import ChatRequest
 from chalicelib.flows.invoke import IDEMPOTENCY_KEY
 from chalicelib.transports import chat_route, form_data, public, rest
-from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
+from chalicelib.transports.reference import SERVER
 
 _SECURITY = "apiKey"
 
@@ -61,8 +58,8 @@ _FORM_FILE = "file"
 """What documentation calls the part with the file; any name is taken."""
 
 
-def document() -> dict[str, Any]:
-    """Return the OpenAPI document of every operation."""
+def document(server: str = SERVER) -> dict[str, Any]:
+    """Return the OpenAPI document of every operation, as a server at a base URL answers it."""
     operations = REGISTRY.of(Audience.KEY, Audience.PUBLIC)
     names, schemas = components(
         [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
@@ -90,7 +87,7 @@ def document() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": SERVICE, "version": VERSION, "description": _DESCRIPTION},
-        "servers": [{"url": settings().public_url}],
+        "servers": [{"url": server}],
         "security": [{_SECURITY: []}],
         "tags": [{"name": area} for area in _areas()],
         "paths": paths,
@@ -340,15 +337,3 @@ def _codes() -> list[str]:
         return {error.code}.union(*map(family, error.__subclasses__()))
 
     return sorted(family(errors.AppError))
-
-
-@cache
-def _response() -> HttpResponse:
-    body = to_json(document())
-    headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": "no-cache"}
-    return HttpResponse(200, body, headers)
-
-
-def openapi_json(_request: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI document, made once per process; a copy is asked after before each use."""
-    return _response()

@@ -32,7 +32,6 @@ from chalicelib.transports.http import (
     redirect,
 )
 
-PREFIX = "/api/public/"
 MINIMUM_FILL_MS = 2_000
 """What a person needs at least for a form; programs need less."""
 _CAMPAIGN = ("source", "medium", "campaign", "term", "content")

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any, Self
 
 import pytest
 
+from chalicelib.core import manifest
 from infra import package, zipcheck
 from tests.fakes import lambda_runtime_api
 from tests.fakes.lambda_runtime_api import event
@@ -49,12 +51,21 @@ def faults_of(
         "app.py": "app = None",
         "chalice/app.py": "",
         "chalicelib/__init__.py": "",
+        "chalicelib/openapi.json": "{}",
         CORE: shared_object(),
         f"{folder}/METADATA": "Metadata-Version: 2.4\nName: pydantic_core\nVersion: 2.50.4\n",
         f"{folder}/WHEEL": wheel_info(f"manylinux_2_17_{MACHINE}", f"manylinux2014_{MACHINE}"),
         **changes,
     }
     contents.pop(without, None)
+    modules = [
+        (name.removeprefix("chalicelib/"), content.encode())
+        for name, content in contents.items()
+        if name.startswith("chalicelib/") and name.endswith(".py") and isinstance(content, str)
+    ]
+    if without != "chalicelib/manifest.py":
+        made = f"MANIFEST = ('{manifest.digest_of(modules)}', ...)"
+        contents.setdefault("chalicelib/manifest.py", made)
     with zipfile.ZipFile(path / "deployment.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
@@ -92,6 +103,16 @@ class TestZipCheck:
     def test_refuses_a_secret_in_our_code(self, tmp_path: Path, secret: str) -> None:
         (fault,) = faults_of(tmp_path, **{"chalicelib/keys.py": f"KEY = '{secret}'"})
         assert fault.startswith("chalicelib/keys.py holds what looks like a secret")
+
+    @pytest.mark.parametrize("name", ["chalicelib/manifest.py", "chalicelib/openapi.json"])
+    def test_refuses_a_zip_without_its_manifest(self, tmp_path: Path, name: str) -> None:
+        (fault,) = faults_of(tmp_path, without=name)
+        assert fault.startswith(f"{name} is missing")
+
+    def test_refuses_a_manifest_of_other_modules(self, tmp_path: Path) -> None:
+        stale = {"chalicelib/manifest.py": f"MANIFEST = ('{manifest.digest_of([])}', ...)"}
+        (fault,) = faults_of(tmp_path, **stale)
+        assert fault.endswith("was made from other modules than those in the zip.")
 
     def test_refuses_a_missing_distribution(self, tmp_path: Path) -> None:
         (fault,) = faults_of(tmp_path, without="pydantic_core-2.50.4.dist-info/METADATA")
@@ -249,6 +270,7 @@ ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "test",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
+FUNCTION = {"AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev"}
 
 SEED = """
 import boto3
@@ -291,7 +313,7 @@ class Lambda:
     """The functions of an unpacked zip, in a process that has nothing but it and Python itself."""
 
     def __init__(self, folder: Path, python: str, endpoint: str) -> None:
-        environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": endpoint}
+        environment = {**ENVIRONMENT, **FUNCTION, "AWS_ENDPOINT_URL": endpoint}
         self._process = subprocess.Popen(
             [python, "-I", "-S", "-B", "-c", LAMBDA, str(folder)],
             cwd=folder,
@@ -352,7 +374,8 @@ class Lambda:
             "isBase64Encoded": False,
         }
         answer = self.ask("app", event)
-        return answer["statusCode"], json.loads(answer["body"])["data"]
+        told = json.loads(answer["body"])
+        return answer["statusCode"], told.get("data", told)
 
 
 @pytest.fixture(scope="module")
@@ -433,6 +456,15 @@ class TestTheZip:
     def test_asks_for_a_key(self, function: Lambda) -> None:
         status, data = function.call("GET", "/api/workspaces/list")
         assert (status, data["code"]) == (401, "unauthorized")
+
+    def test_imports_no_domain_before_it_is_asked_for(self, built: package.Package) -> None:
+        with zipfile.ZipFile(built.zip) as archive, tempfile.TemporaryDirectory() as folder:
+            archive.extractall(folder)
+            with Lambda(Path(folder), built.python.path, "http://127.0.0.1:9") as function:
+                function.call("GET", "/api/openapi.json")
+                loaded = function.ask("", {})["files"]
+        assert "chalicelib.manifest" in loaded
+        assert not [name for name in loaded if name.startswith("chalicelib.domains.")]
 
     def test_answers_an_unknown_path_with_the_envelope(self, function: Lambda) -> None:
         status, data = function.call("GET", "/api/nothing-here")
