@@ -33,21 +33,20 @@ SAID = {
 def section() -> str:
     """Measure, and return the page's section."""
     with tempfile.TemporaryDirectory() as folder:
-        once = _packaged(Path(folder) / "once", twice=False)
-        twice = _packaged(Path(folder) / "twice", twice=True)
-        floor = _cost(once, "-c", FLOOR)
-        costs = [(kind, _first(once, kind), _first(twice, kind)) for kind in KINDS]
-    rows = [f"| {SAID[kind]} | {a / floor:.2f} | {b / floor:.2f} |" for kind, a, b in costs]
+        project = _packaged(Path(folder) / "project")
+        floor = _cost(project, "-c", FLOOR)
+        costs = {kind: _first(project, kind) / floor for kind in KINDS}
+    rows = [f"| {SAID[kind]} | {cost:.2f} |" for kind, cost in costs.items()]
     unit = "Instructions" if shutil.which("valgrind") else f"CPU time (median of {RUNS})"
     return f"""\
 ## Cold start
 
 {unit} of a new process, start of Python included, beside those of one that only imports
-Chalice, PynamoDB and pydantic. The database is left out, and so is making botocore's client. Then
-the same with a second copy of every domain, for it should not matter how many operations there are.
+Chalice, PynamoDB and pydantic. The database is left out, and so is making botocore's client. What
+an operation costs, only its own first request pays: it does not matter how many there are.
 
-| | As it is | Twice the operations |
-| --- | ---: | ---: |
+| | times the libraries |
+| --- | ---: |
 {chr(10).join(rows)}
 """
 
@@ -56,37 +55,16 @@ def _first(project: Path, kind: str) -> float:
     return _cost(project, str(ROOT / "infra" / "bench" / "first_answer.py"), kind)
 
 
-def _packaged(project: Path, *, twice: bool) -> Path:
+def _packaged(project: Path) -> Path:
     """Return a copy of the application with its manifest and bytecode."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "chalicelib", project / "chalicelib", ignore=ignored)
     shutil.copyfile(ROOT / "app.py", project / "app.py")
-    if twice:
-        _double(project / "chalicelib" / "domains")
     subprocess.run(
         [sys.executable, "-P", str(ROOT / "infra" / "manifest.py"), str(project)], check=True
     )
     subprocess.run([sys.executable, "-m", "compileall", "-q", str(project)], check=True)
     return project
-
-
-def _double(domains: Path) -> None:
-    """Add a second copy of every domain, with other names, tools, routes and kinds of jobs."""
-    names = [path.stem for path in domains.iterdir() if path.stem != "__init__"]
-    for path in list(domains.rglob("*.py")):
-        inside = path.relative_to(domains)
-        if inside.name == "__init__.py" and inside.parent == Path():
-            continue
-        text = path.read_text()
-        text = re.sub(rf"(chalicelib\.domains\.)({'|'.join(names)})\b", r"\1\2_2", text)
-        text = re.sub(r"(@operation\(.*?\)\ndef \w+)", r"\1_2", text, flags=re.DOTALL)
-        text = re.sub(r'(tool="\w+)"', r'\1_2"', text)
-        text = re.sub(r'(rest="\w+ /api/)', r"\1twice/", text)
-        text = re.sub(r"@job_handler\((\w+)\)", r'@job_handler(\1 + "-2")', text)
-        first, *rest = inside.with_suffix("").parts
-        target = domains.joinpath(f"{first}_2", *rest).with_suffix(".py")
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(text)
 
 
 def _cost(project: Path, *arguments: str) -> float:
