@@ -114,6 +114,7 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
         "",
         f"  Base URL  {stack.url}",
         f"  Health    {stack.url}/api/health",
+        f"  Widget    {stack.url}/playground  (a bot's chat, as on a page)",
         f"  Data      {database.note}",
     ]
     if key:

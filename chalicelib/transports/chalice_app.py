@@ -13,7 +13,7 @@ from chalice.app import Chalice, Response
 from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from chalicelib.transports import cors, form_data, mcp, openapi, public, rest
+from chalicelib.transports import cors, form_data, mcp, openapi, public, rest, widget
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
@@ -79,6 +79,7 @@ def mount(app: App) -> None:
     for path, handler in OPEN_ROUTES.items():
         _route(app, handler.__name__, "GET", path, handler)
     _share(app, "mcp", "POST", MCP_PATH, mcp.serve, cors.TOOL_SERVER)
+    _share(app, "widget_js", "GET", widget.PATH, widget.script, cors.PUBLIC)
 
 
 def _share(  # noqa: PLR0913, PLR0917  as below, and with whom
