@@ -573,12 +573,12 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       field.value = "";
       post(text);
     };
-    const post = (message, details) => {
+    const post = (message, contact) => {
       show(true, message);
       keep({ me: true, text: message });
       report("started");
       if (memory.turns.filter((each) => each.me).length > 1) report("engaged");
-      answer({ message, details });
+      answer({ message, contact });
     };
     const stop = () => {
       abort.stopped = true;
@@ -653,7 +653,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         // The same key must come with the same body, so a body is made once and kept.
         ask.key = ask.key || randomId();
         ask.body = ask.body || JSON.stringify({
-          agentId, message: ask.message, sessionId: memory.session, channel: "widget", pageUrl: pageUrl(), contact: ask.details,
+          agentId, message: ask.message, sessionId: memory.session, channel: "widget",
+          pageUrl: pageUrl(), visitId: memory.visit, contact: ask.contact,
         });
         return fetch(`${base}api/agents/public/chat-stream`, {
           method: "POST", body: ask.body, signal: control.signal, credentials: "omit", cache: "no-store",
@@ -722,7 +723,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         if (failure.again) note.append(el("button", { class: "link", type: "button", click: () => abort || (field.focus(), answer(ask, turn)) }, words.retry));
         turn.turn.append(note);
         say(failure.text);
-      } else if (ask.details) {
+      } else if (ask.contact) {
         memory.left = true;
         save();
       }
