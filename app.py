@@ -33,6 +33,14 @@ def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's e
     return schedules.run_jobs()
 
 
+@app.lambda_function(name="chat-stream")
+def chat_stream(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, ARG001  Lambda's
+    """Answer the bot chat, whole: only without ``stream_bootstrap`` does Lambda call this."""
+    from chalicelib.transports import function_url, stream_runtime  # noqa: PLC0415  hardly ever
+
+    return function_url.buffered(event, stream_runtime.handler())
+
+
 if SERVING_LOCALLY:
     from infra import devserver
 

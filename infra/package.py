@@ -166,7 +166,7 @@ def _copy(root: Path, project: Path) -> Path:
         if (source := root / name).is_file():
             target = project / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            shutil.copy(source, target)  # with the right to run
     requirements = project / "requirements.txt"
     requirements.write_text("".join(_shipped_requirements(requirements.read_text())))
     return project

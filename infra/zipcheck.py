@@ -24,7 +24,10 @@ MAX_ZIP = 40 * MIB
 MAX_UNPACKED = 250 * MIB
 """Lambda's limit (Lambda quotas, "Deployment package size")."""
 
-REQUIRED = ("app.py", "chalice/app.py", "chalicelib/__init__.py")
+REQUIRED = ("app.py", "chalice/app.py", "chalicelib/__init__.py", "stream_bootstrap")
+ANYBODY_RUNS = 0o111
+RUN = ("stream_bootstrap",)
+"""What Lambda starts as a program."""
 PRIVATE = {".chalice", ".env", ".git", ".local", ".venv", "build", "docs", "infra", "tests"}
 """Top-level names of the checkout that have no business in production."""
 OURS = ("app.py", "chalicelib/")
@@ -93,6 +96,9 @@ def _layout(archive: ZipFile) -> Iterator[str]:
     for name in REQUIRED:
         if name not in names:
             yield f"{name} is missing."
+    for entry in archive.infolist():
+        if entry.filename in RUN and ~(entry.external_attr >> 16) & ANYBODY_RUNS:
+            yield f"{entry.filename} may not be run: set its right to (chmod +x) and commit that."
     for name in sorted(PRIVATE & {name.partition("/")[0] for name in names}):
         yield f"{name} is in the zip; only app.py, chalicelib, vendor and wheels belong there."
     for name in names:

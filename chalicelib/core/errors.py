@@ -209,6 +209,25 @@ class InProgressError(ConflictError):
     code = "in_progress"
 
 
+class SessionBusyError(ConflictError):
+    """An answer is still being streamed in the chat session."""
+
+    code = "session_busy"
+    precedence = 0
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The bot is still answering in this session. Wait for the end of that answer.",
+            headers={"Retry-After": "2"},
+        )
+
+
+class MessageTooLongError(ValidationError):
+    """A chat message does not fit what the bot's model takes, even without the dialog so far."""
+
+    code = "message_too_long"
+
+
 class PayloadTooLargeError(AppError):
     """The body, a field of it, or the answer passes a size limit."""
 
@@ -234,6 +253,36 @@ class TooFastError(RateLimitedError):
     """A form came back sooner than a person fills it in; a moment later it is taken."""
 
     code = "too_fast"
+
+
+class SpendingError(AppError):
+    """A bot may not spend what its answer would cost; a message names no amounts."""
+
+    status = 429
+
+
+class DailyLimitError(SpendingError):
+    """The bot's limit of the day is reached."""
+
+    code = "limit_daily"
+
+
+class WeeklyLimitError(SpendingError):
+    """The bot's limit of the week is reached."""
+
+    code = "limit_weekly"
+
+
+class MonthlyLimitError(SpendingError):
+    """The bot's limit of the month is reached."""
+
+    code = "limit_monthly"
+
+
+class InsufficientBalanceError(SpendingError):
+    """The balance of the bot's owner does not suffice."""
+
+    code = "insufficient_balance"
 
 
 class UnavailableError(AppError):

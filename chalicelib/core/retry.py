@@ -3,7 +3,8 @@
 import random
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from itertools import count
+from typing import NamedTuple, TypeVar
 
 from chalicelib.core import deadline
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
@@ -15,11 +16,21 @@ LONGEST_PAUSE = 0.5
 
 T = TypeVar("T")
 
+
+class Patience(NamedTuple):
+    """How often an attempt is made, until time is up in any case, and the longest pause between."""
+
+    attempts: int | None = MAX_ATTEMPTS
+    longest_pause: float = LONGEST_PAUSE
+
+
+PATIENCE = Patience()
+
 sleep: Callable[[float], None] = time.sleep
 """Replaced in tests."""
 
 
-def retry_on_conflict(attempt: Callable[[], T]) -> T:
+def retry_on_conflict(attempt: Callable[[], T], patience: Patience = PATIENCE) -> T:
     """Run an attempt that reads, decides and commits, until its commit wins.
 
     Pauses are jittered and grow (full jitter), so that rivals spread out.
@@ -27,18 +38,18 @@ def retry_on_conflict(attempt: Callable[[], T]) -> T:
     Raises:
         UnavailableError: every attempt lost, or the request's time is up.
     """
-    for number in range(MAX_ATTEMPTS):
+    for number in count():
         try:
             return attempt()
         except ConcurrentUpdateError as error:
             lost = error
-            if deadline.passed():
-                break
-            backoff(number)
+        if deadline.passed() or number + 1 == patience.attempts:
+            break
+        backoff(number, patience.longest_pause)
     raise UnavailableError from lost
 
 
-def backoff(number: int) -> None:
+def backoff(number: int, longest_pause: float = LONGEST_PAUSE) -> None:
     """Wait before trying again, the longer the more often it failed before (full jitter)."""
-    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**number)
+    longest = min(longest_pause, FIRST_PAUSE * 2 ** min(number, 16))
     sleep(random.uniform(0, longest))  # noqa: S311  jitter is no secret

@@ -274,7 +274,9 @@ class _Call:
         unit.create(jobs.row(ANSWER_EXPIRED, unit.tenant, {"key": key}, expiry))
         return replace(record, object_key=key)
 
-    def _event(self) -> AuditEvent:
+    def _event(self) -> AuditEvent | None:
+        if not self.operation.audit:
+            return None
         names = tuple(wire_name(type(self.args), name) for name in self.args.provided("id"))
         caller = self.principal
         return AuditEvent(

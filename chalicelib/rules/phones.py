@@ -65,6 +65,23 @@ def _normal(number: object) -> str:
     return f"{e164};ext={number.extension}" if number.extension else e164
 
 
+_MAY_HOLD_ONE = re.compile(r"(?:[0-9][\s().\u2013-]*){7}")
+"""Digits enough for a number; texts without them do not load the number plans."""
+
+
+def first_phone_in(text: str, country: str) -> str | None:
+    """Return the first number within a text, in its normal form, or None.
+
+    Only what the number plans call valid: a text holds other numbers, too.
+    """
+    if not _MAY_HOLD_ONE.search(text):
+        return None
+    import phonenumbers  # noqa: PLC0415  as above
+
+    found = phonenumbers.PhoneNumberMatcher(text, country)
+    return next((_normal(match.number) for match in found), None)
+
+
 def is_number(text: str | None) -> bool:
     """Whether a text is a number in its normal form, rather than as somebody wrote it."""
     return text is not None and _NORMAL.fullmatch(text) is not None

@@ -30,7 +30,7 @@ def source_of(
     foreign = from_host if from_host != host else None
     return {
         "name": kept.get("source", "").lower() or foreign or DIRECT,
-        "page": _without_query(page),
+        "page": without_query(page),
         "referrer": from_host,
         "campaign": kept or None,
     }
@@ -44,7 +44,8 @@ def _host(url: str | None) -> str | None:
     return one_line(host.removeprefix("www."), MAX_CHARACTERS) or None if host else None
 
 
-def _without_query(url: str | None) -> str | None:
+def without_query(url: str | None) -> str | None:
+    """Return the URL of a page as it is kept, or None if it is none."""
     try:
         parts = urlsplit(url or "")
         host = parts.hostname or ""

@@ -52,6 +52,7 @@ def count_client(unit: UnitOfWork, lead: LeadRow, day: date) -> None:
 
 def _subjects(lead: LeadRow) -> Iterator[str]:
     yield subject()
-    yield subject(form_id=lead.form_id)
+    if lead.form_id is not None:
+        yield subject(form_id=lead.form_id)
     if lead.project_id is not None:
         yield subject(project_id=lead.project_id)

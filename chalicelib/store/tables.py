@@ -265,10 +265,20 @@ class AuditTableRow(Row):
     expires = TTLAttribute()
 
 
+class LedgerRow(Row):
+    """A row of ``ledger``: wallets, entries, holds, budgets. None expires, none is ever deleted."""
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = TableName("ledger")
+
+
 TABLES: dict[str, type[Row]] = {
     "identity": IdentityRow,
     "content": ContentRow,
     "conversations": ConversationRow,
+    "ledger": LedgerRow,
     "control": ControlRow,
     "audit": AuditTableRow,
 }

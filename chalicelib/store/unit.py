@@ -19,7 +19,7 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.retry import PATIENCE, Patience, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.store import audit, counters, file_uses, idempotency, jobs
 from chalicelib.store.file_uses import RAISE, FileUseTracker
@@ -113,7 +113,7 @@ class UnitOfWork:
         self,
         row: Row,
         *,
-        on_conflict: AppError | None = None,
+        on_conflict: Exception | None = None,
         taken: Taken = NOTHING,
     ) -> None:
         """Stage a new row; if one with its key exists at commit, ``on_conflict`` is raised."""
@@ -140,7 +140,7 @@ class UnitOfWork:
         actions: list[Action],
         condition: Condition | None = None,
         *,
-        on_conflict: AppError | None = None,
+        on_conflict: Exception | None = None,
     ) -> None:
         """Stage changes to single attributes of a row, which must exist or meet a condition."""
         demand = Row.pk.exists() if condition is None else condition
@@ -148,7 +148,9 @@ class UnitOfWork:
         stage: Stage = lambda t: t.update(row, actions, condition=demand)  # noqa: E731
         self._transaction.updates.append((stage, on_conflict))
 
-    def delete(self, row: Row, *, if_there: bool = False) -> None:
+    def delete(
+        self, row: Row, *, if_there: bool = False, on_conflict: Exception | None = None
+    ) -> None:
         """Stage the removal of a row that was read, which must still be at the version read.
 
         One without a version must still exist if ``if_there`` says so.
@@ -158,7 +160,8 @@ class UnitOfWork:
         if (listing := self._listing(row)) and isinstance(row, Record):
             self._keep_in_step(listing, row.as_read or row, None, NOTHING)
         demand = Row.pk.exists() if if_there else None
-        self._transaction.deletes.append((lambda t: t.delete(row, condition=demand), None))
+        stage: Stage = lambda t: t.delete(row, condition=demand)  # noqa: E731
+        self._transaction.deletes.append((stage, on_conflict))
 
     def soft_delete(self, record: Record, *, until: datetime) -> None:
         """Stage a soft deletion: the record moves to its noun's trash and expires there."""
@@ -403,19 +406,22 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
     record: IdempotencyRecord | None = None,
     request_id: str | None = None,
     dry_run: bool = False,
+    patience: Patience = PATIENCE,
 ) -> T:
     """Stage and commit a unit of work; after a lost race both happen again, with fresh reads.
 
     Args:
         tenant: whose rows are written.
         event: what the audit log keeps. Without one, a transaction whose answer is lost is not
-            sent again, since nothing would tell whether it was carried out.
+            sent again, since nothing would tell whether it was carried out: whoever leaves it out
+            has a row of its own to tell by (``flows.charging``).
         stage: reads, decides and stages on the unit; its result is returned. It may run several
             times, and so does nothing outside but by ``run_side_effect_once``.
         record: under which the unit's batches keep their outcomes; ``stage`` itself keeps the
             operation's (``UnitOfWork.keep``).
         request_id: owns marks of the idempotency key; one of its own if omitted.
         dry_run: stop before the commit.
+        patience: how often it begins again after lost races.
 
     Raises:
         AppError: any failure; nothing was changed then, unless it is ``OutcomeUnknownError``.
@@ -431,7 +437,7 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
         return result
 
     try:
-        return retry_on_conflict(attempt)
+        return retry_on_conflict(attempt, patience)
     except BaseException:
         unit.undo()
         raise

@@ -14,7 +14,8 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.transports import form_data, public, rest
+from chalicelib.flows.chat_request import ChatRequest
+from chalicelib.transports import chat_route, form_data, public, rest
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE, HttpRequest, HttpResponse, etag
 
 _SECURITY = "apiKey"
@@ -63,10 +64,13 @@ def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation."""
     operations = REGISTRY.of(Audience.KEY, Audience.PUBLIC)
     names, schemas = components(
-        [each.input for each in operations if not (each.reads_query or each.path_parameters)],
+        [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
         [each.output for each in operations],
     )
     for operation in operations:
+        if operation.path_parameters and _has_named_body(operation):
+            name = names[operation.input]
+            schemas[name] = _without(schemas[name], operation.path_parameters)
         if operation.file_field:
             form = _file_form(operation.input_schema, operation.file_field)
             schemas[f"{names[operation.input]}Form"] = form
@@ -76,6 +80,7 @@ def document() -> dict[str, Any]:
     for operation in operations:
         entry = _operation(operation, names)
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
+    paths[chat_route.PATH] = {"post": _chat(names[ChatRequest])}
     return {
         "openapi": "3.1.0",
         "info": {"title": SERVICE, "version": VERSION, "description": _DESCRIPTION},
@@ -159,6 +164,46 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
     return entry
 
 
+_CHAT_DESCRIPTION = """Send a visitor's message to a bot; its answer comes as server-sent events.
+
+Each is `data:` with a JSON object and a blank line: `start` with `sessionId`, to continue the \
+dialog with; `chunk` with `content`, any number of them; at the end `done` with `usage` \
+({inputTokens, outputTokens, totalTokens}), or `error` with a text. Lines that begin with a colon \
+keep the connection alive.
+
+Without `sessionId` a new dialog begins. Private bots ask for `apiKey`. 429 has the code \
+`limit_daily`, `limit_weekly`, `limit_monthly` or `insufficient_balance` if the bot may not spend \
+more, `rate_limited` if the visitor sends too much. 409 `session_busy`: the last answer is still \
+coming.
+
+No key: pages of any origin may call it."""
+
+
+def _chat(body: str) -> dict[str, Any]:
+    """Return the entry of the chat, which is no operation of the registry: it streams."""
+    event_stream = {"schema": {"type": "string", "description": "The events, as described."}}
+    return {
+        "operationId": "chat_stream",
+        "tags": [_PUBLIC],
+        "summary": "Talk to a bot",
+        "description": _CHAT_DESCRIPTION,
+        "security": [],
+        "parameters": [_IDEMPOTENCY_KEY],
+        "requestBody": {
+            "required": True,
+            "content": {JSON_TYPE: {"schema": {"$ref": f"{REF}{body}"}}},
+        },
+        "responses": {
+            "200": {"description": "The answer.", "content": {"text/event-stream": event_stream}},
+            **{
+                status: {"$ref": f"#/components/responses/Failure{status}"}
+                for status in _FAILURES
+                if status not in {"401", "502"}
+            },
+        },
+    }
+
+
 def _failures(operation: Operation) -> Iterator[str]:
     """Yield the statuses of the failures that an operation may answer with."""
     missing = {
@@ -169,6 +214,12 @@ def _failures(operation: Operation) -> Iterator[str]:
     if Audience.PUBLIC in operation.audience:
         missing |= dict.fromkeys(_OF_KEYS, True)
     return (status for status in _FAILURES if not missing.get(status))
+
+
+def _has_named_body(operation: Operation) -> bool:
+    """Whether an operation's body is a component; what is read from forms is described in place."""
+    in_place = operation.path_parameters and operation.name in public.ENTRANCES
+    return not (operation.reads_query or in_place)
 
 
 def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:

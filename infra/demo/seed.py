@@ -17,10 +17,13 @@ from urllib.parse import urlsplit
 from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
 from chalicelib.store import accounts, api_keys, tables, workspaces
 from chalicelib.store.connection import connection
+from chalicelib.transports import chat_route, chat_stream
 from chalicelib.transports.auth import authenticate
+from chalicelib.transports.http import HttpRequest
 from infra.admin import call
 from infra.data_dir import DataDir
 from infra.demo import bakery, pages, pictures
@@ -207,7 +210,47 @@ def _submitted(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str
     return lead_id
 
 
-STEPS = (make_files, make_categories, make_products, make_site, make_leads)
+def make_agent(do: Caller) -> None:
+    """Make the bot, and see to it that its owner has money for its answers."""
+    if not do("list_agents")["agents"]:
+        do("create_agent", **bakery.AGENT)
+    # A workspace from before there was money has come without a demo balance.
+    if not call("get_balance", {"account": EMAIL})["entries"] and settings().demo_balance:
+        money = {"kopecks": settings().demo_balance, "reason": "Demo balance"}
+        call("credit", {"account": EMAIL, **money, "idempotencyKey": "demo-balance"})
+
+
+def make_dialogs(do: Caller) -> None:
+    """Have visitors talk to the bot."""
+    agent = do("list_agents")["agents"][0]["id"]
+    there = do("list_agent_dialogs", agentId=agent)["total"]
+    for number, questions in enumerate(bakery.DIALOGS[there:], there):
+        session = None
+        for question in questions:
+            page = f"{settings().public_url}/"
+            said = {"message": question, "sessionId": session, "pageUrl": page}
+            body = {"agentId": agent, "channel": "widget", **said}
+            asked = HttpRequest(
+                "POST",
+                chat_route.PATH,
+                {},
+                body=json.dumps(body).encode(),
+                client_ip=f"192.0.2.{number}",
+            )
+            # The first event is the session's.
+            told = chat_stream.handle(asked).whole_body().partition(b"\n")[0]
+            session = json.loads(told.removeprefix(b"data: "))["sessionId"]
+
+
+STEPS = (
+    make_files,
+    make_categories,
+    make_products,
+    make_site,
+    make_leads,
+    make_agent,
+    make_dialogs,
+)
 """What the demo consists of, a function a noun; each leaves alone what is there."""
 
 
@@ -220,6 +263,8 @@ def _furnish(data: DataDir, key: str) -> None:
     for step in steps:
         step(do)
         data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}
+    agents = do("list_agents")["agents"]
+    data.demo = {**data.demo, "agentId": agents[0]["id"] if agents else ""}
 
 
 class Folder:

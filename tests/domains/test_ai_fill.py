@@ -43,10 +43,10 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiApi]:
             llm_model="m-1",
         )
         monkeypatch.setattr(llm, "settings", lambda: chosen)
-        llm._openai.cache_clear()
+        llm._provider.cache_clear()
         server.answers = [says()]
         yield server
-        llm._openai.cache_clear()
+        llm._provider.cache_clear()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,11 @@ from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
 from chalicelib.gateways.object_store import FolderStore
+from chalicelib.store import ledger, workspaces
+from chalicelib.store.agents import workspace_of
+from chalicelib.store.unit import UnitOfWork, run_unit
+from chalicelib.transports import chat_route, chat_stream
+from chalicelib.transports.http import HttpRequest, HttpResponse
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Things:
     form: str
     lead: str
     client: str
+    agent: str
+    dialog: str
 
     @classmethod
     def made_with(cls, api: Any) -> "Things":
@@ -59,6 +66,12 @@ class Things:
         line = {"productId": product["id"], "quantity": 2}
         lead = submit(form, name="Ada", email=f"{new_id()}@example.com", items=[line])
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
+        agent = api.post("/api/agents/create", AGENT)["agent"]["id"]
+        workspace_id = workspace_of(agent)
+        assert workspace_id
+        top_up(workspaces.get(workspace_id).owner_id, 10_000)
+        assert talk(agent, "Do you sell bread?").status == 200
+        (dialog,) = api.get(f"/api/agents/dialogs?agentId={agent}")["dialogs"]
         return cls(
             site=site["id"],
             page=page["id"],
@@ -71,6 +84,8 @@ class Things:
             form=form,
             lead=lead,
             client=client,
+            agent=agent,
+            dialog=dialog["id"],
         )
 
     @classmethod
@@ -79,6 +94,7 @@ class Things:
         return cls(**{field.name: new_id() for field in fields(cls)})
 
 
+AGENT = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "demo"}
 FORM = {
     "title": "Contact us",
     "fields": [
@@ -103,6 +119,30 @@ def submit(
     )
     lead: str = json.loads(reply.body)["data"]["id"]
     return lead
+
+
+def top_up(account_id: str, kopecks: int) -> None:
+    """Give an account money."""
+
+    def stage(unit: UnitOfWork) -> None:
+        ledger.post(unit, ledger.wallet(account_id), ledger.TOPUP, amount=kopecks)
+
+    run_unit(account_id, None, stage)
+
+
+def request_to(
+    agent_id: str, message: str, *, ip: str = "203.0.113.7", key: str | None = None, **fields: Any
+) -> HttpRequest:
+    """Return a visitor's request to a bot."""
+    headers = {"content-type": "application/json"} | ({"idempotency-key": key} if key else {})
+    body = json.dumps({"agentId": agent_id, "message": message, **fields}).encode()
+    return HttpRequest("POST", chat_route.PATH, headers, body=body, client_ip=ip)
+
+
+def talk(agent_id: str, message: str, **options: Any) -> HttpResponse:
+    """Send a message to a bot; return the answer, read to its end."""
+    response = chat_route.serve(request_to(agent_id, message, **options), chat_stream.handle)
+    return replace(response, body=response.whole_body())
 
 
 EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
@@ -158,6 +198,14 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "crm_stats": lambda _: {"from": "2027-01-01", "to": "2027-01-31"},
     "set_lead_status": lambda t: {"id": t.lead, "status": "in_progress"},
     "update_lead": lambda t: {"id": t.lead, "notes": "Call back", "data": {"message": "Hi"}},
+    "list_agents": lambda _: {},
+    "get_agent": lambda t: {"id": t.agent},
+    "create_agent": lambda _: AGENT | {"allowedOrigins": ["https://bakery.example"]},
+    "update_agent": lambda t: {"id": t.agent, "name": "Miller", "welcomeMessage": None},
+    "list_agent_dialogs": lambda t: {"agentId": t.agent, "from": "2026-01-01", "search": "bread"},
+    "get_agent_dialog": lambda t: {"id": t.dialog, "agentId": t.agent, "limit": 10},
+    "agent_stats": lambda t: {"agentId": t.agent, "from": "2027-01-01", "to": "2027-01-31"},
+    "agent_widget_stats": lambda t: {"agentId": t.agent, "to": "2027-01-31"},
     "list_clients": lambda _: {"search": "ada", "sort": "lastActivityDesc"},
     "get_client": lambda t: {"id": t.client},
     "update_client": lambda t: {"id": t.client, "tags": ["regular"], "notes": "Likes rye"},

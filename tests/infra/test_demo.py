@@ -18,7 +18,7 @@ from chalicelib.rules import barcodes
 from infra.data_dir import DataDir
 from infra.demo import bakery, pages, pictures
 from infra.demo import seed as demo
-from infra.demo.seed import seed
+from infra.demo.seed import EMAIL, seed
 from tests.conftest import Api, as_operator
 from tests.restoring import Snapshots
 
@@ -27,6 +27,7 @@ load_all()
 LISTS = [each for each in REGISTRY.of(Audience.KEY) if each.name.startswith("list_")]
 INPUTS: dict[str, Callable[[Api], str]] = {
     "list_pages": lambda api: f"projectId={sites(api)[0]['id']}",
+    "list_agent_dialogs": lambda api: f"agentId={api.get('/api/agents/list')['agents'][0]['id']}",
 }
 """What a list cannot do without."""
 
@@ -98,6 +99,7 @@ def everything_shown(api: Api) -> dict[str, Any]:
         (client["name"], client["leadsCount"]) for client in api.get("/api/clients/list")["clients"]
     )
     shown["forms"] = [form["title"] for form in api.get("/api/forms/list")["forms"]]
+    shown["agents"] = [agent["name"] for agent in api.get("/api/agents/list")["agents"]]
     folders = [{"id": None, "name": "", "children": api.get("/api/file-folders")["folders"]}]
     while folders:
         folder = folders.pop()
@@ -140,6 +142,38 @@ def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:
     stats = api.get("/api/crm/stats")
     assert (stats["created"], stats["conversion"]) == (5, 0.2)
     assert {"source": "newsletter", "count": 2} in stats["bySource"]
+
+
+def test_has_a_public_bot_and_money_for_its_answers(
+    small: None,
+    data: DataDir,
+    read_anew: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEMO_BALANCE", "1000")
+    read_anew()
+    (agent,) = seeded(data).get("/api/agents/list")["agents"]
+    assert (agent["name"], agent["model"]) == (bakery.AGENT["name"], "demo")
+    assert (agent["isActive"], agent["isPrivate"]) == (True, False)
+    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+    seed(data)
+    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+
+
+def test_from_before_there_was_money_gets_some(
+    api: Api,
+    data: DataDir,
+    read_anew: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEMO_BALANCE", "1000")
+    read_anew()
+    with data.hold_demo():
+        steps = [step for step in data.demo["steps"] if step != "make_agent"]
+        data.demo = {**data.demo, "steps": steps}
+    seed(data)
+    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+    assert len(api.get("/api/agents/list")["agents"]) == 1
 
 
 def test_a_later_start_adds_nothing_and_undoes_nothing(api: Api, data: DataDir) -> None:

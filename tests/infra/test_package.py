@@ -5,8 +5,10 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import Any, Self
 import pytest
 
 from infra import package, zipcheck
+from tests.fakes import lambda_runtime_api
+from tests.fakes.lambda_runtime_api import event
 
 CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
 MACHINE = platform.machine()
@@ -36,7 +40,9 @@ def wheel_info(*platforms: str) -> str:
     return "Wheel-Version: 1.0\n" + "".join(f"Tag: cp312-cp312-{name}\n" for name in platforms)
 
 
-def faults_of(path: Path, *, without: str = "", **changes: str | bytes) -> list[str]:
+def faults_of(
+    path: Path, *, without: str = "", rights: int = 0o755, **changes: str | bytes
+) -> list[str]:
     """Make a zip that is sound but for the changes and what it lacks; return its faults."""
     folder = "pydantic_core-2.50.4.dist-info"
     contents: dict[str, str | bytes] = {
@@ -52,6 +58,10 @@ def faults_of(path: Path, *, without: str = "", **changes: str | bytes) -> list[
     with zipfile.ZipFile(path / "deployment.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
+        if without != "stream_bootstrap":
+            program = zipfile.ZipInfo("stream_bootstrap")
+            program.external_attr = rights << 16
+            archive.writestr(program, "#!/bin/sh")
     return zipcheck.faults(path / "deployment.zip", TARGET, RESOLVED)
 
 
@@ -60,9 +70,15 @@ class TestZipCheck:
     def test_passes_a_sound_zip(self, tmp_path: Path) -> None:
         assert faults_of(tmp_path) == []
 
-    @pytest.mark.parametrize("name", ["app.py", "chalice/app.py", "chalicelib/__init__.py"])
+    @pytest.mark.parametrize(
+        "name", ["app.py", "chalice/app.py", "chalicelib/__init__.py", "stream_bootstrap"]
+    )
     def test_refuses_a_zip_without_the_application(self, tmp_path: Path, name: str) -> None:
         assert faults_of(tmp_path, without=name) == [f"{name} is missing."]
+
+    def test_refuses_a_program_that_may_not_be_run(self, tmp_path: Path) -> None:
+        (fault,) = faults_of(tmp_path, rights=0o644)
+        assert fault.startswith("stream_bootstrap may not be run")
 
     @pytest.mark.parametrize(
         "name",
@@ -184,6 +200,7 @@ class TestBuild:
         (root / "chalicelib" / "__pycache__").mkdir(parents=True)
         for name in ("app.py", "chalicelib/a.py", "chalicelib/secret.key", "secret.txt"):
             (root / name).write_text(name)
+        (root / "chalicelib" / "a.py").chmod(0o755)
         (root / "chalicelib" / "__pycache__" / "a.pyc").write_bytes(b"")
         (root / ".gitignore").write_text("__pycache__/\n*.key\n")
         (root / "requirements.txt").write_text("-c constraints.txt\nboto3==1\nChalice==1.34.0\n")
@@ -192,6 +209,7 @@ class TestBuild:
         copy = package._copy(root, tmp_path / "copy")
         files = {str(f.relative_to(copy)) for f in copy.rglob("*") if f.is_file()}
         assert files == {"app.py", "chalicelib/a.py", "requirements.txt", "constraints.txt"}
+        assert (copy / "chalicelib" / "a.py").stat().st_mode & 0o777 == 0o755
         assert (copy / "requirements.txt").read_text() == "-c constraints.txt\nboto3==1\n"
 
     def test_refuses_a_wheel_that_chalice_only_warns_of(self, tmp_path: Path) -> None:
@@ -366,13 +384,20 @@ def token(aws: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def function(
-    built: package.Package, aws: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Lambda]:
+def task(built: package.Package, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The zip, unpacked as Lambda does it: with the rights it names."""
     folder = tmp_path_factory.mktemp("task")
     with zipfile.ZipFile(built.zip) as archive:
         archive.extractall(folder)
-    with Lambda(folder, built.python.path, aws) as running:
+        for entry in archive.infolist():
+            if rights := entry.external_attr >> 16 & 0o777:
+                (folder / entry.filename).chmod(rights)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def function(built: package.Package, aws: str, task: Path) -> Iterator[Lambda]:
+    with Lambda(task, built.python.path, aws) as running:
         yield running
 
 
@@ -442,6 +467,32 @@ class TestTheZip:
         event |= {"time": "2027-01-15T12:00:00Z", "resources": []}
         assert isinstance(function.ask("run_jobs", event), dict)
 
+    def test_streams_by_its_own_bootstrap_and_loads_nothing_of_the_checkout(
+        self, built: package.Package, task: Path, tmp_path: Path
+    ) -> None:
+        handler = (tmp_path / "streaming.py").resolve()
+        shutil.copy(package.ROOT / "tests" / "fakes" / "streaming_handlers.py", handler)
+        variables = {
+            **ENVIRONMENT,
+            "STREAM_HANDLER": "streaming:handle",
+            "PYTHONPATH": str(tmp_path),
+            "PYTHONNOUSERSITE": "1",
+        }
+        with lambda_runtime_api.function(
+            task / "stream_bootstrap", variables, python=str(Path(built.python.path).resolve())
+        ) as running:
+            invocation = running.invoke(event('{"pieces": 3, "every": 0.2, "modules": true}'))
+            pieces = [(time.monotonic(), piece) for piece in invocation.pieces()]
+            assert running.api.faults == []
+        assert len(pieces) == 5
+        assert pieces[-1][0] - pieces[0][0] > 0.5
+        files = json.loads(pieces[0][1].removeprefix(b"data: "))["modules"]
+        packed = ("chalicelib", "pydantic")
+        ours = {n: f for n, f in files.items() if f and n.partition(".")[0] in packed}
+        assert len(ours) > 20
+        assert all(Path(file).is_relative_to(task) for file in ours.values())
+        assert not [f for f in files.values() if f and Path(f).is_relative_to(package.ROOT)]
+
     def test_the_template_sets_runtime_and_limits(self, built: package.Package) -> None:
         template = json.loads((built.zip.parent / "sam.json").read_text())
         functions = {
@@ -453,6 +504,13 @@ class TestTheZip:
         assert {f["Runtime"] for f in functions.values()} == {runtime}
         assert functions["APIHandler"]["Timeout"] == 29
         assert functions["RunJobs"]["Timeout"] == 300
+        chat = functions["ChatStream"]
+        assert (chat["Timeout"], chat["MemorySize"]) == (360, 512)
+        variables = chat["Environment"]["Variables"]
+        assert variables["AWS_LAMBDA_EXEC_WRAPPER"] == "/var/task/stream_bootstrap"
+        assert variables["STAGE"] == "dev"
+        others = [f["Environment"]["Variables"] for n, f in functions.items() if n != "ChatStream"]
+        assert not any("AWS_LAMBDA_EXEC_WRAPPER" in each for each in others)
 
     def test_chalice_takes_the_checked_zip_again(
         self, built: package.Package, tmp_path: Path

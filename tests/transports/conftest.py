@@ -94,7 +94,7 @@ class Connection:
         length = reply.header("Content-Length")
         if reply.header("Transfer-Encoding") == "chunked":
             reply.body = b"".join(iter(self.chunk, b""))
-        elif reply.status == HTTPStatus.NOT_MODIFIED:
+        elif reply.status in {HTTPStatus.NOT_MODIFIED, HTTPStatus.NO_CONTENT}:
             assert length is None
         else:
             assert length is not None

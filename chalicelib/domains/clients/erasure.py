@@ -9,12 +9,14 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Wire, optional
+from chalicelib.flows import dialogs
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email, PhoneText
 from chalicelib.rules import phones
 from chalicelib.store import clients, idempotency, leads, workspaces
 from chalicelib.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.store.leads import LEADS
+from chalicelib.store.messages import MessageRow
 from chalicelib.store.unit import UnitOfWork, in_batches
 
 LEADS_A_UNIT = 10
@@ -41,6 +43,7 @@ class ClientErased(Wire):
 
     client_id: Id | None = Field(description="The client, which keeps its counts alone, or null.")
     leads: int = Field(description="Leads that lost contacts, data, notes, search text, look-ups.")
+    dialogs: int = Field(description="Dialogs that lost messages and search text.")
     stored_answers: int = Field(description="Stored answers to idempotent calls that were removed.")
 
 
@@ -55,7 +58,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     """Remove what is known of a person, for good; statistics and counts stay.
 
     That is the client's, and that of every lead which is the client's or has its e-mail address or
-    phone, or those that were named.
+    phone, or those that were named; and the dialogs with bots that such leads came of.
     """
     contacts: dict[str, str | None] = {EMAIL: args.email, PHONE: _number(ctx, args.phone)}
     client = _client(ctx, args, contacts)
@@ -64,6 +67,9 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     ids = _leads(ctx, client, contacts)
     if client is None and not ids:
         raise NotFoundError("Nobody is known by that in this workspace.")
+    spoken = _dialogs(ctx, ids)
+    for dialog_id in spoken:
+        _erase_dialog(ctx, dialog_id)
     for batch in in_batches(ids, LEADS_A_UNIT):
 
         def wipe(unit: UnitOfWork, batch: list[str] = batch) -> bytes:
@@ -75,13 +81,39 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
         client.name = client.email = client.phone = client.notes = None
         client.tags = []
         ctx.unit.save(client)
-    known = [*ids, *([client.id] if client else [])]
+    known = [*ids, *spoken, *([client.id] if client else [])]
     removed = ctx.unit.run_side_effect_once(
         f"answers {len(known)}", lambda: idempotency.forget_answers(ctx.workspace_id, known)
     )
     return ClientErased(
-        client_id=client.id if client else None, leads=len(ids), stored_answers=removed
+        client_id=client.id if client else None,
+        leads=len(ids),
+        dialogs=len(spoken),
+        stored_answers=removed,
     )
+
+
+def _dialogs(ctx: Context, lead_ids: list[str]) -> list[str]:
+    """Return the ids of the dialogs that leads came of."""
+    found = LEADS.fetch(ctx.workspace_id, lead_ids)
+    return sorted({lead.dialog_id for lead in found if lead.dialog_id is not None})
+
+
+def _erase_dialog(ctx: Context, dialog_id: str) -> None:
+    """Remove what was said in a dialog: nobody can go on with it first, then its messages."""
+
+    def end(unit: UnitOfWork) -> bytes:
+        dialogs.stage_erasure(unit, dialog_id)
+        return b""
+
+    ctx.unit.commit_batch(f"dialog {dialog_id}", end)
+    for number, batch in enumerate(dialogs.message_batches(ctx.workspace_id, dialog_id)):
+
+        def remove(unit: UnitOfWork, batch: list[MessageRow] = batch) -> bytes:
+            dialogs.stage_removal(unit, batch)
+            return b""
+
+        ctx.unit.commit_batch(f"dialog {dialog_id} {number}", remove)
 
 
 def _number(ctx: Context, text: str | None) -> str | None:

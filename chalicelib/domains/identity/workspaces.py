@@ -11,10 +11,11 @@ from chalicelib.core.operations import operation
 from chalicelib.core.plans import Plan
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Pattern, Timestamp, Title, Wire
+from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
 from chalicelib.rules import slugs, zoned_times
-from chalicelib.store import accounts, api_keys, locks, workspaces
+from chalicelib.store import accounts, api_keys, ledger, locks, workspaces
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.workspaces import SLUG_CLAIM
@@ -136,6 +137,9 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     ctx.unit.create(workspace)
     ctx.unit.create(workspaces.slug_claim(workspace))
     ctx.unit.create(workspaces.membership_row(owner.id, workspace.id, role="owner", joined_at=now))
+    if (kopecks := settings().demo_balance) > 0:
+        wallet = ledger.wallet(owner.id)
+        ledger.post(ctx.unit, wallet, ledger.TOPUP, amount=kopecks, reason="Demo balance")
     ctx.unit.mention(f"workspace:{workspace.id}")
     return WorkspaceCreated(
         workspace_id=workspace.id,

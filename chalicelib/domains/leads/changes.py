@@ -112,7 +112,7 @@ def _patched(
     """Return the form's fields, as far as it is still there, and the patched data."""
     if CART in patch:
         raise ValidationError.of("data.items", "the products of an order cannot be changed")
-    form = FORMS.find(ctx.workspace_id, lead.form_id)
+    form = FORMS.find(ctx.workspace_id, lead.form_id) if lead.form_id else None
     fields = form.specs if form else ()
     declared = [field for field in fields if field.name in patch]
     cleaned, errors = form_fields.validate(declared, patch, "en")
