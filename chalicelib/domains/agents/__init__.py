@@ -1,5 +1,5 @@
 """Bots: their records, keys and limits."""
 
-from chalicelib.domains.agents import keys, limits, records
+from chalicelib.domains.agents import keys, limits, public, records
 
-__all__ = ["keys", "limits", "records"]
+__all__ = ["keys", "limits", "public", "records"]
