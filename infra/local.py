@@ -114,7 +114,6 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
         "",
         f"  Base URL  {stack.url}",
         f"  Health    {stack.url}/api/health",
-        f"  Widget    {stack.url}/playground  (a bot's chat, as on a page)",
         f"  Data      {database.note}",
     ]
     if key:
@@ -153,6 +152,7 @@ def _chat_lines(stack: LocalStack) -> list[str]:
         "  Talk to the bot, which needs no key:",
         f"    curl -N -H 'Content-Type: application/json' -d '{body}' \\",
         f"      {stack.url}/api/agents/public/chat-stream",
+        f"  or on a page: {stack.url}/playground?agent={agent}",
         "",
     ]
 

@@ -240,6 +240,18 @@ class TestConversation:
         assert len({each["visitId"] for each in chat.events}) == 1
         assert chat.stages == ["loaded", "opened", "started", "engaged"]
 
+    def test_half_an_answer_is_still_there_on_the_next_page(
+        self, chat: FakeChat, visit: Opened, site: Site
+    ) -> None:
+        chat.will([start(), chunk("Давным-давно"), Event()])
+        with visit() as page:
+            site.pages["/cakes"] = document(tag(chat))
+            chatting(page)
+            expect(last(page)).to_contain_text("Давным-давно")
+            page.goto(f"{site.url}/cakes")
+            expect(last(page)).to_contain_text("Давным-давно")
+            assert chat.questions[0].left.wait(5)
+
     def test_a_long_talk_keeps_its_end(self, chat: FakeChat, visit: Opened) -> None:
         chat.will(*(saying(f"Ответ {number}") for number in range(40)))
         with visit() as page:
@@ -887,6 +899,7 @@ class TestContacts:
             reach.fill("8 999 123-45-67")
             page.get_by_role("button", name="Отправить").click()
             expect(last(page)).to_contain_text("Спасибо, Анна!")
+            expect(last(page).locator(".note")).to_have_text("Ваши контакты переданы.")
             expect(field(page)).to_be_focused()
             expect(leave).to_have_count(0)
         body = chat.questions[1].body

@@ -18,7 +18,7 @@
       leave: "Leave your contacts", name: "Name (optional)", reach: "Phone or e-mail",
       wrong: "Enter a phone number with its code, or an e-mail address.", back: "Back",
       consent: "By sending them you agree to the processing of your contacts.",
-      privacy: "Privacy policy",
+      privacy: "Privacy policy", taken: "Your contacts have been passed on.",
       contact: (name, reach) => `${name ? `My name is ${name}. ` : ""}You can reach me at ${reach}`,
     },
     ru: {
@@ -35,7 +35,7 @@
       leave: "Оставить контакты", name: "Имя (необязательно)", reach: "Телефон или e-mail",
       wrong: "Введите номер телефона с кодом или адрес e-mail.", back: "Назад",
       consent: "Отправляя, вы соглашаетесь на обработку своих контактов.",
-      privacy: "Политика конфиденциальности",
+      privacy: "Политика конфиденциальности", taken: "Ваши контакты переданы.",
       contact: (name, reach) => `${name ? `Меня зовут ${name}. ` : ""}Мой контакт: ${reach}`,
     },
   };
@@ -108,14 +108,14 @@ pre{white-space:pre;overflow-x:auto;background:var(--bg);border-radius:8px;paddi
 .foot{padding:6px 12px calc(12px + env(safe-area-inset-bottom))}
 .box{display:flex;align-items:flex-end;gap:4px;border:1px solid var(--edge);border-radius:16px;padding:4px;background:var(--bg)}
 .box:focus-within,input:focus-visible{border-color:var(--mute);box-shadow:0 0 0 1px var(--mute);outline:none}
-textarea{flex:1;min-width:0;min-height:44px;max-height:9.5em;padding:10px 10px;border:0;background:none;resize:none;overflow-y:auto}
+textarea{font-size:max(16px,1em);flex:1;min-width:0;min-height:44px;max-height:9.5em;padding:10px 10px;border:0;background:none;resize:none;overflow-y:auto}
 textarea:focus-visible{outline:none;box-shadow:none}
 ::placeholder{color:var(--mute);opacity:1}
 .go{background:var(--accent);color:var(--on)}
 .go:disabled{background:var(--soft);color:var(--mute)}
 form.contact{display:grid;gap:10px;padding:4px 4px 0}
 label{display:grid;gap:4px;font-size:.9375em;font-weight:550}
-input{min-height:46px;padding:8px 12px;border:1px solid var(--edge);border-radius:12px;background:var(--bg);font-size:max(16px,1rem);font-weight:400}
+input{min-height:46px;padding:8px 12px;border:1px solid var(--edge);border-radius:12px;background:var(--bg);font-size:max(16px,1.0667em);font-weight:400}
 input[aria-invalid]{border-color:var(--bad);box-shadow:0 0 0 1px var(--bad)}
 .small{font-size:.875em;color:var(--mute)}
 .small a{color:inherit}
@@ -480,7 +480,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       rows: 1, maxlength: MAX_MESSAGE, placeholder: words.message, "aria-label": words.message,
       enterkeyhint: "send", dir: "auto", input: () => fit(),
       keydown: (event) => {
-        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+        // 229: Safari's Enter that ends a composition.
+        if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
         event.preventDefault();
         if (!abort) submit();
       },
@@ -626,6 +627,12 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         for (; said < whole; said++) say(nodes[said].textContent);
         if (follow) toEnd();
       };
+      const keepText = () => {
+        if (!text) return;
+        if (ask.kept) ask.kept.text = text;
+        else keep((ask.kept = { text }));
+        save();
+      };
       const listen = () => {
         clearTimeout(watch);
         watch = setTimeout(() => control.abort(), SILENCE_MS);
@@ -666,6 +673,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         return [response.status, code, Number(response.headers.get("Retry-After")) || 0];
       };
 
+      addEventListener("pagehide", keepText);
       face();
       say(words.writing);
       listen();
@@ -712,11 +720,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       if (control.stopped) failure = { text: words.stopped };
       draw();
       turn.bubble.hidden = !text;
-      if (text) {
-        if (ask.kept) ask.kept.text = text;
-        else keep((ask.kept = { text }));
-        save();
-      }
+      keepText();
+      removeEventListener("pagehide", keepText);
       if (failure) {
         if (failure.anew) ask.key = ask.body = null;
         const note = el("p", { class: control.stopped ? "tell note" : "tell note bad" }, failure.text);
@@ -726,6 +731,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       } else if (ask.contact) {
         memory.left = true;
         save();
+        turn.turn.append(el("p", { class: "tell note" }, words.taken));
+        say(words.taken);
       }
       if (panel.hidden) news(true);
       face();
