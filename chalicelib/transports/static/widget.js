@@ -214,7 +214,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
   /** Return a text as nodes. `open`: more of it may come, so what is begun counts as meant. */
   const inline = (text, open, depth = 0) => {
     if (open) text = text.replace(/[*_`\\]+$/, "");
-    const nodes = [], lacking = new Set();
+    const nodes = [];
     let plain = "", i = 0;
     const add = (node, length) => {
       if (plain) nodes.push(plain);
@@ -226,16 +226,11 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       pattern.lastIndex = i;
       return pattern.exec(text);
     };
-    const find = (mark, from) => {
-      const place = lacking.has(mark) ? -1 : text.indexOf(mark, from);
-      if (place < 0) lacking.add(mark);
-      return place;
-    };
     /** Where emphasis ends that begins here, -1 if it does not. */
     const endOf = (mark) => {
       let end = i + mark.length;
       for (let tries = 0; tries < 20; tries++) {
-        end = find(mark, end + 1);
+        end = text.indexOf(mark, end + 1);
         if (end < 0) return -1;
         if (mark[1] && text[end + 2] === mark[0]) end++; // ***both***: the inner one ends first
         const twice = !mark[1] && (text[end + 1] === mark || text[end - 1] === mark);
@@ -255,7 +250,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         plain += text[i + 1];
         i += 2;
       } else if ((found = at(TICKS))) {
-        const ticks = found[0], from = i + ticks.length, end = find(ticks, from);
+        const ticks = found[0], from = i + ticks.length, end = text.indexOf(ticks, from);
         const code = end < 0 ? text.slice(from) : text.slice(from, end);
         if (end > from || (end < 0 && open)) add(el("code", null, code), code.length + (end < 0 ? 1 : 2) * ticks.length);
       } else if ((found = at(LINK)) || (found = at(ANGLE))) {
