@@ -152,6 +152,7 @@ def _chat_lines(stack: LocalStack) -> list[str]:
         "  Talk to the bot, which needs no key:",
         f"    curl -N -H 'Content-Type: application/json' -d '{body}' \\",
         f"      {stack.url}/api/agents/public/chat-stream",
+        f"  or on a page: {stack.url}/playground?agent={agent}",
         "",
     ]
 

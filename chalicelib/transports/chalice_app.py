@@ -4,6 +4,7 @@ Events in, our responses out, and no error body that is not an envelope.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -17,6 +18,7 @@ from chalicelib.transports import cors, form_data
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
+WIDGET_PATH = "/widget.js"
 PUBLIC_PREFIX = "/api/public/"
 REFUSING = "refuse_"
 """Views that answer 405: API Gateway would answer methods without a route by itself (mcp.md)."""
@@ -78,9 +80,10 @@ def mount(app: App) -> None:
             _share(app, entry.name, entry.method, entry.path, serve, cors.PUBLIC)
         else:
             _route(app, entry.name, entry.method, entry.path, _serving(entry))
-    _route(app, "health", "GET", "/api/health", _health)
-    _route(app, "openapi_json", "GET", "/api/openapi.json", _openapi_json)
-    _share(app, "mcp", "POST", MCP_PATH, _mcp, cors.TOOL_SERVER)
+    _route(app, "health", "GET", "/api/health", _lazily("rest", "health"))
+    _route(app, "openapi_json", "GET", "/api/openapi.json", _lazily("reference", "openapi_json"))
+    _share(app, "mcp", "POST", MCP_PATH, _lazily("mcp", "serve"), cors.TOOL_SERVER)
+    _share(app, "widget_js", "GET", WIDGET_PATH, _lazily("widget", "script"), cors.PUBLIC)
 
 
 def _share(  # noqa: PLR0913, PLR0917  as below, and with whom
@@ -119,22 +122,14 @@ def _serving_visitors(entry: Entry) -> Handler:
     return serve
 
 
-def _mcp(request: HttpRequest) -> HttpResponse:
-    from chalicelib.transports import mcp  # noqa: PLC0415  as above
+def _lazily(module: str, name: str) -> Handler:
+    """Return what answers with a function of a module of this package."""
 
-    return mcp.serve(request)
+    def serve(request: HttpRequest) -> HttpResponse:
+        handler: Handler = getattr(import_module(f"chalicelib.transports.{module}"), name)
+        return handler(request)
 
-
-def _health(request: HttpRequest) -> HttpResponse:
-    from chalicelib.transports import rest  # noqa: PLC0415  as above
-
-    return rest.health(request)
-
-
-def _openapi_json(request: HttpRequest) -> HttpResponse:
-    from chalicelib.transports import reference  # noqa: PLC0415  as above
-
-    return reference.openapi_json(request)
+    return serve
 
 
 def _route(  # noqa: PLR0913, PLR0917  what a route is

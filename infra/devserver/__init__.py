@@ -14,13 +14,14 @@ from chalice.app import Chalice
 from chalice.config import Config
 
 from chalicelib.transports import schedules
-from infra.devserver import chat, files
+from infra.devserver import chat, files, playground
 from infra.devserver.api_gateway import ApiGateway, LocalRoute
 from infra.devserver.server import Server
 
-__all__ = ["DevServer", "LocalRoute", "install"]
+__all__ = ["ROUTES", "DevServer", "LocalRoute", "install"]
 
-ROUTES = (*files.ROUTES, *chat.ROUTES)
+ROUTES = (*files.ROUTES, *chat.ROUTES, *playground.ROUTES)
+"""What other parts than the API answer on AWS, or only developers see."""
 
 
 class DevServer:

@@ -225,3 +225,37 @@ class TestSession:
         with pytest.raises(NotFoundError, match="No bot has this id in the workspace"):
             self.act(operation, elsewhere, agentId=agent, **self.CALLS[operation])
         assert everything() == before
+
+
+class TestPublicSettings:
+    """``GET /api/public/agents/{id}``: what a page's widget is told."""
+
+    def test_a_page_learns_what_it_shows_and_no_more(self, api: Api) -> None:
+        shown = {"welcomeMessage": "Hello!", "allowedOrigins": ["https://bakery.example"]}
+        agent = create(api, **shown)
+        answer = Api(None).call("GET", f"/api/public/agents/{agent['id']}")
+        told = {"id": agent["id"], "name": agent["name"], "isPrivate": False, **shown}
+        assert (answer.status, answer.data["agent"]) == (200, told)
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+    def test_of_a_private_bot_it_learns_that_alone(self, api: Api) -> None:
+        agent = create(api, isPrivate=True, welcomeMessage="Hello, Ada!")
+        told = Api(None).get(f"/api/public/agents/{agent['id']}")["agent"]
+        assert told["isPrivate"] is True
+        assert (told["name"], told["welcomeMessage"]) == ("", None)
+
+    def test_unknown_and_switched_off_look_the_same(self, api: Api) -> None:
+        agent = create(api)
+        update(api, agent["id"], isActive=False)
+        refused = [
+            Api(None).refused("GET", f"/api/public/agents/{each}").data
+            for each in (agent["id"], new_id())
+        ]
+        assert [each.pop("code") for each in refused] == ["not_found"] * 2
+        assert [each["message"] for each in refused] == [refused[0]["message"]] * 2
+
+    def test_nobody_audits_it(self, api: Api) -> None:
+        agent = create(api)
+        audited = sum(key.startswith("audit/") for key in everything())
+        Api(None).get(f"/api/public/agents/{agent['id']}")
+        assert sum(key.startswith("audit/") for key in everything()) == audited

@@ -19,7 +19,7 @@ from chalice.config import Config
 import app as application
 from chalicelib.core import logs
 from infra import devserver
-from infra.devserver import LocalRoute, files
+from infra.devserver import LocalRoute
 from infra.devserver.server import THREADS, Server
 
 ANSWER_SECONDS = 5.0
@@ -173,7 +173,7 @@ def serving(app: Chalice, *routes: LocalRoute) -> Iterator[LocalServer]:
 @pytest.fixture(scope="module")
 def local_server(_server: Callable[[], None]) -> Iterator[LocalServer]:
     """The whole service, served locally."""
-    with serving(application.app, *files.ROUTES) as server:
+    with serving(application.app, *devserver.ROUTES) as server:
         yield server
 
 
