@@ -46,6 +46,8 @@ class Operation:
     secret: str | None = None
     form: bool = False
     if_too_large: str | None = None
+    audit: bool = True
+    platform: bool = False
 
     @property
     def read_only(self) -> bool:
@@ -136,6 +138,8 @@ def operation(  # noqa: PLR0913  the declaration is the point
     secret: str | None = None,
     form: bool = False,
     if_too_large: str | None = None,
+    audit: bool = True,
+    platform: bool = False,
     registry: Registry = REGISTRY,
 ) -> Callable[[Callable[[C, W], R]], Callable[[C, W], R]]:
     """Declare a handler ``(ctx, args) -> result`` as an operation.
@@ -164,6 +168,10 @@ def operation(  # noqa: PLR0913  the declaration is the point
         if_too_large: what to do with a body over the limit, if not to send less at once.
         secret: the output field that is shown once and never stored: a repeated call under the same
             idempotency key is refused instead of replayed.
+        audit: whether the audit log keeps its changes; not what visitors do by the thousand and
+            only counters show, such as visits.
+        platform: whether it works with what is the platform's own, such as the blog, whoever calls;
+            the audit log of the caller's workspace keeps its changes.
         registry: where it goes.
     """
     method, _, path = (rest or "CALL ").partition(" ")
@@ -195,6 +203,8 @@ def operation(  # noqa: PLR0913  the declaration is the point
                 secret=secret,
                 form=form,
                 if_too_large=if_too_large,
+                audit=audit,
+                platform=platform,
             )
         )
         return handler

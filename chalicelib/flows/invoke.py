@@ -25,7 +25,7 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
 from chalicelib.core.operations import Operation
 from chalicelib.core.plans import PLANS_WITH_API
-from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal
+from chalicelib.core.principals import PLATFORM, ApiKeyPrincipal, Audience, Principal
 from chalicelib.core.schema import Wire, wire_name
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.gateways.object_store import object_store
@@ -166,6 +166,8 @@ def require_plan(principal: ApiKeyPrincipal) -> None:
 
 def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
     """Return whose rows a call works with; never what a key or a session names by itself."""
+    if operation.platform:
+        return PLATFORM
     free = principal.audience in {Audience.PUBLIC, Audience.OPERATOR}
     if operation.resolve is not None and free:
         return operation.resolve(args)
@@ -274,7 +276,9 @@ class _Call:
         unit.create(jobs.row(ANSWER_EXPIRED, unit.tenant, {"key": key}, expiry))
         return replace(record, object_key=key)
 
-    def _event(self) -> AuditEvent:
+    def _event(self) -> AuditEvent | None:
+        if not self.operation.audit:
+            return None
         names = tuple(wire_name(type(self.args), name) for name in self.args.provided("id"))
         caller = self.principal
         return AuditEvent(
@@ -284,6 +288,7 @@ class _Call:
             key_id=caller.key_id if isinstance(caller, ApiKeyPrincipal) else "",
             client_ip=caller.client_ip,
             request_id=self.request_id,
+            workspace_id=caller.workspace_id if self.operation.platform else "",
         )
 
 

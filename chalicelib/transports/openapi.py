@@ -176,7 +176,7 @@ def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     inline = _without(operation.input_schema, operation.path_parameters)
     name = names.get(operation.input)
     schema: Mapping[str, Any] = {"$ref": f"{REF}{name}"} if name else inline
-    if entrance is not None:
+    if entrance is not None and entrance.body is not None:
         schema = inline = dict(entrance.body)
     kinds = (kind for kind in rest.body_types(operation) if kind != TEXT_TYPE)  # beacons' JSON
     content = {kind: {"schema": schema} for kind in (JSON_TYPE, *kinds)}

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.core.errors import AppError, TooFastError
+from chalicelib.core.errors import AppError, ForbiddenError, TooFastError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation
 from chalicelib.domains.forms.submission import PublicForm, Submitted, public_form
@@ -44,9 +44,10 @@ class Entrance(NamedTuple):
     """How a public operation is called that does not simply take its input as JSON."""
 
     serve: Callable[[Operation, HttpRequest], HttpResponse]
-    body: Mapping[str, Any]
     responses: Mapping[str, Any]
     """Further answers, as OpenAPI describes them."""
+    body: Mapping[str, Any] | None = None
+    """What is sent, if not the operation's input."""
 
 
 def serving(operation: Operation) -> Callable[[HttpRequest], HttpResponse]:
@@ -74,6 +75,18 @@ def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
     except AppError as error:
         response = _failure(request, sent, error)
     return replace(response, log={**response.log, "operation": operation.name})
+
+
+def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
+    """Answer to readers of the blog, but not to keys, who have a list of their own.
+
+    Raises:
+        ForbiddenError: there is an ``Authorization`` header (spec, Blog).
+    """
+    if "authorization" in request.headers:
+        msg = "This list is for readers without a key. With one, GET /api/admin/blog/list."
+        raise ForbiddenError(msg)
+    return rest.serve(operation, request)
 
 
 def _sent(request: HttpRequest) -> Mapping[str, Any]:
@@ -225,5 +238,8 @@ ENTRANCES: Mapping[str, Entrance] = {
         responses={
             "303": {"description": "To the form's redirect, if `Accept` asks for `text/html`."}
         },
-    )
+    ),
+    "list_published_posts": Entrance(
+        list_posts, responses={"403": {"$ref": "#/components/responses/Failure403"}}
+    ),
 }

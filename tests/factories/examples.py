@@ -10,7 +10,8 @@ import pytest
 
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.core.principals import Audience, VisitorPrincipal
+from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincipal
+from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
 from chalicelib.gateways.object_store import FolderStore
@@ -31,6 +32,8 @@ class Things:
     form: str
     lead: str
     client: str
+    post: str
+    post_slug: str
 
     @classmethod
     def made_with(cls, api: Any) -> "Things":
@@ -59,6 +62,7 @@ class Things:
         line = {"productId": product["id"], "quantity": 2}
         lead = submit(form, name="Ada", email=f"{new_id()}@example.com", items=[line])
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
+        post = written(title="How we bake", content="With *time*.")
         return cls(
             site=site["id"],
             page=page["id"],
@@ -71,6 +75,8 @@ class Things:
             form=form,
             lead=lead,
             client=client,
+            post=post["id"],
+            post_slug=post["slug"],
         )
 
     @classmethod
@@ -103,6 +109,17 @@ def submit(
     )
     lead: str = json.loads(reply.body)["data"]["id"]
     return lead
+
+
+def written(**values: Any) -> dict[str, Any]:
+    """Write a post of the platform's blog as an ADMIN account does; return it."""
+    admin = ApiKeyPrincipal(
+        key_id="blog", account_id="writer", plan="business", role="admin", scopes=frozenset(Scope)
+    )
+    operation = REGISTRY["create_blog_post"]
+    reply = invoke(operation, admin, lambda: values, request_id=new_id())
+    post: dict[str, Any] = json.loads(reply.body)["data"]["post"]
+    return post
 
 
 EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
@@ -161,6 +178,11 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "list_clients": lambda _: {"search": "ada", "sort": "lastActivityDesc"},
     "get_client": lambda t: {"id": t.client},
     "update_client": lambda t: {"id": t.client, "tags": ["regular"], "notes": "Likes rye"},
+    "list_blog_posts": lambda _: {"status": "draft", "size": 5},
+    "get_blog_post": lambda t: {"slug": t.post_slug},
+    "create_blog_post": lambda _: {"title": "News", "content": "# Hi", "tags": ["news"]},
+    "update_blog_post": lambda t: {"id": t.post, "title": "Renamed", "status": "published"},
+    "delete_blog_post": lambda t: {"id": t.post},
 }
 
 
