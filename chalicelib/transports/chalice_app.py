@@ -3,6 +3,7 @@
 Events in, our responses out, and no error body that is not an envelope.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
@@ -13,7 +14,7 @@ from chalice.app import Chalice, Response
 from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from chalicelib.transports import cors, form_data, mcp, openapi, public, rest
+from chalicelib.transports import cors, form_data, mcp, openapi, public, rest, web
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
@@ -78,6 +79,10 @@ def mount(app: App) -> None:
             _route(app, operation.name, operation.method, operation.path, _serving(operation))
     for path, handler in OPEN_ROUTES.items():
         _route(app, handler.__name__, "GET", path, handler)
+    for path, page in web.ROUTES.items():
+        name = "page" + re.sub(r"\W+", "_", path).rstrip("_")
+        _share(app, name, "GET", path, page, cors.PUBLIC)
+        _route(app, f"{name}_head", "HEAD", path, page, cors.PUBLIC.handle)
     _share(app, "mcp", "POST", MCP_PATH, mcp.serve, cors.TOOL_SERVER)
 
 
