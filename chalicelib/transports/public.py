@@ -17,8 +17,9 @@ from chalicelib.core.errors import AppError, ForbiddenError, TooFastError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation
 from chalicelib.domains.forms.submission import PublicForm, Submitted, public_form
+from chalicelib.domains.sites import visits
 from chalicelib.flows.invoke import Reply
-from chalicelib.rules import form_fields, form_html, form_texts
+from chalicelib.rules import bots, form_fields, form_html, form_texts
 from chalicelib.transports import form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
@@ -87,6 +88,25 @@ def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
         msg = "This list is for readers without a key. With one, GET /api/admin/blog/list."
         raise ForbiddenError(msg)
     return rest.serve(operation, request)
+
+
+def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
+    """Answer to the line in a site's page that tells of a visit; a bot's is not counted.
+
+    A visitor is known by a hash of the day that it is where the site is, so that nobody counts
+    twice on one day of its statistics.
+    """
+    rest.check_input(operation, request)
+    sent = json_object(request.body)
+    if bots.is_bot(request.headers.get("user-agent")):
+        told = visits.HitResult(counted=False).model_dump(by_alias=True)
+        return rest.success(Reply(to_json({"data": {"status": True, **told}})))
+    try:
+        principal = visitor(request, visits.local_day(sent.get("projectId")))
+        response = rest.success(rest.call(operation, principal, request, lambda: sent))
+    except AppError as error:
+        response = failure(error, request.request_id)
+    return replace(response, log={**response.log, "operation": operation.name})
 
 
 def _sent(request: HttpRequest) -> Mapping[str, Any]:
@@ -239,6 +259,7 @@ ENTRANCES: Mapping[str, Entrance] = {
             "303": {"description": "To the form's redirect, if `Accept` asks for `text/html`."}
         },
     ),
+    "record_hit": Entrance(count_hit, responses={}),
     "list_published_posts": Entrance(
         list_posts, responses={"403": {"$ref": "#/components/responses/Failure403"}}
     ),

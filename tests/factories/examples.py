@@ -131,6 +131,7 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "delete_site": lambda t: {"id": t.site},
     "set_site_domain": lambda t: {"id": t.site, "domain": "www.example.com"},
     "toggle_site_stats": lambda t: {"id": t.site, "enabled": False},
+    "get_site_stats": lambda t: {"id": t.site, "from": "2027-01-01", "to": "2027-02-01"},
     "list_pages": lambda t: {"projectId": t.site},
     "get_page": lambda t: {"id": t.page},
     "create_page": lambda t: {"projectId": t.site, "title": "New page"},

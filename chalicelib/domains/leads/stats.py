@@ -4,20 +4,16 @@ from datetime import date, timedelta
 
 from pydantic import Field
 
-from chalicelib.core import clock
-from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import Day, Id, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.flows.invoke import Context
+from chalicelib.flows.periods import period
 from chalicelib.store import counters, crm_metrics, metrics, workspaces
 from chalicelib.store.clients import CLIENTS
 from chalicelib.store.leads import LEADS, STATUSES, LeadStatus
 from chalicelib.store.metrics import DayCounts
 from chalicelib.store.queries import Query
-
-DEFAULT_DAYS = 30
-MAX_DAYS = 366
 
 
 class StatsQuery(Wire):
@@ -78,7 +74,8 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
 
     A lead counts on the day of its creation, by its present status. Sources are strangers' words.
     """
-    first, last = _period(ctx, args)
+    timezone = workspaces.get(ctx.workspace_id).timezone
+    first, last = period(args.from_, args.to, timezone)
     if _have_leads_in_common(ctx, args):
         subject = crm_metrics.subject(form_id=args.form_id, project_id=args.project_id)
         days, total = metrics.read(ctx.workspace_id, subject, first, last), _total(ctx, args)
@@ -110,20 +107,6 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
             new=whole.totals[crm_metrics.CLIENTS],
         ),
     )
-
-
-def _period(ctx: Context, args: StatsQuery) -> tuple[date, date]:
-    last = args.to
-    if last is None:
-        last = clock.local_day(clock.now(), workspaces.get(ctx.workspace_id).timezone)
-    first = args.from_ or last - timedelta(days=DEFAULT_DAYS - 1)
-    length = (last - first).days + 1
-    if length < 1:
-        raise ValidationError.of("from", f"expected a day up to {last}, received {first}")
-    if length > MAX_DAYS:
-        message = f"expected at most {MAX_DAYS} days, received {length}"
-        raise ValidationError.of("from", message)
-    return first, last
 
 
 def _days(first: date, last: date) -> list[date]:

@@ -1,5 +1,12 @@
-"""Sites: their records, custom domains, suspension, and deletion with everything on them."""
+"""Sites: records, custom domains, suspension, deletion with everything on them, and visits."""
 
-from chalicelib.domains.sites import custom_domains, deletion, records, suspension
+from chalicelib.domains.sites import (
+    custom_domains,
+    deletion,
+    records,
+    stats,
+    suspension,
+    visits,
+)
 
-__all__ = ["custom_domains", "deletion", "records", "suspension"]
+__all__ = ["custom_domains", "deletion", "records", "stats", "suspension", "visits"]

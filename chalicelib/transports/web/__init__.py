@@ -7,7 +7,7 @@ templates. ``ROUTES`` are the pages that need nobody to sign in.
 from collections.abc import Callable, Mapping
 
 from chalicelib.transports.http import HttpRequest, HttpResponse
-from chalicelib.transports.web import assets, blog, render
+from chalicelib.transports.web import assets, blog, render, sites
 
 ROUTES: Mapping[str, Callable[[HttpRequest], HttpResponse]] = {
     "/blog": render.with_pages(blog.index),
@@ -16,5 +16,7 @@ ROUTES: Mapping[str, Callable[[HttpRequest], HttpResponse]] = {
     "/sitemap.xml": blog.sitemap,
     "/robots.txt": blog.robots,
     assets.PATH: assets.serve,
+    "/s/{site}": render.with_pages(sites.page),
+    "/s/{site}/{page}": render.with_pages(sites.page),
 }
 """What answers a GET, and a HEAD, on each path."""
