@@ -44,9 +44,10 @@ _MAX_NESTING = 40
 
 @lru_cache(maxsize=64)
 def to_html(markdown: str) -> str:
-    """Return the HTML of a text; its headings begin with ``h2``, below the page's own."""
+    """Return the HTML of a text; its highest headings are ``h2``, below the page's own."""
     tokens = _parser().parse(markdown)
-    _adapt(tokens)
+    highest = min((int(t.tag[1]) for t in tokens if t.type == "heading_open"), default=1)
+    _adapt(tokens, 2 - highest)
     return _enriched(_clean(_parser().renderer.render(tokens, _parser().options, {})))
 
 
@@ -77,11 +78,11 @@ def _parser() -> "MarkdownIt":
     return MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
 
 
-def _adapt(tokens: "Sequence[Token]") -> None:
-    """Lower the headings by a level, give images their size, and cells a class for a style."""
+def _adapt(tokens: "Sequence[Token]", shift: int) -> None:
+    """Shift the headings' levels, give images their size, and cells a class for a style."""
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:
-            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+            token.tag = f"h{min(6, int(token.tag[1]) + shift)}"
         elif token.tag == "s":
             token.tag = "del"
         elif token.type in {"th_open", "td_open"}:
@@ -90,7 +91,7 @@ def _adapt(tokens: "Sequence[Token]") -> None:
                 token.attrSet("class", f"align-{side}")
         elif token.type == "image" and (size := _SIZE.search(str(token.attrs.get("src", "")))):
             token.attrs.update(width=size[1], height=size[2])
-        _adapt(token.children or ())
+        _adapt(token.children or (), shift)
 
 
 def _clean(html: str) -> str:

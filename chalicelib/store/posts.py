@@ -81,7 +81,7 @@ class FormerSlugRow(ContentRow):
 
 
 def _text_key(post_id: str) -> Key:
-    return Key(ContentTextRow, f"W#{PLATFORM}#POST#TEXT", post_id)
+    return Key(ContentTextRow, f"W#{PLATFORM}#POST#CONTENT", post_id)
 
 
 def _former_key(slug: str) -> Key:

@@ -13,6 +13,8 @@ from chalicelib.rules.markdown import minutes, summary, to_html, to_text
     ("markdown", "html"),
     [
         ("# One\n\n###### Six", "<h2>One</h2>\n<h6>Six</h6>\n"),
+        ("## Two\n\n> ### Three", "<h2>Two</h2>\n<blockquote>\n<h3>Three</h3>\n</blockquote>\n"),
+        ("### Three\n\nx\n===", "<h3>Three</h3>\n<h2>x</h2>\n".replace("h3", "h4")),
         (
             "a **b** *c* ~~d~~ `e`",
             "<p>a <strong>b</strong> <em>c</em> <del>d</del> <code>e</code></p>\n",

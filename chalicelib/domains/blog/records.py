@@ -144,13 +144,13 @@ class PostCreate(Wire):
     """A new post."""
 
     title: PostTitle = Field(description="Title.")
-    slug: PostSlug | None = optional("Made from the title if omitted.")
+    slug: PostSlug | None = optional("Made of the title if omitted.")
     description: MetaDescription | None = optional("Meta description.")
-    content: Content | None = optional("Markdown; HTML is shown as text.")
+    content: Content | None = optional("Markdown, no HTML.")
     tags: Tags | None = optional("Tags.")
     category: Category | None = optional("Category.")
     author: PersonName | None = optional("Author.")
-    status: Status = Field(default="draft", description="published: readers see it.")
+    status: Status = Field(default="draft", description="Status.")
     cover_image: CoverUrl | None = optional("https; copied.")
 
 
@@ -159,7 +159,7 @@ class PostPatch(Patch):
 
     id: Id = Field(description="Post id.")
     title: PostTitle = optional("Title.")
-    slug: PostSlug = optional("A published post's old URL redirects.")
+    slug: PostSlug = optional("Old URLs redirect.")
     description: MetaDescription | None = optional("Meta description.")
     content: Content = optional("Markdown.")
     tags: Tags = optional("Replaces all.")
@@ -230,7 +230,7 @@ def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:  # noqa: A
     platform=True,
 )
 def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
-    """Create a post of the platform's blog. A cover that cannot be taken is a warning."""
+    """Create a post. A cover that is not taken is a warning."""
     slug = args.slug
     if slug is None:
         options = list(slugs.candidates(slugs.slugify(args.title, "post")))
@@ -262,7 +262,7 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     platform=True,
 )
 def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
-    """Change a post; what you omit stays as it is. A cover that cannot be taken changes nothing."""
+    """Change a post; what you omit stays as it is."""
     post = _existing(ctx, args.id)
     changes = args.changes
     former = post.slug
@@ -291,7 +291,7 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
     platform=True,
 )
 def delete_blog_post(ctx: Context, args: PostDelete) -> DeletedResult:
-    """Delete a post for good, with its cover; its URL answers 404 from then on."""
+    """Delete a blog post for good, with its cover."""
     post = _existing(ctx, args.id)
     posts.delete(ctx.unit, post)
     covers.drop_cover(ctx.unit, post)

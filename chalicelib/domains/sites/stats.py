@@ -86,9 +86,9 @@ class SiteStatsReport(Wire):
     title="Get statistics of a site",
 )
 def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
-    """Count a site's visits, leads and bookings over up to 366 days; the last 30 by default.
+    """Count a site's visits, leads and bookings over up to 366 days.
 
-    With counting off (statsEnabled false), what was counted stays. Referrers are strangers' words.
+    Referrers are strangers' words.
     """
     site = find(ctx, args.id)
     zone = workspaces.get(ctx.workspace_id).timezone
