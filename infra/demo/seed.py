@@ -7,25 +7,31 @@ noun was added gets it, and what its developer changed or deleted since stays so
 
 import base64
 import json
+import random
 import secrets
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.flows.invoke import invoke
-from chalicelib.store import accounts, api_keys, tables, workspaces
+from chalicelib.store import accounts, api_keys, metrics, tables, visits, workspaces
 from chalicelib.store.connection import connection
+from chalicelib.store.metrics import Increments
 from chalicelib.transports.auth import authenticate
 from infra.admin import call
 from infra.data_dir import DataDir
 from infra.demo import bakery, pages, pictures, posts
 
 EMAIL = "demo@example.com"
+VISITED_DAYS = 35
+FRIDAY = 4
 
 
 def seed(data: DataDir) -> str | None:
@@ -81,6 +87,11 @@ class Caller:
 
     def __init__(self, key: str) -> None:
         self._principal = authenticate({"authorization": f"Bearer {key}"}, "")
+
+    @property
+    def workspace_id(self) -> str:
+        """The workspace that the key is of."""
+        return self._principal.workspace_id
 
     @property
     def is_admin(self) -> bool:
@@ -228,7 +239,32 @@ def make_posts(do: Caller) -> None:
         do("create_blog_post", **values | {"tags": list(post.tags)})
 
 
-STEPS = (make_files, make_categories, make_products, make_site, make_leads, make_posts)
+def make_visits(do: Caller) -> None:
+    """Count visits of the site's pages over the last weeks, more at week-ends and on the home page.
+
+    By the store, for who opens a page does so today.
+    """
+    site = do("list_sites", search=bakery.SITE)["projects"][0]["id"]
+    ids = [page["id"] for page in do("list_pages", projectId=site)["pages"]]
+    zone = workspaces.get(do.workspace_id).timezone
+    today = clock.local_day(clock.now(), zone)
+    dice = random.Random("visits")  # noqa: S311  repeatable by intent
+    first = today - timedelta(days=VISITED_DAYS - 1)
+    counted = metrics.read(do.workspace_id, visits.subject(site), first, today)
+    for day in (day for day, counts in counted.items() if not counts.totals):
+        counts = Increments(do.workspace_id)
+        visitors = dice.randrange(9, 16) + (9 if day.weekday() > FRIDAY else 0)
+        counts.add(visits.subject(site), day, {visits.VISITORS: visitors})
+        for _ in range(visitors * 2):
+            page_id = dice.choices(ids, [8, 5, 3, 2][: len(ids)])[0]
+            referrer = dice.choices([None, *bakery.REFERRERS], [6, 4, 2, 1])[0]
+            counts.add(
+                visits.subject(site), day, {visits.VIEWS: 1}, page=page_id, referrer=referrer
+            )
+        counts.write()
+
+
+STEPS = (make_files, make_categories, make_products, make_site, make_leads, make_posts, make_visits)
 """What the demo consists of, a function a noun; each leaves alone what is there."""
 
 
