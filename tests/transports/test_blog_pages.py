@@ -1,5 +1,6 @@
 """The blog's pages over HTTP: what they say to browsers, readers' programs and caches."""
 
+import base64
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from chalicelib.core.settings import settings
 from chalicelib.transports.web import assets
 from tests.conftest import Answer, Api, Time
+from tests.domains.test_files import photo
 from tests.factories.examples import written
 
 BASE = settings().public_url
@@ -132,6 +134,20 @@ class TestIndex:
         assert "Posts tagged “even”" in tagged
         assert "6 posts" in tagged
         assert "No post has this tag." in page("/blog?tag=%3Cb%3E")
+
+    def test_a_cover_is_shown_small_where_small_is_enough(self, api: Api) -> None:
+        content = base64.b64encode(photo(size=(800, 400))).decode()
+        file = api.post("/api/files/upload", {"name": "a.jpg", "content": content})["file"]
+        body = {"title": "Bread", "status": "published", "coverImage": file["url"]}
+        cover = api.post("/api/admin/blog/create", body)["post"]["coverImage"]
+        (found,) = re.findall('<img src="([^"]+)" srcset="([^"]+)" sizes', page("/blog"))
+        small, large = found[1].split(", ")
+        assert found[0] == cover
+        assert large == f"{cover} 800w"
+        assert re.fullmatch(r"http.*/files/.*/thumbnail/a\.jpg 400w", small)
+        html = page("/blog/bread")
+        assert f'<meta property="og:image" content="{cover}">' in html
+        assert f'src="{cover}" alt="" width="800" height="400" fetchpriority="high"' in html
 
     @pytest.mark.parametrize("number", ["0", "-1", "x", "1e3", "99999999999", "٣"])
     def test_a_page_that_is_none_is_not_found(self, number: str, database: None) -> None:

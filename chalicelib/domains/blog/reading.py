@@ -1,5 +1,6 @@
 """The blog as readers see it: published posts only."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated, NamedTuple, Self
 
@@ -10,8 +11,11 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import PLATFORM, Audience
 from chalicelib.core.schema import PageNumber, Timestamp, Wire, optional
 from chalicelib.domains.blog.records import url_of
+from chalicelib.flows import rehosting
 from chalicelib.flows.invoke import Context
+from chalicelib.rules import images
 from chalicelib.store import posts
+from chalicelib.store.files import FILES
 from chalicelib.store.posts import POSTS, PUBLISHED, PostRow
 from chalicelib.store.queries import Query, ResultPage
 
@@ -67,6 +71,13 @@ class Moved(NamedTuple):
     slug: str
 
 
+class Thumbnail(NamedTuple):
+    """A small form of a cover; its width in pixels."""
+
+    url: str
+    width: int
+
+
 @operation(
     rest="GET /api/blog/list",
     title="List published blog posts",
@@ -92,6 +103,20 @@ def published(page: int, size: int, tag: str | None = None) -> ResultPage[PostRo
         filters={"status": PUBLISHED, "tags": tag},
     )
     return POSTS.page(PLATFORM, query)
+
+
+def thumbnails(rows: Iterable[PostRow]) -> dict[str, Thumbnail]:
+    """Return the small forms of the covers of some posts, by the ids of these."""
+    shown = {row.cover.file_id: row.id for row in rows if row.cover}
+    files = FILES.fetch(PLATFORM, shown) if shown else []
+    return {
+        shown[file.id]: Thumbnail(
+            rehosting.public_url(file.thumbnail_key),
+            round(images.THUMBNAIL_SIDE * min(1, file.width / file.height)),
+        )
+        for file in files
+        if file.thumbnail_key and file.width and file.height
+    }
 
 
 def find(slug: str) -> tuple[PostRow, str] | Moved | None:

@@ -144,7 +144,7 @@ class PostCreate(Wire):
     """A new post."""
 
     title: PostTitle = Field(description="Title.")
-    slug: PostSlug | None = optional("Made of the title if omitted.")
+    slug: PostSlug | None = optional("Made of the title.")
     description: MetaDescription | None = optional("Meta description.")
     content: Content | None = optional("Markdown, no HTML.")
     tags: Tags | None = optional("Tags.")
@@ -166,7 +166,7 @@ class PostPatch(Patch):
     category: Category | None = optional("Category.")
     author: PersonName | None = optional("Author.")
     status: Status = optional("draft hides it.")
-    cover_image: CoverUrl | None = optional("https; null removes it.")
+    cover_image: CoverUrl | None = optional("https; null: none.")
 
 
 class PostDelete(Wire):
@@ -189,7 +189,7 @@ def url_of(post: PostRow) -> str:
     platform=True,
 )
 def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
-    """List the posts of the platform's blog, drafts included, newest first."""
+    """List the blog's posts, drafts included, newest first."""
     found = POSTS.page(
         ctx.workspace_id,
         Query(
@@ -211,7 +211,7 @@ def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
     platform=True,
 )
 def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:  # noqa: ARG001  every handler has this shape
-    """Return a post with its Markdown by its slug, drafts included."""
+    """Return a post with its Markdown by slug, drafts included."""
     post_id = posts.find_id(args.slug)
     found = posts.read(post_id) if post_id else None
     if found is None:

@@ -49,6 +49,7 @@ def index(request: HttpRequest) -> HttpResponse:
         request,
         "blog/index.html",
         posts=found.records,
+        thumbnails=reading.thumbnails(found.records),
         total=found.total,
         number=number,
         count=count,
