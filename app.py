@@ -10,9 +10,10 @@ gc.disable()  # What is imported stays: looking for garbage among it is an eight
 from chalice.app import Rate
 
 from chalicelib.core import logs
+from chalicelib.core.manifest import manifest
 from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
-from chalicelib.transports import chalice_app, schedules
+from chalicelib.transports import chalice_app
 
 SERVING_LOCALLY = os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv
 if SERVING_LOCALLY:
@@ -22,7 +23,8 @@ if SERVING_LOCALLY:
 
 settings()  # A function without its settings ends here, not at its first request.
 logs.configure()
-load_all()
+if not manifest().digest:
+    load_all()
 app = chalice_app.App(app_name="workspace-api", configure_logs=False)
 chalice_app.mount(app)
 
@@ -30,7 +32,17 @@ chalice_app.mount(app)
 @app.schedule(Rate(1, unit=Rate.MINUTES), name="run-jobs")
 def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's event
     """Finish cascades and purge what has expired."""
+    from chalicelib.transports import schedules  # noqa: PLC0415  the other function has no use for it
+
     return schedules.run_jobs()
+
+
+@app.lambda_function(name="chat-stream")
+def chat_stream(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, ARG001  Lambda's
+    """Answer the bot chat, whole: only without ``stream_bootstrap`` does Lambda call this."""
+    from chalicelib.transports import function_url, stream_runtime  # noqa: PLC0415  hardly ever
+
+    return function_url.buffered(event, stream_runtime.handler())
 
 
 if SERVING_LOCALLY:

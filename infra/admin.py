@@ -34,7 +34,9 @@ def connect(stage: str | None) -> None:
     os.environ.setdefault("OBJECT_STORE", f"file://{state.parent.absolute() / 'objects'}")
     if state.is_file() and (port := json.loads(state.read_text()).get("port")):
         os.environ.setdefault("PUBLIC_URL", f"http://127.0.0.1:{port}")
-    from infra.local_stack import LOCAL_AWS, REAL_AWS  # noqa: PLC0415  the command line starts without it
+    from infra.local_stack import DEMO_BALANCE, LOCAL_AWS, REAL_AWS  # noqa: PLC0415  the command line starts without it
+
+    os.environ.setdefault("DEMO_BALANCE", DEMO_BALANCE)
 
     for name in REAL_AWS:
         os.environ.pop(name, None)
@@ -76,7 +78,7 @@ def call(
 @click.option("--stage", help="A deployed stage; without it, the database of make dev.")
 @click.pass_context
 def admin(ctx: click.Context, stage: str | None) -> None:
-    """Operate accounts, workspaces, keys, files, sites and products."""
+    """Operate accounts, workspaces, keys, money, bots, files, sites and products."""
     ctx.obj = stage
 
 
@@ -109,7 +111,7 @@ def _wire(value: Any) -> Any:  # noqa: ANN401  JSON
     """Return an option's value as an operation takes it: a path stands for the file's bytes."""
     if isinstance(value, Path):
         return base64.b64encode(value.read_bytes()).decode()
-    return value
+    return None if value is NO_LIMIT else value
 
 
 def _flat(data: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +128,20 @@ class _Words(click.ParamType[list[str]]):
     def convert(self, value: Any, *_: Any) -> list[str]:  # noqa: ANN401  click's own
         """Return the words."""
         return value if isinstance(value, list) else str(value).split(",")
+
+
+NO_LIMIT = object()
+"""What the word ``none`` stands for: null, while an option that is not given is omitted."""
+
+
+class _Limit(click.ParamType[Any]):
+    """Kopecks, or ``none``."""
+
+    name = "kopecks|none"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401  click's own
+        """Return the kopecks."""
+        return NO_LIMIT if value in ("none", NO_LIMIT) else click.INT.convert(value, param, ctx)
 
 
 _command(
@@ -220,6 +236,76 @@ _command(
     _option("phone", required=False, help="In any spelling."),
     workspace="workspaceId",
     client="clientId",
+)
+_ACCOUNT = _option("account", help="E-mail address of the account.")
+_ONCE = _option("idempotency-key", help="The same again prints the same and adds nothing.")
+_command(
+    "credit",
+    "credit",
+    "Add money to an account.",
+    _ACCOUNT,
+    _option("kopecks", type=int),
+    _option("reason"),
+    _ONCE,
+    idempotency_key="idempotencyKey",
+)
+_command(
+    "adjust",
+    "adjust",
+    "Correct an account's balance, never below 0.",
+    _ACCOUNT,
+    _option("kopecks", type=int, help="How much more, or less if negative."),
+    _option("reason"),
+    _ONCE,
+    idempotency_key="idempotencyKey",
+)
+_command("balance", "get_balance", "Print what an account has.", _ACCOUNT)
+_command(
+    "ledger",
+    "list_ledger",
+    "Print the last entries of an account's ledger, newest first.",
+    _ACCOUNT,
+    _option("limit", type=int, required=False, help="At most so many; default: 100."),
+)
+_AGENT = _option("agent", help="Bot id.")
+_command(
+    "set-bot",
+    "set_bot",
+    "Set whether a bot answers, and whether it asks for a bot key.",
+    _AGENT,
+    _option("active", type=bool, required=False, help="true or false."),
+    _option("private", type=bool, required=False, help="true or false."),
+    agent="id",
+    active="isActive",
+    private="isPrivate",
+)
+_command(
+    "set-bot-limits",
+    "set_bot_limits",
+    "Set what a bot may spend, in kopecks; what it has spent before counts.",
+    _AGENT,
+    *(
+        _option(window, type=_Limit(), required=False, help="Kopecks; none lifts the limit.")
+        for window in ("daily", "weekly", "monthly")
+    ),
+    agent="agentId",
+)
+_command(
+    "create-bot-key",
+    "create_bot_key",
+    "Create a key of a bot; its token is shown this once.",
+    _AGENT,
+    _option("name"),
+    agent="agentId",
+)
+_command(
+    "delete-bot-key",
+    "delete_bot_key",
+    "Delete a key of a bot.",
+    _AGENT,
+    _option("key", help="The keyId that create-bot-key printed."),
+    agent="agentId",
+    key="keyId",
 )
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _command(

@@ -127,6 +127,7 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
             f"    curl {header} -H 'Content-Type: application/json' \\",
             f"""      -d '{{"title": "My site"}}' {stack.url}/api/projects/create""",
             "",
+            *_chat_lines(stack),
             "  MCP client config (docs/clients.md has each client's own form):",
             f"    {json.dumps(_mcp_config(stack, key))}",
         ]
@@ -136,6 +137,24 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
             "            .venv/bin/python -m infra admin create-key (--help says how)",
         ]
     return "\n".join([*lines, "", "  Ctrl-C stops everything.", ""])
+
+
+_QUESTION = "Сколько стоит ржаной хлеб?"
+
+
+def _chat_lines(stack: LocalStack) -> list[str]:
+    """Return how to talk to the demo's bot."""
+    agent = stack.data.demo.get("agentId")
+    if not agent:
+        return []
+    body = json.dumps({"agentId": agent, "message": _QUESTION}, ensure_ascii=False)
+    return [
+        "  Talk to the bot, which needs no key:",
+        f"    curl -N -H 'Content-Type: application/json' -d '{body}' \\",
+        f"      {stack.url}/api/agents/public/chat-stream",
+        f"  or on a page: {stack.url}/playground?agent={agent}",
+        "",
+    ]
 
 
 def _mcp_config(stack: LocalStack, key: str) -> dict[str, object]:

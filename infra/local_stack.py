@@ -23,6 +23,8 @@ LOCAL_AWS = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 """Credentials that no cloud takes: nothing local can reach a real account."""
+DEMO_BALANCE = "100000"
+"""Kopecks that a new workspace comes with, so that its bots can answer."""
 REAL_AWS = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
 """What of a developer's shell would stand in their way."""
 
@@ -86,6 +88,8 @@ class LocalStack:
             **LOCAL_AWS,
             ENDPOINT: endpoint,
             "DATA_DIR": str(self.data.path),
+            "DEMO_WORD_SECONDS": os.environ.get("DEMO_WORD_SECONDS") or "0.03",
+            "DEMO_BALANCE": os.environ.get("DEMO_BALANCE") or DEMO_BALANCE,
             "OBJECT_STORE": f"file://{self.data.objects}",
             "PORT": str(self.port),
             "PUBLIC_URL": self.url,

@@ -77,6 +77,7 @@ def build(stage: str, out: Path, python: str | None = None, root: Path = ROOT) -
     architecture = _architecture(root, stage)
     builder = _environment(find_python(python), work, root)
     project = _copy(root, project_of(stage, root))
+    write_manifest(builder, project)
     policies.write(project, stage, policies.Place())
     package = out / "deployment.zip"
     package.unlink(missing_ok=True)
@@ -171,10 +172,15 @@ def _copy(root: Path, project: Path) -> Path:
         if (source := root / name).is_file():
             target = project / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            shutil.copy(source, target)  # with the right to run
     requirements = project / "requirements.txt"
     requirements.write_text("".join(_shipped_requirements(requirements.read_text())))
     return project
+
+
+def write_manifest(python: Python, project: Path) -> None:
+    """Write what a function finds its modules by; the copy is fresh, and so is the manifest."""
+    _run(python, "-P", str(Path(__file__).with_name("manifest.py")), str(project.resolve()))
 
 
 def _shipped_requirements(text: str) -> Iterator[str]:

@@ -28,22 +28,40 @@ ROWS = (
 (DynamoDB developer guide, Using IAM with DynamoDB transactions)."""
 
 
+MODEL_RIGHTS = ("InvokeModelWithResponseStream",)
+"""What ConverseStream needs (Bedrock user guide, Converse)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a function may do with audit records and objects; rows of other tables all may change.
+    """What a function may do with audit records, money, objects and models.
 
-    The audit log is append-only: never ``UpdateItem`` or ``DeleteItem``.
+    Rows of other tables all may change.
+
+    The audit log is append-only: never ``UpdateItem`` or ``DeleteItem``. Nothing in the ledger is
+    ever deleted.
     """
 
     audit: tuple[str, ...]
-    objects: tuple[str, ...]
+    ledger: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
+    models: bool = False
 
 
 API = "api_handler"
 """What Chalice calls the function behind all routes."""
+CHARGING = ("BatchGetItem", "GetItem", "PutItem", "UpdateItem")
+"""What reserving and settling need of the ledger."""
 FUNCTIONS: Mapping[str, Access] = {
-    API: Access(audit=("PutItem", "Query"), objects=("DeleteObject", "GetObject", "PutObject")),
-    "run-jobs": Access(audit=("PutItem",), objects=("DeleteObject",)),
+    API: Access(
+        audit=("PutItem", "Query"),
+        # Balance, entries and limits; it charges nothing.
+        ledger=("GetItem", "Query", "UpdateItem"),
+        objects=("DeleteObject", "GetObject", "PutObject"),
+        models=True,
+    ),
+    "run-jobs": Access(audit=("PutItem",), ledger=CHARGING, objects=("DeleteObject",)),
+    "chat-stream": Access(audit=("PutItem",), ledger=CHARGING, models=True),
 }
 """By the names in .chalice/config.json. Without a policy, Chalice refuses to package a function."""
 
@@ -103,21 +121,33 @@ def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> d
     name = f"{config['app_name']}-{stage}" + ("" if function == API else f"-{function}")
     logs = f"arn:aws:logs:{place.region}:{place.account}:log-group:/aws/lambda/{name}"
     tables = {table: _table(settings, table, place) for table in TABLES}
-    audit = tables.pop("audit")
+    audit, ledger = tables.pop("audit"), tables.pop("ledger")
     indexes = [f"{arn}/index/{name}" for table, arn in tables.items() for name in _indexes(table)]
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            _allow("Rows", "dynamodb", ROWS, tables.values()),
-            _allow("Lists", "dynamodb", ["Query"], indexes),
-            _allow("Audit", "dynamodb", access.audit, [audit]),
+    statements = [
+        _allow("Rows", "dynamodb", ROWS, tables.values()),
+        _allow("Lists", "dynamodb", ["Query"], indexes),
+        _allow("Audit", "dynamodb", access.audit, [audit]),
+        _allow("Ledger", "dynamodb", access.ledger, [ledger]),
+        _allow("LogGroup", "logs", ["CreateLogGroup"], [logs]),
+        _allow("Logs", "logs", ["CreateLogStream", "PutLogEvents"], [f"{logs}:*"]),
+    ]
+    if access.objects:
+        statements += [
             _allow("Objects", "s3", access.objects, [f"{bucket}/*"]) | {"Condition": ours},
             # Without it S3 answers 403 instead of 404 for an object that is not there.
             _allow("ObjectNames", "s3", ["ListBucket"], [bucket]) | {"Condition": ours},
-            _allow("LogGroup", "logs", ["CreateLogGroup"], [logs]),
-            _allow("Logs", "logs", ["CreateLogStream", "PutLogEvents"], [f"{logs}:*"]),
-        ],
-    }
+        ]
+    if access.models:
+        statements.append(_allow("Models", "bedrock", MODEL_RIGHTS, _models(place)))
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _models(place: Place) -> list[str]:
+    """Return Bedrock's models, of any region: an inference profile leads to several."""
+    return [
+        "arn:aws:bedrock:*::foundation-model/*",
+        f"arn:aws:bedrock:{place.region}:{place.account}:inference-profile/*",
+    ]
 
 
 def _table(settings: Settings, table: str, place: Place) -> str:

@@ -14,6 +14,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.unit import AuditEvent
 from chalicelib.rules import ordering, slugs
 from chalicelib.store import crm_metrics
+from chalicelib.store.bookings import BOOKINGS
 from chalicelib.store.categories import CATEGORIES, CategoryRow
 from chalicelib.store.clients import CLIENTS, ClientRow
 from chalicelib.store.forms import FORMS, FormRow
@@ -21,6 +22,7 @@ from chalicelib.store.leads import LEADS, LeadRow
 from chalicelib.store.listing import Listing
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.reading import Key, fetch
+from chalicelib.store.resources import RESOURCES, ResourceRow
 from chalicelib.store.tables import Record
 from chalicelib.store.unit import UnitOfWork, in_batches, run_unit
 
@@ -36,6 +38,12 @@ FIRST_MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
 """When the first record was made, by its id; the next follow a second apart."""
 STATUSES = ("active", "active", "active", "inactive")
 STATUSES_OF_LEADS = ("new", "in_progress", "completed", "completed", "rejected", "archived")
+STATUSES_OF_BOOKINGS = ("confirmed", "completed", "completed", "cancelled", "no_show")
+LEADS_A_CLIENT = 2
+BOOKINGS_A_CLIENT = 4
+SERVICE_COUNT = 3
+RESOURCE_COUNT = 10
+ZONE = "Europe/Moscow"
 SITE = "seeded-site"
 FORM_COUNT = 5
 FORMS_OF_SITE = 2
@@ -116,20 +124,22 @@ def _client_id(number: int) -> str:
     return str(ULID.from_bytes(made_in + number.to_bytes(10)))
 
 
-def _client(workspace_id: str, number: int) -> ClientRow:
-    """Return the client of the lead with twice the number, and of the next."""
+def _client(workspace_id: str, number: int, *, leads: int = 0, bookings: int = 0) -> ClientRow:
+    """Return the client of so many leads, or bookings, that follow each other."""
+    newest = (number + 1) * (leads + bookings) - 1
     return ClientRow(
         CLIENTS.partition(workspace_id),
         _client_id(number),
         created_at=FIRST_MADE_AT,
-        leads_count=2,
-        last_activity=FIRST_MADE_AT + (2 * number + 1) * _spacing("leads"),
+        leads_count=leads,
+        bookings_count=bookings,
+        last_activity=FIRST_MADE_AT + newest * _spacing("leads"),
         **_person(number),
     )
 
 
 def _lead(number: int, dice: random.Random) -> dict[str, Any]:
-    form, client = dice.randrange(FORM_COUNT), number // 2
+    form, client = dice.randrange(FORM_COUNT), number // LEADS_A_CLIENT
     source = dice.choice(("direct", "newsletter", "search.example"))
     return {
         "status": dice.choice(STATUSES_OF_LEADS),
@@ -144,14 +154,65 @@ def _lead(number: int, dice: random.Random) -> dict[str, Any]:
     }
 
 
+def service_id(number: int) -> str:
+    """Return the id of a made-up service, which bookings have outlived."""
+    return f"seeded-service-{number}"
+
+
+def resource_id(number: int) -> str:
+    """Return the id of a made-up resource."""
+    return f"seeded-resource-{number:02}"
+
+
+def _resource(workspace_id: str, number: int) -> ResourceRow:
+    return ResourceRow(
+        RESOURCES.partition(workspace_id),
+        resource_id(number),
+        created_at=FIRST_MADE_AT,
+        name=f"Master {number}",
+        type="master",
+        timezone=ZONE,
+        capacity=1,
+        status="active",
+        sort_order=number * ordering.STEP,
+    )
+
+
+def _booking(number: int, dice: random.Random) -> dict[str, Any]:
+    """Return a booking of the past or not, which takes no time of a calendar: for lists alone."""
+    service, resource = dice.randrange(SERVICE_COUNT), dice.randrange(RESOURCE_COUNT)
+    made = FIRST_MADE_AT + number * _spacing("bookings")
+    start = made.replace(minute=0) + timedelta(hours=dice.randrange(1, 14 * 24))
+    who = _person(number // BOOKINGS_A_CLIENT)
+    return {
+        "status": dice.choice(STATUSES_OF_BOOKINGS),
+        "service_id": service_id(service),
+        "service_name": f"Service {service}",
+        "resource_id": resource_id(resource),
+        "resource_name": f"Master {resource}",
+        "starts_at": start,
+        "ends_at": start + timedelta(hours=1),
+        "duration_min": 60,
+        "timezone": ZONE,
+        "price": 150_000,
+        "client_id": _client_id(number // BOOKINGS_A_CLIENT),
+        "client_name": who["name"],
+        "client_email": who["email"],
+        "client_phone": who["phone"],
+        "phone_digits": "8" + who["phone"][2:],
+        "source": "api",
+    }
+
+
 def _spacing(noun: str) -> timedelta:
-    """Return the time between two records: 50,000 leads fill almost a year."""
-    return timedelta(minutes=10) if noun == "leads" else timedelta(seconds=1)
+    """Return the time between two records: 50,000 leads, or bookings, fill almost a year."""
+    return timedelta(minutes=10) if noun in {"leads", "bookings"} else timedelta(seconds=1)
 
 
 NOUNS: dict[str, tuple[Listing[Any], Callable[[int, random.Random], dict[str, Any]]]] = {
     "products": (PRODUCTS, _product),
     "leads": (LEADS, _lead),
+    "bookings": (BOOKINGS, _booking),
 }
 
 
@@ -193,7 +254,12 @@ def parents(workspace_id: str, noun: str, count: int) -> Iterator[Record]:
         yield from (_category(workspace_id, number) for number in range(CATEGORY_COUNT))
     if noun == "leads":
         yield from (_form(workspace_id, number) for number in range(FORM_COUNT))
-        yield from (_client(workspace_id, number) for number in range((count + 1) // 2))
+        clients = range(-(-count // LEADS_A_CLIENT))
+        yield from (_client(workspace_id, each, leads=LEADS_A_CLIENT) for each in clients)
+    if noun == "bookings":
+        yield from (_resource(workspace_id, number) for number in range(RESOURCE_COUNT))
+        clients = range(-(-count // BOOKINGS_A_CLIENT))
+        yield from (_client(workspace_id, each, bookings=BOOKINGS_A_CLIENT) for each in clients)
 
 
 def _write(workspace_id: str, batch: Sequence[Record]) -> int:

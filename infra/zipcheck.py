@@ -18,13 +18,18 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
+from chalicelib.core import manifest
+
 MIB = 1024 * 1024
 MAX_ZIP = 40 * MIB
 """Ours. Lambda takes 50 MB directly; beyond that a deployment needs a bucket."""
 MAX_UNPACKED = 250 * MIB
 """Lambda's limit (Lambda quotas, "Deployment package size")."""
 
-REQUIRED = ("app.py", "chalice/app.py", "chalicelib/__init__.py")
+REQUIRED = ("app.py", "chalice/app.py", "chalicelib/__init__.py", "stream_bootstrap")
+ANYBODY_RUNS = 0o111
+RUN = ("stream_bootstrap",)
+"""What Lambda starts as a program."""
 PRIVATE = {".chalice", ".env", ".git", ".local", ".venv", "build", "docs", "infra", "tests"}
 """Top-level names of the checkout that have no business in production."""
 OURS = ("app.py", "chalicelib/")
@@ -64,6 +69,7 @@ def faults(path: Path, target: Target, resolved: set[tuple[str, str]]) -> list[s
     with ZipFile(path) as archive:
         return [
             *_layout(archive),
+            *_manifest(archive),
             *_distributions(archive, resolved),
             *_wheels(archive, target),
             *_compiled(archive, target),
@@ -93,11 +99,27 @@ def _layout(archive: ZipFile) -> Iterator[str]:
     for name in REQUIRED:
         if name not in names:
             yield f"{name} is missing."
+    for entry in archive.infolist():
+        if entry.filename in RUN and ~(entry.external_attr >> 16) & ANYBODY_RUNS:
+            yield f"{entry.filename} may not be run: set its right to (chmod +x) and commit that."
     for name in sorted(PRIVATE & {name.partition("/")[0] for name in names}):
         yield f"{name} is in the zip; only app.py, chalicelib, vendor and wheels belong there."
     for name in names:
         if name.startswith(OURS) and SECRETS.search(archive.read(name)):
             yield f"{name} holds what looks like a secret; revoke it and keep it out of the code."
+
+
+def _manifest(archive: ZipFile) -> Iterator[str]:
+    """Check that the manifest is there, and was made from the very modules in the zip."""
+    package = "chalicelib/"
+    names = [name for name in archive.namelist() if name.startswith(package)]
+    for name in (manifest.MODULE, manifest.OPENAPI):
+        if package + name not in names:
+            yield f"{package}{name} is missing: package with `python -m infra.package`."
+            return
+    sources = {n.removeprefix(package): archive.read(n) for n in names if n.endswith(".py")}
+    if manifest.digest_of(sources.items()).encode() not in sources[manifest.MODULE]:
+        yield f"{package}{manifest.MODULE} was made from other modules than those in the zip."
 
 
 def _metadata(archive: ZipFile, file: str) -> Iterator[tuple[str, dict[str, list[str]]]]:

@@ -93,7 +93,7 @@ def read_anew() -> Iterator[Callable[[], None]]:
     before = dict(os.environ)
 
     def forget() -> None:
-        for read in (settings, object_store, llm._openai):
+        for read in (settings, object_store, llm._provider):
             read.cache_clear()
 
     yield forget

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _source: Callable[[], datetime] = lambda: datetime.now(UTC)  # noqa: E731
 
 
@@ -16,6 +17,11 @@ def now() -> datetime:
 def epoch_ms(moment: datetime) -> int:
     """Return milliseconds since 1970-01-01 UTC."""
     return round(moment.timestamp() * 1000)
+
+
+def moment_at(ms: int) -> datetime:
+    """Return the moment that is so many milliseconds after 1970-01-01 UTC."""
+    return _EPOCH + timedelta(milliseconds=ms)
 
 
 def local_day(moment: datetime, timezone: str) -> date:

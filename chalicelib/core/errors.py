@@ -173,6 +173,18 @@ class InsufficientStockError(ConflictError):
     code = "insufficient_stock"
 
 
+class SlotUnavailableError(ConflictError):
+    """A time cannot be booked; ``reason`` says why, ``alternatives`` which ones near it can."""
+
+    code = "slot_unavailable"
+
+
+class BookingStartedError(ConflictError):
+    """A booking has begun, so its visitor cannot cancel it any more."""
+
+    code = "booking_started"
+
+
 class DomainTakenError(ConflictError):
     """Another site has proven that it owns this domain."""
 
@@ -183,6 +195,12 @@ class VersionConflictError(ConflictError):
     """The record has changed since the version that the caller named."""
 
     code = "version_conflict"
+
+
+class HasFutureBookingsError(ConflictError):
+    """A resource is to be deleted that clients still have bookings with."""
+
+    code = "has_future_bookings"
 
 
 class QuotaExceededError(ConflictError):
@@ -207,6 +225,25 @@ class InProgressError(ConflictError):
     """A request with this idempotency key is still running."""
 
     code = "in_progress"
+
+
+class SessionBusyError(ConflictError):
+    """An answer is still being streamed in the chat session."""
+
+    code = "session_busy"
+    precedence = 0
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The bot is still answering in this session. Wait for the end of that answer.",
+            headers={"Retry-After": "2"},
+        )
+
+
+class MessageTooLongError(ValidationError):
+    """A chat message does not fit what the bot's model takes, even without the dialog so far."""
+
+    code = "message_too_long"
 
 
 class PayloadTooLargeError(AppError):
@@ -234,6 +271,36 @@ class TooFastError(RateLimitedError):
     """A form came back sooner than a person fills it in; a moment later it is taken."""
 
     code = "too_fast"
+
+
+class SpendingError(AppError):
+    """A bot may not spend what its answer would cost; a message names no amounts."""
+
+    status = 429
+
+
+class DailyLimitError(SpendingError):
+    """The bot's limit of the day is reached."""
+
+    code = "limit_daily"
+
+
+class WeeklyLimitError(SpendingError):
+    """The bot's limit of the week is reached."""
+
+    code = "limit_weekly"
+
+
+class MonthlyLimitError(SpendingError):
+    """The bot's limit of the month is reached."""
+
+    code = "limit_monthly"
+
+
+class InsufficientBalanceError(SpendingError):
+    """The balance of the bot's owner does not suffice."""
+
+    code = "insufficient_balance"
 
 
 class UnavailableError(AppError):

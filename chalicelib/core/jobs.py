@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from chalicelib.core.manifest import Declarations, manifest
+
 
 class Job(Protocol):
     """A scheduled job, as its handler sees it."""
@@ -11,7 +13,7 @@ class Job(Protocol):
     payload: Any
 
 
-JOB_HANDLERS: dict[str, Callable[[Job], None]] = {}
+JOB_HANDLERS: Declarations[Callable[[Job], None]] = Declarations(manifest().jobs)
 """Handlers by kind."""
 
 D = TypeVar("D", bound=Callable[[Job], None])
@@ -25,10 +27,7 @@ def job_handler(kind: str) -> Callable[[D], D]:
     """
 
     def declare(handler: D) -> D:
-        if kind in JOB_HANDLERS:
-            msg = f'jobs of the kind "{kind}" have a handler already'
-            raise ValueError(msg)
-        JOB_HANDLERS[kind] = handler
+        JOB_HANDLERS.declare(kind, handler, handler.__module__)
         return handler
 
     return declare

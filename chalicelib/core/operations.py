@@ -7,29 +7,54 @@ run one, whoever calls.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from inspect import cleandoc
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any, TypeVar, get_type_hints
 
-from chalicelib.core.json_schema import json_schema
 from chalicelib.core.limits import Limit
+from chalicelib.core.manifest import manifest
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
+from chalicelib.core.values import dataclass
 
 
 @dataclass(frozen=True)
-class Operation:
-    """An operation's declaration. Made by ``@operation`` only."""
+class Entry:
+    """What is known of an operation before its module is imported: how it is found, and by whom."""
 
     name: str
+    module: str
     tool: str | None
     method: str
     path: str
     scope: Scope | None
+    audience: frozenset[Audience]
+
+    @property
+    def read_only(self) -> bool:
+        """Reads are GET, and only reads."""
+        return self.method == "GET"
+
+    def packed(self) -> tuple[Any, ...]:
+        """Return the entry as the manifest keeps it, in plain values."""
+        scope, audience = self.scope and str(self.scope), tuple(sorted(map(str, self.audience)))
+        return (self.name, self.module, self.tool, self.method, self.path, scope, audience)
+
+    @staticmethod
+    def unpacked(packed: tuple[Any, ...]) -> "Entry":
+        """Return the entry that the manifest keeps."""
+        name, module, tool, method, path, scope, audience = packed
+        whom = frozenset(map(Audience, audience))
+        return Entry(name, module, tool, method, path, scope and Scope(scope), whom)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation(Entry):
+    """An operation's declaration. Made by ``@operation`` only."""
+
     title: str
     description: str
     input: type[Wire]
@@ -39,7 +64,6 @@ class Operation:
     idempotent: bool
     open_world: bool
     accepts_idempotency_key: bool
-    audience: frozenset[Audience]
     limit: Limit | None = None
     resolve: Callable[[Any], str] | None = None
     file_field: str | None = None
@@ -48,11 +72,6 @@ class Operation:
     if_too_large: str | None = None
     audit: bool = True
     platform: bool = False
-
-    @property
-    def read_only(self) -> bool:
-        """Reads are GET, and only reads."""
-        return self.method == "GET"
 
     @property
     def reads_query(self) -> bool:
@@ -67,26 +86,42 @@ class Operation:
     @property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the input."""
+        from chalicelib.core.json_schema import json_schema  # noqa: PLC0415  seldom asked for
+
         return json_schema(self.input)
 
 
 class Registry:
-    """Every operation, in the order of declaration; names, tools and routes are unique."""
+    """Every operation, in the order of declaration; names, tools and routes are unique.
 
-    def __init__(self) -> None:
-        self._operations: dict[str, Operation] = {}
+    Of those that the manifest knows, the modules are imported when the operations are asked for.
+    """
+
+    def __init__(self, known: Iterable[Entry] = ()) -> None:
+        self._entries = {entry.name: entry for entry in known}
+
+    def entries(self) -> list[Entry]:
+        """Return what is known of every operation, in the order of declaration, as it is."""
+        return list(self._entries.values())
 
     def __iter__(self) -> Iterator[Operation]:
-        """Iterate in the order of declaration."""
-        return iter(self._operations.values())
+        """Iterate over the operations in the order of declaration; all are imported."""
+        return iter([self[name] for name in self._entries])
 
     def __len__(self) -> int:
         """Return how many operations there are."""
-        return len(self._operations)
+        return len(self._entries)
 
     def __getitem__(self, name: str) -> Operation:
-        """Return the operation whose handler has this name."""
-        return self._operations[name]
+        """Return the operation whose handler has this name; its module is imported."""
+        entry = self._entries[name]
+        if not isinstance(entry, Operation):
+            import_module(entry.module)
+            entry = self._entries[name]
+        if not isinstance(entry, Operation):
+            msg = f"{entry.module} does not declare {name}, as the manifest says"
+            raise TypeError(msg)
+        return entry
 
     def of(self, *audiences: Audience) -> list[Operation]:
         """Return the operations for some kinds of callers."""
@@ -94,24 +129,32 @@ class Registry:
 
     def add(self, operation: Operation) -> None:
         """Add an operation; a clash with an earlier one is a programming error."""
-        for other in self:
+        known = self._entries.get(operation.name)
+        if type(known) is not Entry or known.packed() != operation.packed():
+            self._refuse_clash(operation)
+        self._entries[operation.name] = operation
+
+    def _refuse_clash(self, operation: Operation) -> None:
+        for other in self._entries.values():
             if operation.name == other.name or (operation.tool and operation.tool == other.tool):
                 msg = f"{operation.name} ({operation.tool}) is declared twice"
                 raise ValueError(msg)
             if operation.path and (operation.method, operation.path) == (other.method, other.path):
                 msg = f"{operation.method} {operation.path} is declared twice"
                 raise ValueError(msg)
-        self._operations[operation.name] = operation
 
 
-REGISTRY = Registry()
+REGISTRY = Registry(map(Entry.unpacked, manifest().operations))
 
 
 def load_all() -> None:
-    """Import every domain, so that the registry holds all operations."""
-    domains = import_module("chalicelib.domains")
-    for module in iter_modules(domains.__path__):
-        import_module(f"{domains.__name__}.{module.name}")
+    """Import every domain, so that the registry holds all operations; and every flow.
+
+    Both declare handlers of jobs.
+    """
+    for package in map(import_module, ("chalicelib.domains", "chalicelib.flows")):
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
 
 
 W = TypeVar("W", bound=Wire)
@@ -183,6 +226,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
         registry.add(
             Operation(
                 name=handler.__name__,
+                module=handler.__module__,
                 tool=tool,
                 method=method,
                 path=path,

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Annotated, Any, ClassVar, Final, Self
@@ -25,6 +24,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, is_visible
+from chalicelib.core.values import dataclass
 
 
 class Wire(BaseModel):
@@ -126,8 +126,8 @@ class NoInput(Wire):
 
 
 # Field types. The bounds are those of the spec (Limits) and of tools.md; schemas publish all.
-Id = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-"""An id is opaque."""
+Id = Annotated[str, StringConstraints(max_length=64)]
+"""An id is opaque. An empty one is nothing's: fourteen bytes less in every schema that has one."""
 
 
 def printable(text: str) -> str:
@@ -292,9 +292,16 @@ def _when(value: object) -> date:
     )
 
 
-Day = Annotated[date, PlainValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
+_ISO = PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used="json")
+"""Said, because pydantic takes what a ``PlainValidator`` returns for what it is to be in JSON.
+
+So a fingerprint of the input tells a time from its date.
+"""
+Day = Annotated[
+    date, PlainValidator(_day), _ISO, WithJsonSchema({"type": "string", "format": "date"})
+]
 """A calendar day."""
-When = Annotated[date, PlainValidator(_when), WithJsonSchema({"type": "string"})]
+When = Annotated[date, PlainValidator(_when), _ISO, WithJsonSchema({"type": "string"})]
 """A day, or a ``datetime`` that may lack its offset; ``clock.moment_of`` says which moment."""
 
 
@@ -311,6 +318,14 @@ class Pagination(Wire):
     total: int = Field(description="Records that match, over all pages.")
     page: int = Field(description="The page returned.")
     limit: int = Field(description="The page size used.")
+
+
+class SizedPagination(Wire):
+    """The pagination object of service and booking lists (spec, Pagination object)."""
+
+    total: int = Field(description="Records that match, over all pages.")
+    page: int = Field(description="The page returned.")
+    size: int = Field(description="The page size used.")
 
 
 def wire_name(model: type[BaseModel], field: str) -> str:

@@ -2,8 +2,22 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
+from typing import Literal
+
+from chalicelib.core.values import dataclass
+
+Provider = Literal["bedrock", "openai", "demo"]
+
+_PROVIDERS: Mapping[frozenset[str], tuple[Provider, ...]] = {
+    frozenset({"off"}): (),
+    frozenset({"demo"}): ("demo",),
+    frozenset({"bedrock"}): ("bedrock",),
+    frozenset({"openai"}): ("openai",),
+    frozenset({"bedrock", "openai"}): ("bedrock", "openai"),
+}
+"""What ``LLM_PROVIDER`` may name."""
 
 _BARCODE_SOURCES = (
     "openfoodfacts=https://world.openfoodfacts.org"
@@ -22,10 +36,15 @@ class Settings:
     any; browsers on ``allowed_origins`` may use the tool server, too.
     ``barcode_sources`` (asked in this order) and ``photo_source`` name services as
     ``<name>=<base URL>``, separated by spaces; empty means off. ``llm_provider`` is ``demo``
-    (embedded), ``openai`` (any server of that shape, at ``llm_base_url``; the default once its key
-    or URL is given) or ``off`` (in the stage ``prod`` unless another is named); ``llm_model`` is
-    what it calls the model that drafts cards; ``ai_drafts_per_day`` is how many
-    of them a workspace may ask for in a UTC day.
+    (embedded), ``off`` (in the stage ``prod`` unless another is named), or one or both of
+    ``bedrock`` and ``openai`` (any server of that shape, at ``llm_base_url``; the default once its
+    key or URL is given), separated by spaces, the first for models that the catalogue does not
+    know; ``llm_model`` is the model that drafts cards; ``ai_drafts_per_day`` is how many of them a
+    workspace may ask for in a UTC day; ``bedrock_profile`` is the inference profile that calls to
+    Bedrock take, such as ``eu``; ``demo_word_seconds`` is how long the embedded model takes for
+    each word of a chat. With an ``edge_secret``, the chat answers only requests that carry
+    it, which the edge adds, and believes their word on the visitor's address. ``demo_balance`` is
+    how many kopecks a new workspace adds to its owner's balance, for development.
     """
 
     stage: str
@@ -42,10 +61,35 @@ class Settings:
     llm_api_key: str = field(repr=False)
     llm_model: str
     ai_drafts_per_day: int
+    demo_balance: int
+    bedrock_profile: str = ""
+    edge_secret: str = field(default="", repr=False)
+    demo_word_seconds: float = 0.0
+
+    @property
+    def llm_providers(self) -> tuple[Provider, ...]:
+        """The providers that are set up; ``demo`` alone if none is, and none if they are off.
+
+        Raises:
+            ValueError: ``LLM_PROVIDER`` names what is none.
+        """
+        providers = _PROVIDERS.get(frozenset(self.llm_provider.split()))
+        if providers is None:
+            msg = (
+                "LLM_PROVIDER is demo, off, bedrock, openai, or the last two separated by a space, "
+                f"not {self.llm_provider!r}"
+            )
+            raise ValueError(msg)
+        # The first one named comes first.
+        return tuple(sorted(providers, key=self.llm_provider.index))
 
     def table_name(self, table: str) -> str:
         """Return the full name of one of the tables, such as ``workspace-dev-content``."""
         return f"{self.table_prefix}-{self.stage}-{table}"
+
+
+_PROFILES = {"us": "us", "ca": "us", "sa": "us", "eu": "eu", "ap": "apac"}
+"""Bedrock's inference profiles, by how the names of their regions begin."""
 
 
 def _default_provider(stage: str) -> str:
@@ -67,6 +111,7 @@ def read(environment: Mapping[str, str]) -> Settings:
 
     Raises:
         RuntimeError: it is that of a Lambda function without a stage.
+        ValueError: a variable has a value that it cannot have.
     """
     env = environment.get
     stage = env("STAGE", "")
@@ -74,7 +119,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         msg = "STAGE is missing: expected the stage that this function serves, such as prod"
         raise RuntimeError(msg)
     stage = stage or "dev"
-    return Settings(
+    made = Settings(
         stage=stage,
         table_prefix=env("TABLE_PREFIX", "workspace"),
         object_store=env("OBJECT_STORE", "file://.local/objects"),
@@ -90,4 +135,11 @@ def read(environment: Mapping[str, str]) -> Settings:
         llm_api_key=env("LLM_API_KEY", "").strip(),
         llm_model=env("LLM_MODEL", "").strip(),
         ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY") or "100"),
+        demo_balance=int(env("DEMO_BALANCE") or "0"),
+        bedrock_profile=env("BEDROCK_PROFILE", "").strip()
+        or _PROFILES.get((env("AWS_REGION") or env("AWS_DEFAULT_REGION") or "")[:2], ""),
+        demo_word_seconds=float(env("DEMO_WORD_SECONDS") or "0"),
+        edge_secret=env("EDGE_SECRET", "").strip(),
     )
+    made.llm_providers  # noqa: B018  says now what is wrong with it
+    return made

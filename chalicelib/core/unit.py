@@ -1,9 +1,10 @@
 """What a unit of work keeps beside its writes: an audit event, an answer to an idempotent call."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from chalicelib.core.errors import IdempotencyMismatchError, InProgressError
+from chalicelib.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ filled, unless they are another client's; a value that conflicts stays on the le
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.core.values import dataclass
 from chalicelib.flows.people import MAX_NAME
 from chalicelib.rules import emails, form_fields, phones
 from chalicelib.rules.form_fields import FieldSpec
@@ -57,17 +57,20 @@ class Match:
     is_new: bool
     is_filled: bool
 
-    def count_lead(self, unit: UnitOfWork, change: int, at: datetime | None) -> None:
-        """Stage the client with a lead more, or only with what is new of it if ``change`` is 0.
+    def count(
+        self, unit: UnitOfWork, at: datetime | None, *, leads: int = 0, bookings: int = 0
+    ) -> None:
+        """Stage the client with so many more, or only with what is new of it if they are 0.
 
-        ``at`` is when the lead came, if that is news of the client.
+        ``at`` is when the lead or the booking came, if that is news of the client.
         """
         client = self.client
         if not self.is_new and not self.is_filled:
-            if change:
-                clients.count_lead(unit, client, change, at)
+            if leads or bookings:
+                clients.count(unit, client, at, leads=leads, bookings=bookings)
             return
-        client.leads_count += change
+        client.leads_count += leads
+        client.bookings_count += bookings
         client.last_activity = at or client.last_activity
         if self.is_new:
             unit.create(client)
@@ -75,9 +78,10 @@ class Match:
             unit.save(client)
 
 
-def match(workspace_id: str, contact: Contact) -> Match | None:
+def match(workspace_id: str, contact: Contact, *, fills: bool = True) -> Match | None:
     """Return the client that a contact belongs to, to be staged; None without address and number.
 
+    It takes what it has not had yet of the contact, unless the contact ``fills`` nothing.
     Of several units that make one person's client, one commits; the others begin again and find it.
 
     Raises:
@@ -89,11 +93,15 @@ def match(workspace_id: str, contact: Contact) -> Match | None:
     held = clients.holders(workspace_id, known_by)
     found = held.get(EMAIL) or held.get(PHONE)
     if found is None:
-        client = clients.new_client(workspace_id, name=contact.name, leads_count=0, **known_by)
+        client = clients.new_client(
+            workspace_id, name=contact.name, leads_count=0, bookings_count=0, **known_by
+        )
         return Match(client, is_new=True, is_filled=False)
     held_by = CLIENTS.find(workspace_id, found)
     if held_by is None:
         raise ConcurrentUpdateError
+    if not fills:
+        return Match(held_by, is_new=False, is_filled=False)
     offered = {name: value for name, value in known_by.items() if name not in held}
     missing = {
         name: value

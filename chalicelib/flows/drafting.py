@@ -212,7 +212,7 @@ def _ask(request: DraftRequest) -> drafts.Draft:
             seconds=MODEL_SECONDS,
             json_object=True,
         )
-        return drafts.parse(answer.text, request.categories)
+        return drafts.parse(answer.text, request.categories, request.kind)
     except ModelError as failure:
         log.warning("no draft", extra={"kind": failure.kind, "reason": failure.reason})
         raise _failed(failure) from failure

@@ -48,19 +48,25 @@ def weight(images: Sequence[ImageIn] | None) -> int:
 
 
 def take_images(
-    ctx: Context, wanted: Sequence[ImageIn], folder: str, *, before: Sequence[ImageMap] = ()
+    ctx: Context,
+    wanted: Sequence[ImageIn],
+    folder: str,
+    *,
+    before: Sequence[ImageMap] = (),
+    field: str = "images.{}",
 ) -> list[ImageMap]:
     """Return the images that a record is to show; those from elsewhere become files in a folder.
 
     One from elsewhere that cannot be taken is a warning. If none could be, the record keeps those
     that it showed ``before``: a write never loses what it could not replace. As for
-    ``rehosting.rehost``, an operation calls this once.
+    ``rehosting.rehost``, an operation calls this once. ``field`` is where the image of a number is
+    in the input.
 
     Raises:
         NotFoundError: a ``fileId`` that the workspace has not, told before anything is fetched.
         ValidationError: a ``fileId`` of a file that is no image.
     """
-    own = _own_images(ctx, wanted)
+    own = _own_images(ctx, wanted, field)
     urls = [one.url for one in wanted if one.url is not None]
     hosted = dict(zip(urls, rehosting.rehost(ctx, urls, folder), strict=True)) if urls else {}
     found = [own.get(one.file_id) or hosted.get(one.url) for one in wanted]
@@ -78,7 +84,7 @@ def still_there(ctx: Context, images: Sequence[ImageMap]) -> list[ImageMap]:
     return [image for image in images if image.file_id in ids]
 
 
-def _own_images(ctx: Context, wanted: Sequence[ImageIn]) -> dict[str, ImportedImage]:
+def _own_images(ctx: Context, wanted: Sequence[ImageIn], field: str) -> dict[str, ImportedImage]:
     """Return the images that are named by the id of their file."""
     ids = [one.file_id for one in wanted if one.file_id is not None]
     files = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids)} if ids else {}
@@ -88,9 +94,9 @@ def _own_images(ctx: Context, wanted: Sequence[ImageIn]) -> dict[str, ImportedIm
         if one.file_id not in files:
             raise NotFoundError.of("file", "List the files (svc_list_files) for valid ids.")
         if not is_image(files[one.file_id]):
-            field, kind = f"images.{number}.fileId", files[one.file_id].mime_type
+            kind = files[one.file_id].mime_type
             message = f"expected the id of an image, received that of a file of type {kind}"
-            raise ValidationError.of(field, message)
+            raise ValidationError.of(field.format(number) + ".fileId", message)
     return {file_id: rehosting.as_image(file) for file_id, file in files.items()}
 
 

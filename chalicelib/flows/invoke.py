@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -23,11 +23,12 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
-from chalicelib.core.operations import Operation
+from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import PLATFORM, ApiKeyPrincipal, Audience, Principal
 from chalicelib.core.schema import Wire, wire_name
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.core.values import dataclass
 from chalicelib.gateways.object_store import object_store
 from chalicelib.store import idempotency, jobs, limits
 from chalicelib.store.unit import UnitOfWork, run_unit
@@ -35,6 +36,8 @@ from chalicelib.store.unit import UnitOfWork, run_unit
 MAX_ANSWER_BYTES = 5_900_000
 """Lambda answers at most 6 MB (AWS Lambda quotas), headers included."""
 MAX_KEY_LENGTH = 255
+IDEMPOTENCY_KEY = "idempotencyKey"
+"""The input that may carry an idempotency key where there is no header for it."""
 ANSWER_EXPIRED = "answer-expired"
 """The scheduled job of removing a large stored answer."""
 
@@ -121,6 +124,23 @@ def invoke(
         raise
 
 
+def split_key(
+    operation: Operation, arguments: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], str | None]:
+    """Return an input without the idempotency key in it, and the key.
+
+    Raises:
+        ValidationError: the key is no text.
+    """
+    if not operation.accepts_idempotency_key or IDEMPOTENCY_KEY not in arguments:
+        return arguments, None
+    rest = dict(arguments)
+    key = rest.pop(IDEMPOTENCY_KEY)
+    if key is not None and not isinstance(key, str):
+        raise ValidationError.of(IDEMPOTENCY_KEY, "expected text of 1 to 255 characters")
+    return rest, key
+
+
 def _take(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | None:
     subject = principal.rate_limit_key
     if limit.within is not None:
@@ -146,10 +166,10 @@ def authorize(operation: Operation, principal: Principal) -> None:
     raise AdminRequiredError(msg)
 
 
-def may_use(operation: Operation, principal: ApiKeyPrincipal) -> bool:
+def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:
     """Whether a key's scopes and role admit an operation."""
-    scope = operation.scope
-    if Audience.KEY not in operation.audience:
+    scope = entry.scope
+    if Audience.KEY not in entry.audience:
         return False
     return scope is None or (
         scope in principal.scopes and (principal.role == "admin" or not scope.admin_only)
@@ -177,7 +197,7 @@ def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
 def _check_key(key: str) -> str:
     if not 1 <= len(key) <= MAX_KEY_LENGTH:
         message = f"expected 1 to {MAX_KEY_LENGTH} characters, received {len(key)}"
-        raise ValidationError.of("idempotencyKey", message)
+        raise ValidationError.of(IDEMPOTENCY_KEY, message)
     return key
 
 

@@ -1,21 +1,23 @@
-"""Periods of days that statistics are asked for, in the workspace's time zone."""
+"""Periods of days that statistics are asked for."""
 
 from datetime import date, timedelta
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ValidationError
+from chalicelib.store import workspaces
 
 DEFAULT_DAYS = 30
 MAX_DAYS = 366
 
 
-def period(first: date | None, last: date | None, timezone: str) -> tuple[date, date]:
-    """Return the days from the first to the last, both included; the last thirty by default.
+def period(workspace_id: str, first: date | None, last: date | None) -> tuple[date, date]:
+    """Return the first and the last day: the last thirty up to today in the workspace, by default.
 
     Raises:
-        ValidationError: none at all, or more than a year.
+        ValidationError: the first is after the last, or there are too many.
     """
-    last = last or clock.local_day(clock.now(), timezone)
+    if last is None:
+        last = clock.local_day(clock.now(), workspaces.get(workspace_id).timezone)
     first = first or last - timedelta(days=DEFAULT_DAYS - 1)
     length = (last - first).days + 1
     if length < 1:

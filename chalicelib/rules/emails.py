@@ -1,6 +1,12 @@
 """E-mail addresses: one form of each, by which accounts, leads and clients are found."""
 
+import re
+
 from chalicelib.core.text import fold
+
+_CANDIDATE = re.compile(r"[^\s@<>()\[\],;:\"']{1,64}@[^\s@<>()\[\],;:\"']{3,255}")
+_TRIED = 5
+"""Of a text's words with an at sign, so many are looked at."""
 
 
 def normal_email(email: str) -> str:
@@ -25,3 +31,10 @@ def find_email(text: str) -> str | None:
         return normal_email(text)
     except ValueError:
         return None
+
+
+def first_email_in(text: str) -> str | None:
+    """Return the first address within a text, or None."""
+    candidates = (match[0].strip(".!?*_`") for match in _CANDIDATE.finditer(text))
+    found = (find_email(each) for _, each in zip(range(_TRIED), candidates, strict=False))
+    return next(filter(None, found), None)

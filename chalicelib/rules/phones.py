@@ -65,6 +65,56 @@ def _normal(number: object) -> str:
     return f"{e164};ext={number.extension}" if number.extension else e164
 
 
+_MAY_HOLD_ONE = re.compile(r"(?:[0-9][\s().\u2013-]*){7}")
+"""Digits enough for a number; texts without them do not load the number plans."""
+
+
+def first_phone_in(text: str, country: str) -> str | None:
+    """Return the first number within a text, in its normal form, or None.
+
+    Only what the number plans call valid: a text holds other numbers, too.
+    """
+    if not _MAY_HOLD_ONE.search(text):
+        return None
+    import phonenumbers  # noqa: PLC0415  as above
+
+    found = phonenumbers.PhoneNumberMatcher(text, country)
+    return next((_normal(match.number) for match in found), None)
+
+
 def is_number(text: str | None) -> bool:
     """Whether a text is a number in its normal form, rather than as somebody wrote it."""
     return text is not None and _NORMAL.fullmatch(text) is not None
+
+
+_DIALLED = re.compile(r"[+0-9][0-9\s()./\-\u2013]*")
+_NOT_DIGITS = re.compile(r"[^0-9]")
+_LEAST_SEARCHED = 3
+
+
+def national_digits(number: str) -> str | None:
+    """Return a number in its normal form as people of its country dial it: ``84951234567``."""
+    import phonenumbers  # noqa: PLC0415  as above
+
+    try:
+        parsed = phonenumbers.parse(number)
+    except phonenumbers.NumberParseException:
+        return None
+    parsed.extension = None
+    national = phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.NATIONAL)
+    return _NOT_DIGITS.sub("", national) or None
+
+
+def searched(text: str, country: str) -> str:
+    """Return what to search numbers for, in their normal form or as dialled, instead of a spelling.
+
+    A whole number is looked for in its normal form, a part of one by its digits; any other text
+    stays as it is.
+    """
+    wanted = text.strip()
+    digits = _NOT_DIGITS.sub("", wanted)
+    if len(digits) < _LEAST_SEARCHED or not _DIALLED.fullmatch(wanted.lstrip("(")):
+        return text
+    if len(digits) >= _LEAST_DIGITS and (number := find_phone(wanted, country)):
+        return number
+    return digits

@@ -29,7 +29,7 @@ def source_of(
     foreign = referring_host(page, referrer)
     return {
         "name": kept.get("source", "").lower() or foreign or DIRECT,
-        "page": _without_query(page),
+        "page": without_query(page),
         "referrer": _host(referrer),
         "campaign": kept or None,
     }
@@ -49,7 +49,8 @@ def _host(url: str | None) -> str | None:
     return one_line(host.removeprefix("www."), MAX_CHARACTERS) or None if host else None
 
 
-def _without_query(url: str | None) -> str | None:
+def without_query(url: str | None) -> str | None:
+    """Return the URL of a page as it is kept, or None if it is none."""
     try:
         parts = urlsplit(url or "")
         host = parts.hostname or ""

@@ -1,6 +1,7 @@
-"""API key tokens.
+"""Tokens of API keys and of bot keys.
 
-``svc_live_`` + base62 secret + a CRC32, so that a mistyped key costs no database read.
+``svc_live_`` or ``svc_bot_`` + base62 secret + a CRC32, so that a mistyped key costs no database
+read.
 """
 
 import hashlib
@@ -9,6 +10,7 @@ import string
 from zlib import crc32
 
 PREFIX = "svc_live_"
+BOT_PREFIX = "svc_bot_"
 SECRET_LENGTH = 32
 """Base62 characters: 190.5 bits."""
 CHECKSUM_LENGTH = 6

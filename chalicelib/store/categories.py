@@ -10,10 +10,11 @@ from chalicelib.store import counters
 from chalicelib.store.listing import Listing
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.products import PRODUCTS
+from chalicelib.store.services import SERVICES
 from chalicelib.store.tables import Record
 from chalicelib.store.unit import UnitOfWork, listed
 
-ITEMS: dict[str, Listing[Any]] = {"product": PRODUCTS}
+ITEMS: dict[str, Listing[Any]] = {"product": PRODUCTS, "service": SERVICES}
 """What the categories of each kind hold. The facet ``category_id`` of each is counted."""
 
 

@@ -28,7 +28,8 @@ PHONE = "phone"
 class ClientRow(Record):
     """A client. ``email`` and ``phone`` are in their normal forms, and no other client's.
 
-    ``last_activity`` is when the newest lead came. An erased client keeps its counts alone.
+    ``last_activity`` is when the newest lead or booking came. An erased client keeps its counts
+    alone.
     """
 
     name = UnicodeAttribute(null=True)
@@ -72,22 +73,27 @@ def holders(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[str, 
 
 
 class ActivityRow(ContentRow):
-    """A client as the leads of a person write it, whoever else changes it meanwhile.
+    """A client as a person's leads and bookings write it, whoever else changes it meanwhile.
 
     Others who read the client before begin again, as the version says.
     """
 
     leads_count = NumberAttribute()
+    bookings_count = NumberAttribute()
     last_activity = UTCDateTimeAttribute()
     version = NumberAttribute()
 
 
-def count_lead(unit: UnitOfWork, client: ClientRow, change: int, at: datetime | None) -> None:
-    """Stage that a client has a lead more or less; one that has just come is its last activity.
+def count(
+    unit: UnitOfWork, client: ClientRow, at: datetime | None, *, leads: int = 0, bookings: int = 0
+) -> None:
+    """Stage that a client has leads or bookings more or less; ``at`` is when the newest came.
 
-    Added in place: the leads of one person that come at once do not keep each other waiting.
+    Added in place: those of one person that come at once do not keep each other waiting.
     """
-    actions: list[Action] = [ActivityRow.leads_count.add(change), ActivityRow.version.add(1)]
+    counts = ((ActivityRow.leads_count, leads), (ActivityRow.bookings_count, bookings))
+    actions: list[Action] = [number.add(change) for number, change in counts if change]
+    actions.append(ActivityRow.version.add(1))
     if at is not None:
         moved = IndexEntry(client.id, (epoch_ms(at), 0), "", cut=False)
         actions += [

@@ -14,6 +14,7 @@ from chalicelib.store.unit import UnitOfWork
 CREATED = "created"
 CLIENTS = "clients"
 SOURCE = "source"
+BOOKINGS = "bookings"
 
 
 def subject(*, form_id: str | None = None, project_id: str | None = None) -> str:
@@ -50,8 +51,29 @@ def count_client(unit: UnitOfWork, lead: LeadRow, day: date) -> None:
     counts.stage(unit)
 
 
+def count_booking(unit: UnitOfWork, day: date, site_id: str | None, *, with_client: bool) -> None:
+    """Stage that a service, of a site or of none, was booked, with a new client or not.
+
+    On a day in the workspace's zone; once a unit.
+    """
+    counts = Increments(unit.workspace_id)
+    if site_id is not None:
+        counts.add(site_subject(site_id), day, {BOOKINGS: 1})
+    if with_client:
+        counts.add(subject(), day, {CLIENTS: 1})
+        if site_id is not None:
+            counts.add(subject(project_id=site_id), day, {CLIENTS: 1})
+    counts.stage(unit)
+
+
+def site_subject(site_id: str) -> str:
+    """Return the subject of what is counted of a site itself: its bookings so far."""
+    return f"site:{site_id}"
+
+
 def _subjects(lead: LeadRow) -> Iterator[str]:
     yield subject()
-    yield subject(form_id=lead.form_id)
+    if lead.form_id is not None:
+        yield subject(form_id=lead.form_id)
     if lead.project_id is not None:
         yield subject(project_id=lead.project_id)

@@ -85,9 +85,11 @@ def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
     return replace(record, fingerprint=row.fingerprint, body=row.body, object_key=row.object_key)
 
 
-def mark_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> bool:
-    """Mark a key as in progress; False if it is held already."""
-    mark = row(tenant, record, owner=owner, kept=IN_PROGRESS_FOR)
+def mark_in_progress(
+    tenant: str, record: IdempotencyRecord, *, owner: str, kept: timedelta = IN_PROGRESS_FOR
+) -> bool:
+    """Mark a key as in progress, for so long at most; False if it is held already."""
+    mark = row(tenant, record, owner=owner, kept=kept)
     try:
         mark.save(condition=is_free_for(owner))
     except PutError as error:

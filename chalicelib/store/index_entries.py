@@ -62,6 +62,13 @@ def token(name: str, value: str) -> str:
     return f"{_SEPARATOR}{name}={fold(value)}{_SEPARATOR}"
 
 
+def token_values(name: str, tokens: str) -> list[str]:
+    """Return the values of a multi-valued facet in that slot, folded."""
+    begin = f"{name}="
+    parts = tokens.split(_SEPARATOR)
+    return [part.removeprefix(begin) for part in parts if part.startswith(begin)]
+
+
 class IndexEntry(NamedTuple):
     """An entry; ``cut`` if the record's search text is longer than what it holds."""
 

@@ -103,6 +103,11 @@ def ref(kind: str, due_at: datetime, job_id: str) -> JobRow:
     return JobRow(_partition(zlib.crc32(place.encode()) % SHARDS), place)
 
 
+def is_there(job: JobRow) -> bool:
+    """Whether a job is still to be done."""
+    return JobRow.find(job.pk, job.sk) is not None
+
+
 def schedule(job: JobRow) -> None:
     """Write a job that must be known before the unit of work that it watches over commits."""
     with reaching():

@@ -21,7 +21,7 @@ from chalicelib.store.index_entries import group
 from chalicelib.store.listing import Listing, SortIndex
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.reading import Key, fetch
-from chalicelib.store.tables import ContentRow, JsonAttribute, Record
+from chalicelib.store.tables import ContentRow, JsonAttribute, Record, Row
 from chalicelib.store.unit import UnitOfWork, listed
 
 LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
@@ -34,7 +34,7 @@ CONSENT = {"label", "at"}
 
 
 class LeadRow(Record):
-    """A lead.
+    """A lead: of a form, or of a dialog with a bot.
 
     ``data`` are the submitted values; if they are long, a shortened copy of them, and the whole is
     in a row of its own, written at ``data_revision``, which lists do not read.
@@ -44,10 +44,11 @@ class LeadRow(Record):
     """
 
     status = UnicodeAttribute()
-    form_id = UnicodeAttribute()
+    form_id = UnicodeAttribute(null=True)
     project_id = UnicodeAttribute(null=True)
     page_id = UnicodeAttribute(null=True)
     client_id = UnicodeAttribute(null=True)
+    dialog_id = UnicodeAttribute(null=True)
     name = UnicodeAttribute(null=True)
     email = UnicodeAttribute(null=True)
     phone = UnicodeAttribute(null=True)
@@ -116,6 +117,7 @@ LEADS = listed(
         indexes=(
             SortIndex("createdAt", partition_by="status"),
             SortIndex("createdAt", partition_by="project_id"),
+            SortIndex("createdAt"),
         ),
         lookups=(
             Lookup("email", lambda lead: lead.email),
@@ -189,7 +191,7 @@ def with_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
     return leads
 
 
-def _give_data(leads: Iterable[LeadRow], rows: Iterable[ContentRow]) -> None:
+def _give_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
     long = {row.sk: row for row in rows if isinstance(row, DataRow)}
     for lead in leads:
         if lead.data_revision is not None:

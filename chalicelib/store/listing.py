@@ -9,7 +9,6 @@ the same transaction. ``store.queries`` then reads pages of them in the cheapest
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import and_
@@ -20,6 +19,7 @@ from pynamodb.expressions.condition import Condition
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import new_id
 from chalicelib.core.text import cut_bytes, fold
+from chalicelib.core.values import dataclass
 from chalicelib.rules.ordering import Place
 from chalicelib.store import counters, lookups, queries
 from chalicelib.store.file_uses import ShownFiles
@@ -34,6 +34,7 @@ from chalicelib.store.index_entries import (
     entries,
     group,
     number_in,
+    number_key,
     partition_of,
     texts_partition,
     token,
@@ -81,6 +82,8 @@ class Listing(Generic[R]):
         tags: attributes to filter by that hold several values, texts.
         presence: attributes to filter by that are set or not.
         numbers: up to two attributes, integers or times, to sort by or to filter by ranges of.
+        scan_along: the one of them that the entries lie in the order of, instead of creation: what
+            is looked for within a range of it, by whatever it may be, costs what the range holds.
         parent: the attribute that groups records, such as a page's site; lists of such a noun are
             those of one parent.
         indexes: up to four, for nouns that grow large; creation is one by itself. A noun without
@@ -104,6 +107,7 @@ class Listing(Generic[R]):
     tags: tuple[str, ...] = ()
     presence: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
+    scan_along: str | None = None
     parent: str | None = None
     indexes: tuple[SortIndex, ...] = ()
     lookups: tuple[Lookup[R], ...] = ()
@@ -129,6 +133,9 @@ class Listing(Generic[R]):
                 slot in NUMBER_SLOTS[len(self.numbers) :] for slot in self.sorts.values()
             ),
             "indexes, which know no parent": bool(self.parent and self.indexes),
+            "entries along no number, or with no index by creation or by that number": (
+                self.scan_along is not None and not self._serves_scans_along()
+            ),
             "a sort by names longer than an entry holds": (
                 "t" in self.sorts.values() and self.inline_bytes < NAME_BYTES
             ),
@@ -139,6 +146,12 @@ class Listing(Generic[R]):
         if wrong := [problem for problem, there in problems.items() if there]:
             msg = f"the listing of {self.noun} has {', '.join(wrong)}"
             raise ValueError(msg)
+
+    def _serves_scans_along(self) -> bool:
+        """Whether an index is there for what entries along a number do not serve."""
+        slots = {self.sorts[index.sort] for index in self.indexes if index.partition_by is None}
+        along = self.number_slots.get(self.scan_along or "")
+        return along is not None and not self.parent and {"id", along} <= slots
 
     def partition(self, workspace_id: str) -> str:
         """Return the partition key of the noun's live records."""
@@ -164,7 +177,7 @@ class Listing(Generic[R]):
         text = self.folded(record)
         record.t = cut_bytes(text, self.inline_bytes)
         record.x = None if record.t == text else 1
-        record.r = (group(getattr(record, self.parent)) if self.parent else "") + record.id
+        record.r = self._place(record) + record.id
         record.c = self._tokens(record)
         for name, slot in self.facet_slots.items():
             setattr(record, slot, getattr(record, name))
@@ -176,6 +189,12 @@ class Listing(Generic[R]):
         for slot, index in zip(INDEX_SLOTS, self.indexes, strict=False):
             within = group(getattr(record, index.partition_by)) if index.partition_by else ""
             setattr(record, slot, within + entry.sort_key(self.sorts[index.sort]))
+
+    def _place(self, record: R) -> str:
+        """Return what goes before a record's id in the order of the entries."""
+        if self.scan_along:
+            return group(number_key(_whole(getattr(record, self.scan_along)) or 0))
+        return group(getattr(record, self.parent)) if self.parent else ""
 
     def _tokens(self, record: R) -> str | None:
         tokens = [token(name, value) for name in self.tags for value in getattr(record, name) or ()]
@@ -250,11 +269,17 @@ class Listing(Generic[R]):
         return [record for record in found if isinstance(record, self.row)]
 
     def entries(
-        self, workspace_id: str, parent: str | None = None, **filters: str
+        self,
+        workspace_id: str,
+        parent: str | None = None,
+        *,
+        present: str | None = None,
+        **filters: str,
     ) -> list[IndexEntry]:
-        """Return the noun's index entries, in the order of creation.
+        """Return the noun's index entries, in the order that they lie in.
 
-        Or those under one parent, or with these values, of which one partitioned is read alone.
+        Or those under one parent, or where an attribute is ``present``, or with these values, of
+        which one partitioned is read alone.
         """
         place, rest = self.partition(workspace_id), dict(filters)
         for facet in self.partitioned:
@@ -263,7 +288,11 @@ class Listing(Generic[R]):
                 break
         partition = Partition(place, Cost())
         keys = None if parent is None else under(parent)
-        return list(entries(partition, keys, self.having(rest), consistent=True))
+        where = self.having(rest)
+        if present is not None:
+            has = ContentRow.c.contains(token("has", present))
+            where = has if where is None else where & has
+        return list(entries(partition, keys, where, consistent=True))
 
     def having(self, filters: Mapping[str, str]) -> Condition | None:
         """Return the condition that an entry has these values."""

@@ -1,6 +1,7 @@
 """One page of a noun, read in the cheapest way that is exact (ADR 0008).
 
-A *look-up* fetches the few records that a look-up leads to, filtered and sorted here. Else first
+A *look-up* fetches the few records that are named by their ids, or that a look-up leads to; they
+are filtered and sorted here. Else first
 the partition: the noun's, or that of a value asked for, where the noun keeps one. Of several values
 the partitions are merged, unless that reads more than the noun's own does. Then
 
@@ -9,7 +10,8 @@ the partitions are merged, unless that reads more than the noun's own does. Then
   whatever the partition's size, and about a unit per 40 entries of depth.
 - *range scan*: the records in a narrow range along an index, sorted and filtered here.
 - *full scan*: the partition's entries from end to end, filtered by DynamoDB and sorted here. For
-  small partitions, and for what no index serves: searches, and combinations of filters.
+  small partitions, and for what no index serves: searches, and combinations of filters. Where the
+  entries lie along a number (``scan_along``), those between its bounds, whatever else is asked for.
 
 Index scans, and full scans of up to ``CONSISTENT_ROWS``, are read consistently: what was created is
 in the very next list. Full scans of larger partitions, and the entries that an index scan skips
@@ -18,7 +20,7 @@ there, are read eventually consistently, at half the units: they may miss the la
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.text import fold
+from chalicelib.core.values import dataclass
 from chalicelib.store import counters
 from chalicelib.store.index_entries import (
     BY_ROW,
@@ -70,9 +73,9 @@ class Query:
     ``page`` counts from 1. ``filters`` maps attributes to a wanted value (one of several that a
     record has), or a facet to several values, any of which will do; ``lookups`` look-ups to a
     value; ``present`` attributes to whether they are set; ``ranges`` numbers, times, or
-    ``created_at`` to their bounds, both inclusive. None means any. ``parent`` is the wanted
-    parent's id. ``charge`` is called with a weight before a search reads a large collection, and
-    may refuse it.
+    ``created_at`` to their bounds, both inclusive. None means any. ``ids`` are those to choose
+    from. ``parent`` is the wanted parent's id. ``charge`` is called with a weight before a search
+    reads a large collection, and may refuse it.
     """
 
     page: int
@@ -84,6 +87,7 @@ class Query:
     present: Mapping[str, bool | None] = field(default_factory=dict)
     ranges: Mapping[str, Bounds] = field(default_factory=dict)
     search: str | None = None
+    ids: Collection[str] | None = None
     parent: str | None = None
     charge: Callable[[int], object] | None = None
 
@@ -152,7 +156,7 @@ class _Reading(Generic[R]):
             *(self.present.keys() - set(listing.presence)),
             *(self.ranges.keys() - {*listing.numbers, "created_at"}),
             *({query.sort} - listing.sorts.keys()),
-            *(self.ranges.keys() & {"created_at"} if listing.parent else ()),
+            *(self.ranges.keys() & {"created_at"} if listing.parent or listing.scan_along else ()),
             *([] if query.parent is None or listing.parent else ["parent"]),
         ]
         if unknown:
@@ -163,7 +167,7 @@ class _Reading(Generic[R]):
     def page(self) -> ResultPage[R]:
         if any(None not in bounds and bounds[0] > bounds[1] for bounds in self.ranges.values()):
             return ResultPage([], 0, "range scan", self.cost)
-        if self.lookups:
+        if self.lookups or self.query.ids is not None:
             return self._look_up()
         if not self.listing.indexes and not self.listing.partitioned:
             return self._full_scan(consistent=True)
@@ -172,7 +176,10 @@ class _Reading(Generic[R]):
         if rows > SMALL_ROWS:
             if self._scannable() and (found := self._range_in_order()) is not None:
                 return self._index_scan(found, rows, consistent=consistent)
-            if (narrow := self._narrow_range(rows, consistent=consistent)) is not None:
+            if self.listing.scan_along in self.ranges:
+                rows = self._count_along(rows)
+                consistent = rows <= CONSISTENT_ROWS
+            elif (narrow := self._narrow_range(rows, consistent=consistent)) is not None:
                 return self._range_scan(narrow)
             if self.query.search and self.query.charge and not consistent:
                 self.query.charge(rows // CONSISTENT_ROWS)
@@ -232,7 +239,8 @@ class _Reading(Generic[R]):
         facet, value = next(iter(self.filters.items()), (None, ""))
         number, bounds = next(iter(self.ranges.items()), (None, (None, None)))
         sort = self.listing.sorts[self.query.sort]
-        if facet is None and sort == "id" and number in {None, "created_at"}:
+        by_creation = sort == "id" and number in {None, "created_at"}
+        if facet is None and by_creation and not self.listing.scan_along:
             return IndexRange(None, "", *id_bounds(bounds))
         for slot, index in self._indexes():
             if (index.sort, index.partition_by) != (self.query.sort, facet):
@@ -240,6 +248,24 @@ class _Reading(Generic[R]):
             if number is None or self.listing.number_slots.get(number) == sort:
                 return IndexRange(f"by_{slot}", group(value) if facet else "", *key_bounds(bounds))
         return None
+
+    def _count_along(self, rows: int) -> int:
+        """Return how many entries lie in the range that is scanned, if they are few; else ``rows``.
+
+        A count costs a fourth of the scan that is then read consistently, and free of charge.
+        """
+        name = self.listing.scan_along or ""
+        slot = self.listing.number_slots[name]
+        ((order, _),) = [
+            each
+            for each in self._indexes()
+            if each[1].partition_by is None and self.listing.sorts[each[1].sort] == slot
+        ]
+        found = IndexRange(f"by_{order}", "", *key_bounds(self.ranges[name]))
+        most = CONSISTENT_ROWS + 1
+        options = found.options(descending=False)
+        counted = self.partition.count(most, consistent_read=False, **options)
+        return counted if counted < most else rows
 
     def _narrow_range(self, rows: int, *, consistent: bool) -> IndexRange | None:
         """Return a range along an index whose records cost less than a full scan."""
@@ -269,14 +295,15 @@ class _Reading(Generic[R]):
     def _index_scan(self, found: IndexRange, rows: int, *, consistent: bool) -> ResultPage[R]:
         """Go to the page along an index; the entries before it are counted, not fetched."""
         options = found.options(descending=self.query.descending)
-        total = self._total(rows, options, consistent=consistent)
+        skipping = self._smallest(found).options(descending=self.query.descending)
+        total = self._total(rows, skipping, consistent=consistent)
         offset, size = self.query.offset, self.query.size
         if offset >= total:
             return ResultPage([], total, "index scan", self.cost)
         partition, start, skipped = self.partition, None, 0
         if isinstance(partition, Partition):
             if found.index is None and self._whole:
-                records = self._from_table(partition, options, consistent)
+                records = self._from_table(partition, options, skipping, consistent)
                 return ResultPage(records, total, "index scan", self.cost)
             skipped = offset if offset > FETCHED_SKIP else 0
             start = partition.skip(skipped, consistent_read=consistent, **options)
@@ -286,6 +313,17 @@ class _Reading(Generic[R]):
         items = partition.items(limit, exclusive_start_key=start, consistent_read=True, **options)
         ids = [item["sk"]["S"] for item in items]
         return ResultPage(self._records(ids[offset - skipped :]), total, "index scan", self.cost)
+
+    def _smallest(self, found: IndexRange) -> IndexRange:
+        """Return the smallest index that has what is scanned in the same order, to count along.
+
+        Of the table's own order that is the one of keys alone, if the noun has it.
+        """
+        if found.index is None and self._whole:
+            for slot, index in self._indexes():
+                if index.partition_by is None and self.listing.sorts[index.sort] == "id":
+                    return IndexRange(f"by_{slot}", "", found.least, found.most)
+        return found
 
     def _total(self, rows: int, options: dict[str, Any], *, consistent: bool) -> int:
         """Return how many records an index scan leads past."""
@@ -307,23 +345,21 @@ class _Reading(Generic[R]):
         self,
         partition: Partition,
         options: dict[str, Any],
+        skipping: dict[str, Any],
         consistent: bool,  # noqa: FBT001  internal
     ) -> list[R]:
         """Read the records in the order of creation, which the table itself has.
 
-        The rows before the page are counted in the compact index, which is ten times smaller,
-        unless a range of the table's own keys is asked for.
+        The rows before the page are counted in a smaller index: that of keys, if the noun has it,
+        or else, unless a range is asked for, the compact one.
         """
         offset, size = self.query.offset, self.query.size
-        way = dict(options)
-        if "range_key_condition" in way:
-            start = partition.skip(offset, consistent_read=consistent, **way)
-        else:
-            start = partition.skip(offset, index_name=BY_ROW, consistent_read=consistent, **way)
+        way = {"index_name": BY_ROW, **skipping} if not self.ranges else skipping
+        start = partition.skip(offset, consistent_read=consistent, **way)
         if offset and start is None:
             return []
         key = start and {name: start[name] for name in ("pk", "sk")}
-        items = partition.items(size, exclusive_start_key=key, consistent_read=True, **way)
+        items = partition.items(size, exclusive_start_key=key, consistent_read=True, **options)
         return [self.listing.row.from_raw_data(item) for item in items]
 
     def _range_scan(self, found: IndexRange) -> ResultPage[R]:
@@ -333,8 +369,9 @@ class _Reading(Generic[R]):
         return self._of(self._records(item["sk"]["S"] for item in items), "range scan")
 
     def _look_up(self) -> ResultPage[R]:
-        """Read the records that the look-ups lead to; they may have changed since."""
-        found = [
+        """Read the records of the ids, and those that look-ups lead to, changed since or not."""
+        found: list[Collection[str]] = [] if self.query.ids is None else [self.query.ids]
+        found += [
             self.listing.find_by(self.workspace_id, name, value, self.cost)
             for name, value in self.lookups.items()
         ]
@@ -384,7 +421,7 @@ class _Reading(Generic[R]):
         """Look at every entry that DynamoDB's filter lets through."""
         query, wanted = self.query, wanted_in(self.query.search)
         keys = IndexRange(
-            BY_ROW, "" if query.parent is None else group(query.parent), *self._created()
+            BY_ROW, "" if query.parent is None else group(query.parent), *self._scan_bounds()
         )
         let_through = entries(
             self.partition,
@@ -429,7 +466,7 @@ class _Reading(Generic[R]):
             has = ContentRow.c.contains(token("has", name))
             conditions.append(has if there else ~has)
         for name, bounds in self.ranges.items():
-            if name != "created_at":
+            if name not in {"created_at", self.listing.scan_along}:
                 conditions += self._bounds(name, bounds)
         if wanted:
             conditions.append(may_hold(ContentRow.t, wanted) | ContentRow.x.exists())
@@ -443,11 +480,13 @@ class _Reading(Generic[R]):
             *([slot <= most] if most is not None else []),
         ]
 
-    def _created(self) -> tuple[str | None, str | None]:
-        """Return the bounds on the time of creation, which keys begin with.
+    def _scan_bounds(self) -> tuple[str | None, str | None]:
+        """Return the bounds on what keys begin with: a number, or the time of creation.
 
         DynamoDB refuses a key of the index that it reads in a filter.
         """
+        if self.listing.scan_along:
+            return key_bounds(self.ranges.get(self.listing.scan_along, (None, None)))
         return id_bounds(self.ranges.get("created_at", (None, None)))
 
     def _records(self, ids: Iterable[str]) -> list[R]:

@@ -4,12 +4,13 @@ Raw, because a PynamoDB model per row costs ten times the CPU, and lists look at
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from heapq import merge
 from typing import Any, NamedTuple, TypeVar, cast
 
 from chalicelib.core import deadline, retry
 from chalicelib.core.errors import UnavailableError
+from chalicelib.core.values import dataclass
 from chalicelib.store.connection import connection, reaching
 from chalicelib.store.tables import ContentRow, Row
 
@@ -133,24 +134,29 @@ class MergedPartitions:
 class Key(NamedTuple):
     """A row's class and full key."""
 
-    row: type[ContentRow]
+    row: type[Row]
     pk: str
     sk: str
 
 
-def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[ContentRow]:
-    """Return the rows of ``content`` with these keys, in their order; missing ones are left out.
+def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[Row]:
+    """Return the rows of one table with these keys, in their order; missing ones are left out.
 
     Read consistently, whatever the nouns, a hundred keys a request and some requests at a time.
     """
-    wanted = {(key.pk, key.sk): key.row for key in keys}
+    wanted = {(key.pk, key.sk): key.row for key in keys if key.sk}  # nothing has an empty key
     places = list(wanted)
+    if not places:
+        return []
+    # Asking for it makes the table known to the connection, too.
+    table = next(iter(wanted.values()))._get_connection().table_name  # noqa: SLF001
+    batch_get = partial(_batch_get, table)
     batches = [places[i : i + BATCH_GET_KEYS] for i in range(0, len(places), BATCH_GET_KEYS)]
     if len(batches) > 1:
-        answers = deadline.map_in_threads(_batch_get, batches, PARALLEL_BATCHES)
+        answers = deadline.map_in_threads(batch_get, batches, PARALLEL_BATCHES)
     else:
-        answers = [_batch_get(batch) for batch in batches]
-    found: dict[tuple[str, str], ContentRow] = {}
+        answers = [batch_get(batch) for batch in batches]
+    found: dict[tuple[str, str], Row] = {}
     for answer in (one for some in answers for one in some):
         if cost is not None:
             cost.add(answer)
@@ -161,7 +167,7 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[ContentRow]:
     return [found[place] for place in wanted if place in found]
 
 
-def _batch_get(keys: Sequence[tuple[str, str]]) -> list[Item]:
+def _batch_get(table: str, keys: Sequence[tuple[str, str]]) -> list[Item]:
     """Ask for up to a hundred keys; what DynamoDB leaves unprocessed is asked for again.
 
     Pauses between, as AWS advises: keys are left when the table is throttled.
@@ -169,7 +175,6 @@ def _batch_get(keys: Sequence[tuple[str, str]]) -> list[Item]:
     Raises:
         UnavailableError: it keeps leaving keys without serving one.
     """
-    table = ContentRow._get_connection().table_name  # noqa: SLF001  it makes the table known, too
     pending: list[Any] = [{"pk": pk, "sk": sk} for pk, sk in keys]
     answers: list[Item] = []
     futile = 0

@@ -70,7 +70,9 @@ class Row(Model):
 
     @classmethod
     def find(cls, pk: str, sk: str) -> Self | None:
-        """Return the row by its key, read consistently, or None."""
+        """Return the row by its key, read consistently, or None; nothing has an empty key."""
+        if not sk:
+            return None
         with reaching():
             try:
                 return cls.get(pk, sk, consistent_read=True)
@@ -265,10 +267,20 @@ class AuditTableRow(Row):
     expires = TTLAttribute()
 
 
+class LedgerRow(Row):
+    """A row of ``ledger``: wallets, entries, holds, budgets. None expires, none is ever deleted."""
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = TableName("ledger")
+
+
 TABLES: dict[str, type[Row]] = {
     "identity": IdentityRow,
     "content": ContentRow,
     "conversations": ConversationRow,
+    "ledger": LedgerRow,
     "control": ControlRow,
     "audit": AuditTableRow,
 }

@@ -7,7 +7,7 @@ operation, the command line, a scheduled job, a cascade.
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -19,8 +19,10 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.manifest import Declarations, manifest
+from chalicelib.core.retry import PATIENCE, Patience, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.core.values import dataclass
 from chalicelib.store import audit, counters, file_uses, idempotency, jobs
 from chalicelib.store.file_uses import RAISE, FileUseTracker
 from chalicelib.store.index_entries import EntryRow
@@ -39,6 +41,8 @@ from chalicelib.store.transactions import (
 
 LISTINGS: dict[type[Row], Listing[Any]] = {}
 """The listing of each noun's row class; nouns register theirs with ``listed``."""
+NOUNS: Declarations[Listing[Any]] = Declarations(manifest().nouns)
+"""The same by the noun; all are known, whether or not their modules are imported."""
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
@@ -58,7 +62,11 @@ log = logging.getLogger(__name__)
 
 
 def listed(listing: Listing[R]) -> Listing[R]:
-    """Register a noun's listing, so that units index and count its records."""
+    """Register a noun's listing, so that units index and count its records.
+
+    It belongs into the module of its row class.
+    """
+    NOUNS.declare(listing.noun, listing, listing.row.__module__)
     LISTINGS[listing.row] = listing
     return listing
 
@@ -74,6 +82,8 @@ class UnitOfWork:
 
     tenant: str
     request_id: str = field(default_factory=lambda: str(uuid4()))
+    patience: Patience = PATIENCE
+    """How long it is begun again after lost races; a stage may find that it takes longer."""
     _transaction: Transaction = field(default_factory=Transaction)
     _entries: list[tuple[str, Staged]] = field(default_factory=list)
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -113,7 +123,7 @@ class UnitOfWork:
         self,
         row: Row,
         *,
-        on_conflict: AppError | None = None,
+        on_conflict: Exception | None = None,
         taken: Taken = NOTHING,
     ) -> None:
         """Stage a new row; if one with its key exists at commit, ``on_conflict`` is raised."""
@@ -140,7 +150,7 @@ class UnitOfWork:
         actions: list[Action],
         condition: Condition | None = None,
         *,
-        on_conflict: AppError | None = None,
+        on_conflict: Exception | None = None,
     ) -> None:
         """Stage changes to single attributes of a row, which must exist or meet a condition."""
         demand = Row.pk.exists() if condition is None else condition
@@ -148,7 +158,9 @@ class UnitOfWork:
         stage: Stage = lambda t: t.update(row, actions, condition=demand)  # noqa: E731
         self._transaction.updates.append((stage, on_conflict))
 
-    def delete(self, row: Row, *, if_there: bool = False) -> None:
+    def delete(
+        self, row: Row, *, if_there: bool = False, on_conflict: Exception | None = None
+    ) -> None:
         """Stage the removal of a row that was read, which must still be at the version read.
 
         One without a version must still exist if ``if_there`` says so.
@@ -158,7 +170,8 @@ class UnitOfWork:
         if (listing := self._listing(row)) and isinstance(row, Record):
             self._keep_in_step(listing, row.as_read or row, None, NOTHING)
         demand = Row.pk.exists() if if_there else None
-        self._transaction.deletes.append((lambda t: t.delete(row, condition=demand), None))
+        stage: Stage = lambda t: t.delete(row, condition=demand)  # noqa: E731
+        self._transaction.deletes.append((stage, on_conflict))
 
     def soft_delete(self, record: Record, *, until: datetime) -> None:
         """Stage a soft deletion: the record moves to its noun's trash and expires there."""
@@ -382,9 +395,8 @@ class UnitOfWork:
 
     def _name(self, row: Row) -> None:
         """Remember a record that is written, for the audit log."""
-        for listing in LISTINGS.values():
-            if row.pk == listing.partition(self.tenant):
-                self._resources[f"{listing.noun.lower()}:{row.sk}"] = None
+        if (noun := row.pk.removeprefix(f"W#{self.tenant}#")) in NOUNS:
+            self._resources[f"{noun.lower()}:{row.sk}"] = None
 
     @staticmethod
     def _run(actions: list[Callable[[], object]]) -> None:
@@ -403,25 +415,28 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
     record: IdempotencyRecord | None = None,
     request_id: str | None = None,
     dry_run: bool = False,
+    patience: Patience = PATIENCE,
 ) -> T:
     """Stage and commit a unit of work; after a lost race both happen again, with fresh reads.
 
     Args:
         tenant: whose rows are written.
         event: what the audit log keeps. Without one, a transaction whose answer is lost is not
-            sent again, since nothing would tell whether it was carried out.
+            sent again, since nothing would tell whether it was carried out: whoever leaves it out
+            has a row of its own to tell by (``flows.charging``).
         stage: reads, decides and stages on the unit; its result is returned. It may run several
             times, and so does nothing outside but by ``run_side_effect_once``.
         record: under which the unit's batches keep their outcomes; ``stage`` itself keeps the
             operation's (``UnitOfWork.keep``).
         request_id: owns marks of the idempotency key; one of its own if omitted.
         dry_run: stop before the commit.
+        patience: how often it begins again after lost races.
 
     Raises:
         AppError: any failure; nothing was changed then, unless it is ``OutcomeUnknownError``.
         IdempotencyKeyExistsError: the key of a record that was kept has been used.
     """
-    unit = UnitOfWork(tenant, request_id) if request_id else UnitOfWork(tenant)
+    unit = UnitOfWork(tenant, request_id or str(uuid4()), patience)
 
     def attempt() -> T:
         unit.begin(event, record)
@@ -431,7 +446,7 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
         return result
 
     try:
-        return retry_on_conflict(attempt)
+        return retry_on_conflict(attempt, lambda: unit.patience)
     except BaseException:
         unit.undo()
         raise
@@ -439,7 +454,7 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
 
 def listing_of(noun: str) -> Listing[Any]:
     """Return the listing of a noun."""
-    return next(listing for listing in LISTINGS.values() if listing.noun == noun)
+    return NOUNS[noun]
 
 
 @job_handler(LATE_ENTRIES)

@@ -1,63 +1,77 @@
-"""Visits of sites, counted by the day: views, visitors, pages and referring hosts (ADR 29).
+"""Visits of pages with a bot's widget, and how far each has gone: the widget's funnel.
 
-Nothing is kept of a visit itself but that a visitor, known by a hash of the day, was there; that
-row expires with the hash's salt.
+A (visit, stage) counts once, on the visit's first day and under its first page, together with the
+earlier stages it lacks. So a day's stages never increase from one to the next.
 """
 
-from datetime import date, datetime, time, timedelta
+from datetime import date, timedelta
 
-from pynamodb.exceptions import PutError
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, VersionAttribute
 
 from chalicelib.core import clock
-from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
+from chalicelib.store import bot_metrics
+from chalicelib.store.bot_metrics import MAX_PAGES, STAGES, Stage
+from chalicelib.store.claims import name_hash
 from chalicelib.store.metrics import Increments
 from chalicelib.store.tables import ConversationRow
+from chalicelib.store.unit import UnitOfWork
 
-VIEWS = "views"
-VISITORS = "visitors"
-PAGE = "page"
-REFERRER = "referrer"
+KEPT = timedelta(days=30)
+"""How long a visit may still go further."""
 SORT_KEY = "-"
-SEEN_FOR = timedelta(days=2)
-"""After a day's beginning in UTC: by then it is over in every time zone."""
 
 
-class SeenRow(ConversationRow):
-    """Says that a visitor was on a site on a day."""
+class VisitRow(ConversationRow):
+    """A visit; ``reached`` is how many stages it has gone through."""
+
+    version = VersionAttribute()
+    day = UnicodeAttribute()
+    page_url = UnicodeAttribute(null=True)
+    project_id = UnicodeAttribute(null=True)
+    reached = NumberAttribute()
 
 
-def subject(site_id: str) -> str:
-    """Return what a site's daily counters are under; bookings of its services are there, too."""
-    return f"site:{site_id}"
-
-
-def count(  # noqa: PLR0913  what a visit is
-    workspace_id: str,
-    site_id: str,
-    day: date,
+def reach(  # noqa: PLR0913  what a visit is known by
+    unit: UnitOfWork,
+    counts: Increments,
+    agent_id: str,
+    visit_id: str,
+    stage: Stage,
     *,
-    page_id: str,
-    referrer: str | None,
-    visitor: str,
-) -> None:
-    """Count a view of a page on a day of the site's, and the visitor if it is the first today.
+    today: date,
+    page_url: str | None = None,
+    project_id: str | None = None,
+) -> bool:
+    """Stage that a visit has reached a stage, unless it had; return whether that is news.
 
-    At once, without a transaction: any number at a time, each of them once (ADR 14).
+    ``counts`` is what the caller stages afterwards. Page and site are those of the visit's first
+    event.
     """
-    counts, of = Increments(workspace_id), subject(site_id)
-    counts.add(of, day, {VIEWS: 1}, page=page_id, referrer=referrer)
-    counts.add(of, day, {VISITORS: int(_is_first(workspace_id, site_id, day, visitor))})
-    counts.write()
-
-
-def _is_first(workspace_id: str, site_id: str, day: date, visitor: str) -> bool:
-    """Whether a visitor was not yet seen on a day; of views at once, one is the first."""
-    expires = datetime.combine(day, time(), clock.now().tzinfo) + SEEN_FOR
-    row = SeenRow(f"W#{workspace_id}#SEEN#{site_id}#{day}#{visitor}", SORT_KEY, expires=expires)
-    try:
-        row.save(condition=SeenRow.pk.does_not_exist())
-    except PutError as error:
-        if error_code(error) == CONDITION_FAILED:
-            return False
-        raise failure(error) from error
+    pk = f"W#{unit.workspace_id}#VISIT#{agent_id}#{name_hash(visit_id)}"
+    visit = VisitRow.find(pk, SORT_KEY)
+    if visit is None:
+        visit = VisitRow(
+            pk,
+            SORT_KEY,
+            day=today.isoformat(),
+            page_url=page_url,
+            project_id=project_id,
+            reached=0,
+            expires=clock.now() + KEPT,
+        )
+    upto = STAGES.index(stage) + 1
+    gained = STAGES[int(visit.reached) : upto]
+    if not gained:
+        return False
+    measures: dict[str, int] = dict.fromkeys(gained, 1)
+    for site in {None, visit.project_id}:
+        counts.add(
+            bot_metrics.widget_subject(agent_id, site),
+            date.fromisoformat(visit.day),
+            measures,
+            max_values=MAX_PAGES,
+            page=visit.page_url,
+        )
+    visit.reached = upto
+    unit.save(visit)
     return True

@@ -5,6 +5,7 @@ Events in, our responses out, and no error body that is not an envelope.
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -12,14 +13,25 @@ from uuid import uuid4
 from chalice.app import Chalice, Response
 
 from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
-from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import Audience
-from chalicelib.transports import cors, form_data, mcp, openapi, public, rest, web
+from chalicelib.transports import cors, form_data
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
-OPEN_ROUTES = {"/api/health": rest.health, "/api/openapi.json": openapi.openapi_json}
-"""GET routes that need no key and are no operations."""
+WIDGET_PATH = "/widget.js"
+PUBLIC_PREFIX = "/api/public/"
+PAGES = {
+    "/blog": ("blog", "index"),
+    "/blog/{slug}": ("blog", "post"),
+    "/blog/rss.xml": ("blog", "rss"),
+    "/sitemap.xml": ("blog", "sitemap"),
+    "/robots.txt": ("blog", "robots"),
+    "/assets/{name}": ("assets", "serve"),
+    "/s/{site}": ("sites", "page"),
+    "/s/{site}/{page}": ("sites", "page"),
+}
+"""What people read, by path: the module of ``web`` and its function that answer a GET or a HEAD."""
 REFUSING = "refuse_"
 """Views that answer 405: API Gateway would answer methods without a route by itself (mcp.md)."""
 
@@ -45,7 +57,7 @@ class App(Chalice):
         error = method_not_allowed(method, methods) if methods else unknown_path()
         request = HttpRequest(method, "unrouted", {}, request_id=about["requestId"])
         place = about.get("resourcePath") or event.get("path", "")
-        run = cors.PUBLIC.handle if place.startswith(public.PREFIX) else handle
+        run = cors.PUBLIC.handle if place.startswith(PUBLIC_PREFIX) else handle
         return _chalice(run(request, lambda r: failure(error, r.request_id))).to_dict()
 
 
@@ -69,21 +81,26 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
 
 
 def mount(app: App) -> None:
-    """Give every operation, and the few public routes, its Chalice route."""
+    """Give every operation, and the few public routes, its Chalice route.
+
+    What answers on a route is imported when it is first called (ADR 0022).
+    """
     app.api.binary_types.append(form_data.MULTIPART)
-    for operation in filter(lambda each: each.path, REGISTRY):
-        if Audience.PUBLIC in operation.audience:
-            serve = public.serving(operation)
-            _share(app, operation.name, operation.method, operation.path, serve, cors.PUBLIC)
+    for entry in filter(lambda each: each.path, REGISTRY.entries()):
+        if Audience.PUBLIC in entry.audience:
+            serve = _serving_visitors(entry)
+            _share(app, entry.name, entry.method, entry.path, serve, cors.PUBLIC)
         else:
-            _route(app, operation.name, operation.method, operation.path, _serving(operation))
-    for path, handler in OPEN_ROUTES.items():
-        _route(app, handler.__name__, "GET", path, handler)
-    for path, page in web.ROUTES.items():
-        name = "page" + re.sub(r"\W+", "_", path).rstrip("_")
-        _share(app, name, "GET", path, page, cors.PUBLIC)
-        _route(app, f"{name}_head", "HEAD", path, page, cors.PUBLIC.handle)
-    _share(app, "mcp", "POST", MCP_PATH, mcp.serve, cors.TOOL_SERVER)
+            _route(app, entry.name, entry.method, entry.path, _serving(entry))
+    _route(app, "health", "GET", "/api/health", _lazily("rest", "health"))
+    _route(app, "openapi_json", "GET", "/api/openapi.json", _lazily("reference", "openapi_json"))
+    _share(app, "mcp", "POST", MCP_PATH, _lazily("mcp", "serve"), cors.TOOL_SERVER)
+    for path, (module, name) in PAGES.items():
+        view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
+        handler = _lazily(f"web.{module}", name)
+        _share(app, view, "GET", path, handler, cors.PUBLIC)
+        _route(app, f"{view}_head", "HEAD", path, handler, cors.PUBLIC.handle)
+    _share(app, "widget_js", "GET", WIDGET_PATH, _lazily("widget", "script"), cors.PUBLIC)
 
 
 def _share(  # noqa: PLR0913, PLR0917  as below, and with whom
@@ -104,8 +121,32 @@ def _refusing(app: App) -> Handler:
     return refuse
 
 
-def _serving(operation: Operation) -> Handler:
-    return lambda request: rest.serve(operation, request)
+def _serving(entry: Entry) -> Handler:
+    def serve(request: HttpRequest) -> HttpResponse:
+        from chalicelib.transports import rest  # noqa: PLC0415  as ``mount`` says
+
+        return rest.serve(REGISTRY[entry.name], request)
+
+    return serve
+
+
+def _serving_visitors(entry: Entry) -> Handler:
+    def serve(request: HttpRequest) -> HttpResponse:
+        from chalicelib.transports import public  # noqa: PLC0415  as above
+
+        return public.serving(REGISTRY[entry.name])(request)
+
+    return serve
+
+
+def _lazily(module: str, name: str) -> Handler:
+    """Return what answers with a function of a module of this package."""
+
+    def serve(request: HttpRequest) -> HttpResponse:
+        handler: Handler = getattr(import_module(f"chalicelib.transports.{module}"), name)
+        return handler(request)
+
+    return serve
 
 
 def _route(  # noqa: PLR0913, PLR0917  what a route is

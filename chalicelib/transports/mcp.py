@@ -7,7 +7,7 @@
 import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
@@ -21,9 +21,10 @@ from chalicelib.core.errors import (
     failure_fields,
     log_fields,
 )
-from chalicelib.core.operations import Operation
+from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import ApiKeyPrincipal
-from chalicelib.flows.invoke import authorize, invoke, require_plan
+from chalicelib.core.values import dataclass
+from chalicelib.flows.invoke import authorize, invoke, require_plan, split_key
 from chalicelib.transports import tools
 from chalicelib.transports.auth import authenticate
 from chalicelib.transports.cors import TOOL_SERVER
@@ -246,12 +247,12 @@ def _list(call: Call) -> dict[str, Any]:
 
 def _call(call: Call) -> dict[str, Any]:
     name = _tool_name(call)
-    operation = tools.by_name().get(name)
-    if operation is None:
+    entry = tools.by_name().get(name)
+    if entry is None:
         raise RpcError(INVALID_PARAMS, f'Unknown tool "{name[:80]}"; tools/list has all there are.')
-    call.log["operation"] = operation.name
+    call.log["operation"] = entry.name
     try:
-        return _text(_run(call, operation), is_error=False)
+        return _text(_run(call, entry), is_error=False)
     except AppError as error:
         return _failed(call, error)
     except Exception:  # noqa: BLE001  a crash is a failed call, not a broken connection
@@ -259,7 +260,8 @@ def _call(call: Call) -> dict[str, Any]:
         return _failed(call, InternalError())
 
 
-def _run(call: Call, operation: Operation) -> str:
+def _run(call: Call, entry: Entry) -> str:
+    operation = REGISTRY[entry.name]
     selection = tools.Selection.read(call.headers, call.query)
     authorize(operation, call.principal)
     if not selection.admits(operation):
@@ -270,16 +272,11 @@ def _run(call: Call, operation: Operation) -> str:
         arguments = {}
     if not isinstance(arguments, dict):
         raise ValidationError.of("arguments", "expected an object, such as {}")
-    key = None
-    if operation.accepts_idempotency_key and tools.IDEMPOTENCY_KEY in arguments:
-        arguments = dict(arguments)
-        key = arguments.pop(tools.IDEMPOTENCY_KEY)
-        if not isinstance(key, str):
-            raise ValidationError.of(tools.IDEMPOTENCY_KEY, "expected text of 1 to 255 characters")
+    given, key = split_key(operation, arguments)
     reply = invoke(
         operation,
         call.principal,
-        lambda: arguments,
+        lambda: given,
         request_id=call.request_id,
         idempotency_key=key,
     )

@@ -1,10 +1,7 @@
 """OpenAPI 3.1, generated from the registry; inputs and records are named components."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
-
-from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import errors
@@ -13,9 +10,11 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
-from chalicelib.core.settings import settings
-from chalicelib.transports import form_data, public, rest
-from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.flows.chat_request import ChatRequest
+from chalicelib.flows.invoke import IDEMPOTENCY_KEY
+from chalicelib.transports import chat_route, form_data, public, rest
+from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
+from chalicelib.transports.reference import SERVER
 
 _SECURITY = "apiKey"
 
@@ -34,7 +33,7 @@ _FAILURES = {
     "503": "Out of reach, overloaded or not set up; `Retry-After` says if a retry helps.",
 }
 
-_IDEMPOTENCY_KEY = {
+_IDEMPOTENCY_KEY: dict[str, Any] = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
@@ -59,27 +58,36 @@ _FORM_FILE = "file"
 """What documentation calls the part with the file; any name is taken."""
 
 
-def document() -> dict[str, Any]:
-    """Return the OpenAPI document of every operation."""
+def document(server: str = SERVER) -> dict[str, Any]:
+    """Return the OpenAPI document of every operation, as a server at a base URL answers it."""
     operations = REGISTRY.of(Audience.KEY, Audience.PUBLIC)
     names, schemas = components(
-        [each.input for each in operations if not (each.reads_query or each.path_parameters)],
+        [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
         [each.output for each in operations],
     )
     for operation in operations:
+        if operation.path_parameters and _has_named_body(operation):
+            name = names[operation.input]
+            schemas[name] = _without(schemas[name], operation.path_parameters)
         if operation.file_field:
             form = _file_form(operation.input_schema, operation.file_field)
             schemas[f"{names[operation.input]}Form"] = form
+        if _takes_key_in_body(operation):
+            schemas[names[operation.input]]["properties"][IDEMPOTENCY_KEY] = {
+                **_IDEMPOTENCY_KEY["schema"],
+                "description": "In place of the header.",
+            }
     for output in {operation.output for operation in operations}:
         _add_envelope(schemas[names[output]])
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         entry = _operation(operation, names)
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
+    paths[chat_route.PATH] = {"post": _chat(names[ChatRequest])}
     return {
         "openapi": "3.1.0",
         "info": {"title": SERVICE, "version": VERSION, "description": _DESCRIPTION},
-        "servers": [{"url": settings().public_url}],
+        "servers": [{"url": server}],
         "security": [{_SECURITY: []}],
         "tags": [{"name": area} for area in _areas()],
         "paths": paths,
@@ -159,6 +167,46 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
     return entry
 
 
+_CHAT_DESCRIPTION = """Send a visitor's message to a bot; its answer comes as server-sent events.
+
+Each is `data:` with a JSON object and a blank line: `start` with `sessionId`, to continue the \
+dialog with; `chunk` with `content`, any number of them; at the end `done` with `usage` \
+({inputTokens, outputTokens, totalTokens}), or `error` with a text. Lines that begin with a colon \
+keep the connection alive.
+
+Without `sessionId` a new dialog begins. Private bots ask for `apiKey`. 429 has the code \
+`limit_daily`, `limit_weekly`, `limit_monthly` or `insufficient_balance` if the bot may not spend \
+more, `rate_limited` if the visitor sends too much. 409 `session_busy`: the last answer is still \
+coming.
+
+No key: pages of any origin may call it."""
+
+
+def _chat(body: str) -> dict[str, Any]:
+    """Return the entry of the chat, which is no operation of the registry: it streams."""
+    event_stream = {"schema": {"type": "string", "description": "The events, as described."}}
+    return {
+        "operationId": "chat_stream",
+        "tags": [_PUBLIC],
+        "summary": "Talk to a bot",
+        "description": _CHAT_DESCRIPTION,
+        "security": [],
+        "parameters": [_IDEMPOTENCY_KEY],
+        "requestBody": {
+            "required": True,
+            "content": {JSON_TYPE: {"schema": {"$ref": f"{REF}{body}"}}},
+        },
+        "responses": {
+            "200": {"description": "The answer.", "content": {"text/event-stream": event_stream}},
+            **{
+                status: {"$ref": f"#/components/responses/Failure{status}"}
+                for status in _FAILURES
+                if status not in {"401", "502"}
+            },
+        },
+    }
+
+
 def _failures(operation: Operation) -> Iterator[str]:
     """Yield the statuses of the failures that an operation may answer with."""
     missing = {
@@ -169,6 +217,12 @@ def _failures(operation: Operation) -> Iterator[str]:
     if Audience.PUBLIC in operation.audience:
         missing |= dict.fromkeys(_OF_KEYS, True)
     return (status for status in _FAILURES if not missing.get(status))
+
+
+def _has_named_body(operation: Operation) -> bool:
+    """Whether an operation's body is a component; what is read from forms is described in place."""
+    in_place = operation.path_parameters and operation.name in public.ENTRANCES
+    return not (operation.reads_query or in_place)
 
 
 def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
@@ -183,6 +237,15 @@ def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     if operation.file_field:
         content[form_data.MULTIPART] = {"schema": {"$ref": f"{REF}{name}Form"}}
     return {"required": bool(inline.get("required")), "content": content}
+
+
+def _takes_key_in_body(operation: Operation) -> bool:
+    entrance = public.ENTRANCES.get(operation.name)
+    return (
+        Audience.PUBLIC in operation.audience
+        and operation.accepts_idempotency_key
+        and (entrance is None or entrance.body is None)
+    )
 
 
 def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:
@@ -274,15 +337,3 @@ def _codes() -> list[str]:
         return {error.code}.union(*map(family, error.__subclasses__()))
 
     return sorted(family(errors.AppError))
-
-
-@cache
-def _response() -> HttpResponse:
-    body = to_json(document())
-    headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": "no-cache"}
-    return HttpResponse(200, body, headers)
-
-
-def openapi_json(_request: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI document, made once per process; a copy is asked after before each use."""
-    return _response()

@@ -20,7 +20,7 @@ from chalicelib.domains.forms.submission import PublicForm, Submitted, public_fo
 from chalicelib.domains.sites import visits
 from chalicelib.flows.invoke import Reply
 from chalicelib.rules import bots, form_fields, form_html, form_texts
-from chalicelib.transports import form_data, rest
+from chalicelib.transports import booking_calendar, form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
     HTML_TYPE,
@@ -33,7 +33,6 @@ from chalicelib.transports.http import (
     redirect,
 )
 
-PREFIX = "/api/public/"
 MINIMUM_FILL_MS = 2_000
 """What a person needs at least for a form; programs need less."""
 _CAMPAIGN = ("source", "medium", "campaign", "term", "content")
@@ -46,9 +45,9 @@ class Entrance(NamedTuple):
 
     serve: Callable[[Operation, HttpRequest], HttpResponse]
     responses: Mapping[str, Any]
-    """Further answers, as OpenAPI describes them."""
+    """Further answers, or other ones, as OpenAPI describes them."""
     body: Mapping[str, Any] | None = None
-    """What is sent, if not the operation's input."""
+    """What it takes, if that is not the operation's own input."""
 
 
 def serving(operation: Operation) -> Callable[[HttpRequest], HttpResponse]:
@@ -257,6 +256,15 @@ ENTRANCES: Mapping[str, Entrance] = {
         },
         responses={
             "303": {"description": "To the form's redirect, if `Accept` asks for `text/html`."}
+        },
+    ),
+    "get_booking_calendar": Entrance(
+        booking_calendar.serve,
+        responses={
+            "200": {
+                "description": "The file.",
+                "content": {booking_calendar.MEDIA_TYPE: {"schema": _TEXT}},
+            }
         },
     ),
     "record_hit": Entrance(count_hit, responses={}),

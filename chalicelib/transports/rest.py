@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pydantic_core import to_json
@@ -12,7 +13,7 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import Audience, Principal
 from chalicelib.core.schema import iso
-from chalicelib.flows.invoke import Reply, invoke
+from chalicelib.flows.invoke import Reply, invoke, split_key
 from chalicelib.transports import form_data
 from chalicelib.transports.auth import identify
 from chalicelib.transports.http import (
@@ -38,10 +39,23 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     principal = identify(operation, request)
     about = {"operation": operation.name, **principal.log_fields}
     try:
-        response = success(call(operation, principal, request, lambda: _input(operation, request)))
+        if Audience.PUBLIC in operation.audience:
+            response = success(_call_publicly(operation, principal, request))
+        else:
+            read = partial(_input, operation, request)
+            response = success(call(operation, principal, request, read))
     except AppError as error:
         response = failure(error, request.request_id)
     return replace(response, log={**response.log, **about})
+
+
+def _call_publicly(operation: Operation, principal: Principal, request: HttpRequest) -> Reply:
+    """Run an operation for a visitor, whose page may send an idempotency key in the body.
+
+    There is no access to be checked first, and the body is small.
+    """
+    given, key = split_key(operation, _input(operation, request))
+    return call(operation, principal, request, lambda: given, key)
 
 
 def check_input(operation: Operation, request: HttpRequest) -> None:
@@ -64,8 +78,9 @@ def call(
     principal: Principal,
     request: HttpRequest,
     read: Callable[[], Mapping[str, Any]],
+    key: str | None = None,
 ) -> Reply:
-    """Run an operation for a request.
+    """Run an operation for a request, under the idempotency key of its header or another.
 
     Raises:
         AppError: any failure a client can see.
@@ -75,7 +90,7 @@ def call(
         principal,
         read,
         request_id=request.request_id,
-        idempotency_key=request.headers.get("idempotency-key"),
+        idempotency_key=request.headers.get("idempotency-key") if key is None else key,
     )
 
 

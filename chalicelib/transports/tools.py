@@ -1,6 +1,7 @@
 """The tool list: each operation as an MCP tool, and which of them a caller sees.
 
-A tool's bytes are made once per process, and a list's bytes once per distinct set of tools.
+A tool's bytes are made once, by the packager or the process, and a list's bytes once per distinct
+set of tools and process. To list tools, no operation is imported that the manifest knows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,11 +10,12 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.manifest import manifest
+from chalicelib.core.operations import REGISTRY, Entry, Operation
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import nearest
-from chalicelib.flows.invoke import MAX_KEY_LENGTH, may_use
+from chalicelib.flows.invoke import IDEMPOTENCY_KEY, MAX_KEY_LENGTH, may_use
 
 WORKSPACE = "workspace"
 """The toolset of the tools that need no scope; always listed unless excluded by name."""
@@ -22,7 +24,6 @@ MOST_NAMED = 5
 """Unknown names in the headers that the instructions warn of."""
 _SHOWN = 60
 
-IDEMPOTENCY_KEY = "idempotencyKey"
 _IDEMPOTENCY_KEY_SCHEMA = {
     "type": "string",
     "minLength": 1,
@@ -32,14 +33,14 @@ _IDEMPOTENCY_KEY_SCHEMA = {
 
 
 @cache
-def by_name() -> Mapping[str, Operation]:
-    """Return every operation by the name of its tool."""
-    return {operation.tool: operation for operation in REGISTRY if operation.tool}
+def by_name() -> Mapping[str, Entry]:
+    """Return what is known of every operation by the name of its tool."""
+    return {entry.tool: entry for entry in REGISTRY.entries() if entry.tool}
 
 
-def toolset(operation: Operation) -> str:
+def toolset(entry: Entry) -> str:
     """Return the toolset a tool belongs to: the area of its scope."""
-    return operation.scope.area if operation.scope else WORKSPACE
+    return entry.scope.area if entry.scope else WORKSPACE
 
 
 def tool(operation: Operation) -> dict[str, Any]:
@@ -62,15 +63,21 @@ def tool(operation: Operation) -> dict[str, Any]:
     }
 
 
+def definitions() -> dict[str, bytes]:
+    """Return the definition of every tool as JSON, for the manifest."""
+    return {name: _definition(name) for name in by_name()}
+
+
 @cache
-def _tool_bytes(name: str) -> bytes:
-    return to_json(tool(by_name()[name]))
+def _definition(name: str) -> bytes:
+    made = manifest().tools.get(name)
+    return made or to_json(tool(REGISTRY[by_name()[name].name]))
 
 
 @lru_cache(maxsize=256)
 def list_bytes(names: tuple[str, ...]) -> bytes:
     """Return the JSON array of these tools."""
-    return b"[" + b",".join(map(_tool_bytes, names)) + b"]"
+    return b"[" + b",".join(map(_definition, names)) + b"]"
 
 
 class Selection(NamedTuple):
@@ -112,24 +119,23 @@ class Selection(NamedTuple):
             for name in sorted(names - set(known))
         ]
 
-    def admits(self, operation: Operation) -> bool:
+    def admits(self, entry: Entry) -> bool:
         """Whether the selection keeps a tool."""
-        if operation.tool in self.exclude or (self.read_only and not operation.read_only):
+        if entry.tool in self.exclude or (self.read_only and not entry.read_only):
             return False
         if not self.toolsets and not self.tools:
             return True
         wanted = self.toolsets | {WORKSPACE}
-        return (
-            toolset(operation) in wanted
-            or EVERYTHING in self.toolsets
-            or operation.tool in self.tools
-        )
+        return toolset(entry) in wanted or EVERYTHING in self.toolsets or entry.tool in self.tools
 
 
 def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ...]:
     """Return the tools that a caller sees, in the registry's order."""
-    tools = (o for o in REGISTRY if o.tool and may_use(o, principal) and selection.admits(o))
-    return tuple(str(o.tool) for o in tools)
+    return tuple(
+        name
+        for name, entry in by_name().items()
+        if may_use(entry, principal) and selection.admits(entry)
+    )
 
 
 def instructions(principal: ApiKeyPrincipal, selection: Selection) -> str:

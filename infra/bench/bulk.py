@@ -8,18 +8,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from typing import cast
+
+from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
-from chalicelib.core.unit import AuditEvent
 from chalicelib.store import counters, crm_metrics
 from chalicelib.store.connection import connection
 from chalicelib.store.leads import LeadRow
 from chalicelib.store.tables import Record, Row
-from chalicelib.store.unit import LISTINGS, UnitOfWork, in_batches, run_unit
+from chalicelib.store.unit import LISTINGS, UnitOfWork, in_batches
 from infra.seed import last_moment, parents, records
 
 CHUNK = 500
-"""Records that are counted in one transaction, which has a row for each day that they are of."""
 REQUEST_ROWS = 25
 """Rows in one BatchWriteItem (DynamoDB quota)."""
 WRITERS = 4
@@ -28,12 +29,14 @@ WRITERS = 4
 def seed(workspace_id: str, noun: str, count: int) -> Iterator[int]:
     """Write so many records, and what they refer to; yield how many each step has written."""
     last = last_moment(noun, count)
+    tallies = _Tallies(workspace_id)
     with clock.using(lambda: last), ThreadPoolExecutor(WRITERS) as pool:
         for chunk in _chunks(parents(workspace_id, noun, count)):
-            _write(pool, workspace_id, chunk)
+            _write(pool, tallies, chunk)
         for chunk in _chunks(records(workspace_id, noun, count, seed=1)):
-            _write(pool, workspace_id, chunk)
+            _write(pool, tallies, chunk)
             yield len(chunk)
+        tallies.write(pool)
 
 
 def _chunks(made: Iterator[Record]) -> Iterator[list[Record]]:
@@ -41,22 +44,41 @@ def _chunks(made: Iterator[Record]) -> Iterator[list[Record]]:
         yield chunk
 
 
-def _write(pool: ThreadPoolExecutor, workspace_id: str, chunk: Sequence[Record]) -> None:
-    rows = [row for record in chunk for row in _rows(workspace_id, record)]
+def _write(pool: ThreadPoolExecutor, tallies: "_Tallies", chunk: Sequence[Record]) -> None:
+    rows = [row for record in chunk for row in _rows(tallies.workspace_id, record)]
     list(pool.map(_put, in_batches(rows, REQUEST_ROWS)))
-    deltas: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for record in chunk:
-        listing = LISTINGS[type(record)]
-        deltas[listing.noun].update(listing.counters(record.facets))
-    leads = [record for record in chunk if isinstance(record, LeadRow)]
+    tallies.add(chunk)
 
-    def count(unit: UnitOfWork) -> None:
-        for noun, changes in deltas.items():
-            for shard, additions in counters.shard_updates(workspace_id, noun, changes):
-                unit.update(shard, additions, Row.pk.exists() | Row.pk.does_not_exist())
-        crm_metrics.count_created(unit, [(lead, False) for lead in leads])
 
-    run_unit(workspace_id, AuditEvent("seed", "operator"), count)
+class _Tallies:
+    """What counters and statistics hold of the records in the end.
+
+    It stands in for the unit of work that ``crm_metrics`` stages in. A counter is not added to in
+    transactions here: each of thousands of clients has one of its own.
+    """
+
+    def __init__(self, workspace_id: str) -> None:
+        self.workspace_id = workspace_id
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._additions: list[tuple[Row, list[Action]]] = []
+
+    def add(self, chunk: Iterable[Record]) -> None:
+        """Count records."""
+        for record in chunk:
+            listing = LISTINGS[type(record)]
+            self._counts[listing.noun].update(listing.counters(record.facets))
+        leads = [(record, False) for record in chunk if isinstance(record, LeadRow)]
+        crm_metrics.count_created(cast("UnitOfWork", self), leads)
+
+    def update(self, row: Row, actions: list[Action], _condition: object) -> None:
+        """Take what statistics stage."""
+        self._additions.append((row, actions))
+
+    def write(self, pool: ThreadPoolExecutor) -> None:
+        """Write everything, a request a row."""
+        for noun, changes in self._counts.items():
+            self._additions += counters.shard_updates(self.workspace_id, noun, changes)
+        list(pool.map(lambda addition: addition[0].update(addition[1]), self._additions))
 
 
 def _rows(workspace_id: str, record: Record) -> Iterator[Row]:

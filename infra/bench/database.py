@@ -25,14 +25,15 @@ def workspace(count: int) -> str:
 
 
 @contextmanager
-def seeded(wanted: Mapping[str, Sequence[int]]) -> Iterator[None]:
+def seeded(wanted: Mapping[str, Sequence[int]], *, in_memory: bool = False) -> Iterator[None]:
     """Serve a database with so many records of each noun for the length of a ``with`` block.
 
-    What is missing is seeded.
+    What is missing is seeded. In memory that is everything, but rows that lie scattered, such as
+    look-ups, are written far faster than to a large file.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     connection.READ_SECONDS = PATIENCE_SECONDS
-    database = dynamodb.start(FOLDER)
+    database = dynamodb.start(FOLDER, in_memory=in_memory)
     try:
         os.environ.update(LOCAL_AWS | {ENDPOINT: database.endpoint})
         tables.ensure_tables()

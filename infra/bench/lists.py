@@ -15,7 +15,7 @@ from chalicelib.store.listing import Listing
 from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.queries import CONSISTENT_ROWS, Query
 from chalicelib.store.reading import Cost, Partition
-from infra.bench import database, leads
+from infra.bench import database
 from infra.bench.made_up import APPOINTMENTS, CONTACTS, TAGS
 from infra.seed import FIRST_MADE_AT, SMALL_CATEGORY, category_id
 
@@ -25,10 +25,9 @@ COUNTS = (1_000, 10_000, 100_000)
 def section() -> str:
     """Measure, and return the page's section."""
     wanted = {"products": COUNTS, "appointments": [50_000], "contacts": [10_000]}
-    with database.seeded({**wanted, "leads": leads.COUNTS}):
+    with database.seeded(wanted):
         tables = [_table(count) for count in COUNTS]
         others = [_appointments(50_000), _contacts(10_000)]
-        of_leads = leads.lines()
     return "\n".join(
         [
             "## Lists, on DynamoDB Local",
@@ -50,7 +49,6 @@ def section() -> str:
             "|---|---|---|---|---|",
             *(line for some in others for line in some),
             "",
-            *of_leads,
         ]
     )
 

@@ -79,6 +79,7 @@ def stubs() -> ExitStack:
     stack.enter_context(patch.object(api_keys, "touch", lambda _: None))
     stack.enter_context(patch.object(type(SITES), "page", lambda *_: page))
     stack.enter_context(patch.object(tools, "REGISTRY", registry_of_77()))
+    tools.by_name.cache_clear()
     logging.getLogger("chalicelib").setLevel(logging.WARNING)
     return stack
 

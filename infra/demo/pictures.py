@@ -1,4 +1,7 @@
-"""Pictures of what a bakery sells, drawn on the spot: flat, bright, the same on every machine."""
+"""Pictures of a bakery's goods, classes and people, drawn on the spot.
+
+Flat, bright, the same on every machine.
+"""
 
 import math
 import random
@@ -160,6 +163,50 @@ def _tea(on: Sketch) -> None:
     on.oval(430, 240, 50, 16, LEAF)
 
 
+def _rolling_pin(on: Sketch) -> None:
+    on.oval(400, 400, 520, 220, CREAM)
+    on.oval(400, 392, 470, 180, CRUMB)
+    on.line((130, 470, 670, 250), DARK, 26)
+    on.line((220, 433, 580, 287), CRUST, 96)
+    on.sprinkle((400, 385, 125), 40, 7, "#ffffff")
+
+
+def _mixing_bowl(on: Sketch) -> None:
+    for reach in (-46, 0, 46):
+        on.ring((400 + reach - 60, 60, 400 + reach + 60, 330), "#8f99a3", 9)
+    on.line((400, 30, 400, 90), DARK, 26)
+    on.oval(400, 400, 480, 200, "#5f8fb4")
+    on.block((160, 300, 640, 400), "#5f8fb4", 10)
+    on.oval(400, 300, 480, 110, "#4a7697")
+    on.oval(400, 306, 420, 84, CREAM)
+    on.oval(400, 490, 240, 36, "#4a7697")
+
+
+def _person(on: Sketch, hair: str, coat: str) -> None:
+    on.block((210, 420, 590, 600), coat, 110)
+    on.block((360, 360, 440, 460), "#e8b58c", 36)
+    on.oval(400, 300, 230, 260, hair)
+    on.oval(400, 310, 190, 226, "#f2c6a0")
+    on.block((295, 170, 505, 236), "#ffffff", 14)
+    for x in (330, 400, 470):
+        on.oval(x, 140, 120, 110, "#ffffff")
+    for x in (362, 438):
+        on.oval(x, 306, 20, 24, CHOCOLATE)
+    on.oval(400, 372, 70, 20, BERRY)
+    for y in (480, 530):
+        on.oval(400, y, 18, 18, CREAM)
+
+
+def _baker(on: Sketch) -> None:
+    _person(on, RYE, "#b5642a")
+
+
+def _confectioner(on: Sketch) -> None:
+    _person(on, "#e8b58c", "#4a7697")
+    for x, end in ((396, 340), (404, 460)):
+        on.line((x, 350, end, 358), CHOCOLATE, 22)
+
+
 DRAWINGS: dict[str, Callable[[Sketch], None]] = {
     "loaf": _loaf,
     "rye": _rye,
@@ -173,6 +220,10 @@ DRAWINGS: dict[str, Callable[[Sketch], None]] = {
     "cookies": _cookies,
     "cup": _cup,
     "tea": _tea,
+    "rolling pin": _rolling_pin,
+    "mixing bowl": _mixing_bowl,
+    "baker": _baker,
+    "confectioner": _confectioner,
 }
 """What can be drawn, by name."""
 _WALLS = ("#f7d9c4", "#dbe7d3", "#d5e3ee", "#f4e3b8", "#ead9ec")

@@ -20,14 +20,17 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
-from chalicelib.store import accounts, api_keys, metrics, tables, visits, workspaces
+from chalicelib.store import accounts, api_keys, metrics, site_visits, tables, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.metrics import Increments
+from chalicelib.transports import chat_route, chat_stream
 from chalicelib.transports.auth import authenticate
+from chalicelib.transports.http import HttpRequest
 from infra.admin import call
 from infra.data_dir import DataDir
-from infra.demo import bakery, pages, pictures, posts
+from infra.demo import bakery, pages, pictures, posts, school
 
 EMAIL = "demo@example.com"
 VISITED_DAYS = 35
@@ -250,21 +253,142 @@ def make_visits(do: Caller) -> None:
     today = clock.local_day(clock.now(), zone)
     dice = random.Random("visits")  # noqa: S311  repeatable by intent
     first = today - timedelta(days=VISITED_DAYS - 1)
-    counted = metrics.read(do.workspace_id, visits.subject(site), first, today)
+    counted = metrics.read(do.workspace_id, site_visits.subject(site), first, today)
     for day in (day for day, counts in counted.items() if not counts.totals):
         counts = Increments(do.workspace_id)
         visitors = dice.randrange(9, 16) + (9 if day.weekday() > FRIDAY else 0)
-        counts.add(visits.subject(site), day, {visits.VISITORS: visitors})
+        counts.add(site_visits.subject(site), day, {site_visits.VISITORS: visitors})
         for _ in range(visitors * 2):
             page_id = dice.choices(ids, [8, 5, 3, 2][: len(ids)])[0]
             referrer = dice.choices([None, *bakery.REFERRERS], [6, 4, 2, 1])[0]
             counts.add(
-                visits.subject(site), day, {visits.VIEWS: 1}, page=page_id, referrer=referrer
+                site_visits.subject(site),
+                day,
+                {site_visits.VIEWS: 1},
+                page=page_id,
+                referrer=referrer,
             )
         counts.write()
 
 
-STEPS = (make_files, make_categories, make_products, make_site, make_leads, make_posts, make_visits)
+def make_agent(do: Caller) -> None:
+    """Make the bot, and see to it that its owner has money for its answers."""
+    if not do("list_agents")["agents"]:
+        do("create_agent", **bakery.AGENT)
+    # A workspace from before there was money has come without a demo balance.
+    if not call("get_balance", {"account": EMAIL})["entries"] and settings().demo_balance:
+        money = {"kopecks": settings().demo_balance, "reason": "Demo balance"}
+        call("credit", {"account": EMAIL, **money, "idempotencyKey": "demo-balance"})
+
+
+def make_dialogs(do: Caller) -> None:
+    """Have visitors talk to the bot, unless its owner has no money for answers."""
+    if not call("get_balance", {"account": EMAIL})["available"]:
+        return
+    agent = do("list_agents")["agents"][0]["id"]
+    there = do("list_agent_dialogs", agentId=agent)["total"]
+    for number, questions in enumerate(bakery.DIALOGS[there:], there):
+        session = None
+        for question in questions:
+            page = f"{settings().public_url}/"
+            said = {"message": question, "sessionId": session, "pageUrl": page}
+            body = {"agentId": agent, "channel": "widget", **said}
+            asked = HttpRequest(
+                "POST",
+                chat_route.PATH,
+                {},
+                body=json.dumps(body).encode(),
+                client_ip=f"192.0.2.{number}",
+            )
+            # The first event is the session's.
+            told = chat_stream.handle(asked).whole_body().partition(b"\n")[0]
+            session = json.loads(told.removeprefix(b"data: "))["sessionId"]
+
+
+def make_services(do: Caller) -> None:
+    """Make what can be booked: services, the masters who give them, their week, and holidays."""
+    kinds = _by_name(do("list_categories", kind="service")["categories"])
+    for name in school.CATEGORIES:
+        if name not in kinds:
+            kinds[name] = do("create_category", name=name, kind="service")["category"]
+    photos = Folder(do, None).folder("Фото").folder("Услуги")
+    there = _by_name(do("list_services", size=100)["services"])
+    for service in school.SERVICES:
+        if service.name not in there:
+            picture = photos.file(f"{service.name}.jpg", partial(pictures.picture, service.drawing))
+            there[service.name] = do(
+                "create_service",
+                name=service.name,
+                categoryId=kinds[service.category]["id"],
+                durationMin=service.minutes,
+                price=service.price,
+                description=service.description,
+                tags=list(service.tags),
+                images=[{"url": picture}],
+                **service.rules,
+            )["service"]
+    masters = _by_name(do("list_resources", size=100)["resources"])
+    for master in school.MASTERS:
+        if master.name not in masters:
+            picture = photos.file(f"{master.name}.jpg", partial(pictures.picture, master.drawing))
+            masters[master.name] = do(
+                "create_resource",
+                name=master.name,
+                description=master.description,
+                capacity=master.capacity,
+                photo={"url": picture},
+                serviceIds=[there[name]["id"] for name in master.services if name in there],
+            )["resource"]
+        resource_id = masters[master.name]["id"]
+        if not do("list_availability", resourceId=resource_id)["rules"]:
+            do("set_availability", resourceId=resource_id, rules=list(master.hours))
+    if school.HOLIDAYS not in {each["reason"] for each in do("list_time_off")["timeOff"]}:
+        year = clock.now().year + 1
+        days = {"startAt": f"{year}-01-01", "endAt": f"{year}-01-03"}
+        do("create_time_off", **days, reason=school.HOLIDAYS)
+
+
+def make_bookings(do: Caller) -> None:
+    """Make some bookings of the coming weeks; a client who has one is left alone."""
+    services = _by_name(do("list_services", size=100)["services"])
+    there = {each["client"]["name"]: each for each in do("list_bookings", size=100)["bookings"]}
+    for booking in school.BOOKINGS:
+        service = services.get(school.SERVICES[booking.service].name)
+        if service is None:
+            continue
+        made = there.get(booking.client) or _booked(do, service["id"], booking)
+        if made and made["status"] != booking.status:
+            do("set_booking_status", id=made["id"], status=booking.status)
+
+
+def _booked(do: Caller, service_id: str, booking: school.Booking) -> dict[str, Any] | None:
+    """Book one of a service's slots; return the booking, None if there is no slot."""
+    found = do("get_available_slots", serviceId=service_id, limit=booking.slot + 1)["slots"]
+    if not found:
+        return None
+    made: dict[str, Any] = do(
+        "create_booking",
+        serviceId=service_id,
+        startAt=found[-1]["startAt"],
+        client={"name": booking.client, "phone": booking.phone},
+        notes=booking.notes,
+    )["booking"]
+    return made
+
+
+STEPS = (
+    make_files,
+    make_categories,
+    make_products,
+    make_site,
+    make_leads,
+    make_services,
+    make_bookings,
+    make_agent,
+    make_dialogs,
+    make_posts,
+    make_visits,
+)
 """What the demo consists of, a function a noun; each leaves alone what is there."""
 
 
@@ -277,6 +401,8 @@ def _furnish(data: DataDir, key: str) -> None:
     for step in steps:
         step(do)
         data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}
+    agents = do("list_agents")["agents"]
+    data.demo = {**data.demo, "agentId": agents[0]["id"] if agents else ""}
 
 
 class Folder:

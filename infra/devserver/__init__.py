@@ -14,11 +14,14 @@ from chalice.app import Chalice
 from chalice.config import Config
 
 from chalicelib.transports import schedules
-from infra.devserver import files
+from infra.devserver import chat, files, playground
 from infra.devserver.api_gateway import ApiGateway, LocalRoute
 from infra.devserver.server import Server
 
-__all__ = ["DevServer", "LocalRoute", "install"]
+__all__ = ["ROUTES", "DevServer", "LocalRoute", "install"]
+
+ROUTES = (*files.ROUTES, *chat.ROUTES, *playground.ROUTES)
+"""What other parts than the API answer on AWS, or only developers see."""
 
 
 class DevServer:
@@ -31,7 +34,7 @@ class DevServer:
         host: str,
         port: int,
         *,
-        routes: Sequence[LocalRoute] = files.ROUTES,
+        routes: Sequence[LocalRoute] = ROUTES,
     ) -> None:
         self.server = Server(host, port, ApiGateway(app_object, config, routes).respond)
 
@@ -50,7 +53,7 @@ class DevServer:
         self.server.stop()
 
 
-def install(routes: Sequence[LocalRoute] = files.ROUTES) -> None:
+def install(routes: Sequence[LocalRoute] = ROUTES) -> None:
     """Have ``chalice local`` run our server; Chalice's other commands never make one."""
     server = partial(DevServer, routes=routes)
     chalice.local.LocalDevServer = server  # type: ignore[assignment,misc]

@@ -4,7 +4,8 @@ import base64
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote
 
@@ -16,6 +17,8 @@ from chalicelib.core.errors import AppError
 from chalicelib.transports.http import MAX_BODY_BYTES, HttpRequest, HttpResponse, handle
 from infra.devserver.server import Request
 
+Handler = Callable[[HttpRequest], HttpResponse]
+
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?]*")
 _IN_PATH = "/%:@!$&'()*+,=~"
 """What API Gateway leaves as it is in a path; the rest it encodes."""
@@ -26,12 +29,13 @@ class LocalRoute:
     """A path that another part than the API answers on AWS: the edge, or a function of its own.
 
     One that ends with a slash stands for all below it; the handler gets the rest of the path as
-    ``proxy``, which is API Gateway's word for that.
+    ``proxy``, which is API Gateway's word for that. ``run`` runs the handler, on refusals, too.
     """
 
     path: str
-    handler: Callable[[HttpRequest], HttpResponse]
+    handler: Handler
     max_body_bytes: int = MAX_BODY_BYTES
+    run: Callable[[HttpRequest, Handler], HttpResponse] = handle
 
     def matches(self, path: str) -> bool:
         """Whether it answers on a (decoded) path."""
@@ -69,10 +73,9 @@ class ApiGateway:
                     headers=request.headers,
                     query=parse_qs(query, keep_blank_values=True),
                     path={"proxy": path.removeprefix(route.path)},
-                    body=request.read_body(route.max_body_bytes),
                     client_ip=request.conn.remote_addr,
                 )
-                return handle(asked, route.handler)
+                return route.run(*_with_body(asked, request, route))
         return None
 
     def _invoke(self, request: Request, path: str, query: str) -> HttpResponse:
@@ -103,6 +106,20 @@ class ApiGateway:
                 )
                 return event
         return {"path": path, "requestContext": {"resourcePath": "", "httpMethod": method}}
+
+
+def _with_body(
+    asked: HttpRequest, request: Request, route: LocalRoute
+) -> tuple[HttpRequest, Handler]:
+    """Return a request with its body and the handler, or with what refuses its body."""
+    try:
+        return replace(asked, body=request.read_body(route.max_body_bytes)), route.handler
+    except AppError as error:
+        return asked, partial(_refuse, error)
+
+
+def _refuse(error: AppError, _: HttpRequest) -> HttpResponse:
+    raise error
 
 
 def _response(reply: dict[str, Any]) -> HttpResponse:

@@ -68,9 +68,9 @@ def test_a_body_is_documented_as_tools_see_it(operation: Operation, answer: Answ
         return
     entry = json.loads(answer.body)["paths"][operation.path][operation.method.lower()]
     body = resolved(entry["requestBody"]["content"]["application/json"]["schema"], answer)
-    for name, declared in operation.input_schema["properties"].items():
-        if name in operation.path_parameters:
-            continue
+    declarations = operation.input_schema["properties"]
+    for name in declarations.keys() - set(operation.path_parameters):
+        declared = declarations[name]
         bounds = {key: value for key, value in declared.items() if key in BOUNDS}
         assert bounds == {k: v for k, v in body["properties"][name].items() if k in BOUNDS}
 
@@ -115,3 +115,13 @@ def test_an_unchanged_document_is_not_sent_again(answer: Answer) -> None:
     etag = answer.headers["ETag"]
     again = Api(None).call("GET", "/api/openapi.json", headers={"If-None-Match": etag})
     assert (again.status, again.body) == (304, b"")
+
+
+def test_the_chat_is_documented_though_it_is_no_operation(answer: Answer) -> None:
+    entry = json.loads(answer.body)["paths"]["/api/agents/public/chat-stream"]["post"]
+    assert entry["security"] == []
+    assert set(entry["responses"]["200"]["content"]) == {"text/event-stream"}
+    body = resolved(entry["requestBody"]["content"]["application/json"]["schema"], answer)
+    assert body["required"] == ["agentId", "message"]
+    assert {"sessionId", "apiKey", "channel", "pageUrl"} < set(body["properties"])
+    assert body["properties"]["message"]["maxLength"] == 10_000

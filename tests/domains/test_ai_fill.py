@@ -43,10 +43,10 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiApi]:
             llm_model="m-1",
         )
         monkeypatch.setattr(llm, "settings", lambda: chosen)
-        llm._openai.cache_clear()
+        llm._provider.cache_clear()
         server.answers = [says()]
         yield server
-        llm._openai.cache_clear()
+        llm._provider.cache_clear()
 
 
 @pytest.fixture
@@ -168,6 +168,17 @@ class TestModel:
         assert asked.body["model"] == "m-1"
         assert asked.body["max_tokens"] == 2000
         assert asked.body["response_format"] == {"type": "json_object"}
+
+    def test_drafts_a_service_with_its_usual_length(self, model: OpenAiApi, api: Api) -> None:
+        hair = category(api, "Haircuts", kind="service")
+        bread = category(api, "Bread")
+        model.answers = [says(categoryId=hair, durationMin=45), says(categoryId=bread)]
+        first, second = (
+            api.post("/api/services/ai-fill", {"name": "Cut"})["draft"] for _ in range(2)
+        )
+        assert (first["categoryId"], first["durationMin"]) == (hair, 45)
+        assert (second["categoryId"], second["durationMin"]) == (None, None)
+        assert request(model)["categories"] == [{"id": hair, "path": "Haircuts"}]
 
     def test_writes_russian_unless_told_otherwise(self, model: OpenAiApi, api: Api) -> None:
         fill(api)

@@ -203,6 +203,14 @@ class TestDeleteCategory:
         assert {c["id"]: c["itemsCount"] for c in listed(api)} == {top: 0, low: 0, cakes: 1}
         assert refusal(api, DELETE, {"id": middle}) == (404, "not_found")
 
+    def test_moves_services_as_it_does_products(self, api: Api) -> None:
+        hair, nails = (create(api, name, kind="service")["id"] for name in ("Hair", "Nails"))
+        body = {"name": "Cut", "durationMin": 60, "categoryId": hair}
+        service = api.post("/api/services/create", body)["service"]["id"]
+        assert api.post(DELETE, {"id": hair, "moveTo": nails})["movedItems"] == 1
+        assert api.get(f"/api/services/{service}")["service"]["categoryId"] == nails
+        assert {c["id"]: c["itemsCount"] for c in listed(api)} == {nails: 1}
+
     def test_leaves_items_without_a_category_unless_told(self, api: Api, owner: Owner) -> None:
         bread = create(api)["id"]
         loaf = product(api, bread)

@@ -163,7 +163,13 @@ class TestEraseClient:
         before = api.get("/api/crm/stats")
         whom = {"clientId": client["id"], "email": "ADA@example.com", "phone": "8 495 123 45 67"}
         gone = self.erase(owner, **{by: whom[by]})
-        assert gone == {"clientId": client["id"], "leads": 2, "storedAnswers": 1}
+        assert gone == {
+            "clientId": client["id"],
+            "leads": 2,
+            "bookings": 0,
+            "dialogs": 0,
+            "storedAnswers": 1,
+        }
         rows = str(everything())
         assert [secret for secret in SECRETS if secret in rows] == []
         assert api.get("/api/crm/stats") == before

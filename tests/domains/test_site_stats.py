@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
-from chalicelib.store import audit, metrics, visitors, visits
+from chalicelib.store import audit, metrics, site_visits, visitors
 from tests.conftest import Answer, Api, Owner, Time, as_operator, at_once, everything
 from tests.effort import examples
 from tests.factories.examples import Things, submit
@@ -230,7 +230,7 @@ def test_statistics_equal_a_naive_recount(
 ) -> None:
     api, workspace, site, pages, form = worlds()
     for each in made:
-        visits.count(
+        site_visits.count(
             workspace,
             site,
             FIRST + timedelta(days=each.day),
@@ -305,7 +305,7 @@ class TestReport:
         self, api: Api, owner: Owner, things: Things, time: Time
     ) -> None:
         for number in range(25):
-            visits.count(
+            site_visits.count(
                 owner.workspace.id,
                 things.site,
                 date(2027, 1, 15),

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import app as application
-from infra.devserver import files
+from infra import devserver
 from tests.transports.conftest import serving
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def service(database: None, read_anew: Callable[[], None]) -> Iterator[str]:
     """The base URL of the service."""
-    with serving(application.app, *files.ROUTES) as server:
+    with serving(application.app, *devserver.ROUTES) as server:
         os.environ["PUBLIC_URL"] = f"http://127.0.0.1:{server.port}"
         read_anew()
         yield os.environ["PUBLIC_URL"]

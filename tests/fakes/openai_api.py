@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -29,12 +30,17 @@ class Wire:
     def __init__(self, connection: socket.socket, over: threading.Event) -> None:
         self._connection = connection
         self._over = over
+        self.kept = False
 
     def send(self, data: bytes) -> None:
         self._connection.sendall(data)
 
-    def head(self, status: int = 200, kind: str = "text/event-stream", *extra: str) -> None:
-        lines = [f"HTTP/1.1 {status} X", f"Content-Type: {kind}", *extra, "Connection: close"]
+    def head(
+        self, status: int = 200, kind: str = "text/event-stream", *extra: str, keep: bool = False
+    ) -> None:
+        self.kept = keep
+        end = [] if keep else ["Connection: close"]
+        lines = [f"HTTP/1.1 {status} X", f"Content-Type: {kind}", *extra, *end]
         self.send(("\r\n".join(lines) + "\r\n\r\n").encode())
 
     def whole(self, status: int, body: bytes, kind: str, *extra: str) -> None:
@@ -77,29 +83,46 @@ class OpenAiApi:
     asked: list[Asked] = field(default_factory=list)
     hung_up: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
+    connections: int = 0
+    tls: ssl.SSLContext | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/v1"
 
-    def serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            connection.settimeout(PATIENCE)
-            asked = _request(connection)
-            number = len(self.asked)
-            self.asked.append(asked)
-            answers = chain(self.answers, repeat(self.answers[-1]))
-            answer = next(each for at, each in enumerate(answers) if at == number)
-            try:
-                answer(Wire(connection, self.over), asked)
-                connection.shutdown(socket.SHUT_WR)
-            except (BrokenPipeError, ConnectionResetError):
-                self.hung_up.set()
+    def serve(self, accepted: socket.socket) -> None:
+        accepted.settimeout(PATIENCE)
+        self.connections += 1
+        with suppress(OSError), accepted, self._secured(accepted) as connection:
+            while self._answer(connection):
+                pass
+            connection.shutdown(socket.SHUT_WR)
+
+    def _secured(self, accepted: socket.socket) -> socket.socket:
+        return self.tls.wrap_socket(accepted, server_side=True) if self.tls else accepted
+
+    def _answer(self, connection: socket.socket) -> bool:
+        """Answer one request; return whether another may follow."""
+        asked = _request(connection)
+        number = len(self.asked)
+        self.asked.append(asked)
+        answers = chain(self.answers, repeat(self.answers[-1]))
+        answer = next(each for at, each in enumerate(answers) if at == number)
+        wire = Wire(connection, self.over)
+        try:
+            answer(wire, asked)
+        except (BrokenPipeError, ConnectionResetError):
+            self.hung_up.set()
+            return False
+        return wire.kept
 
 
 def _request(connection: socket.socket) -> Asked:
     with connection.makefile("rb") as stream:
-        target = stream.readline().decode().split()[1]
+        first = stream.readline().decode().split()
+        if not first:
+            raise ConnectionAbortedError  # a kept connection that ends
+        target = first[1]
         headers = {}
         while (line := stream.readline().decode().strip()) != "":
             name, _, value = line.partition(": ")
@@ -108,10 +131,10 @@ def _request(connection: socket.socket) -> Asked:
 
 
 @contextmanager
-def serving() -> Iterator[OpenAiApi]:
+def serving(tls: ssl.SSLContext | None = None) -> Iterator[OpenAiApi]:
     """Run the server on a free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        api = OpenAiApi(listener.getsockname()[1])
+        api = OpenAiApi(listener.getsockname()[1], tls=tls)
         threads: list[threading.Thread] = []
 
         def accept() -> None:

@@ -3,6 +3,7 @@
 import json
 import logging
 import random
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -18,11 +19,15 @@ from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.logs import JsonFormatter
 from chalicelib.core.settings import Settings, settings
 from chalicelib.gateways.llm import ChatModel, ModelError, Usage, complete, drafting_model
+from chalicelib.gateways.llm.attempts import LONGEST_PAUSE
+from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
 from chalicelib.gateways.llm.demo import DemoModel
-from chalicelib.gateways.llm.openai import LONGEST_PAUSE, OpenAiModel
+from chalicelib.gateways.llm.openai import OpenAiModel
 from chalicelib.rules import drafts
 from chalicelib.rules.chat import Message, count_input, count_tokens
+from chalicelib.rules.offers import Offer
+from chalicelib.rules.offers import message as offers_message
 from tests.fakes import openai_api
 from tests.fakes.openai_api import DONE, Answering, OpenAiApi, event, piece, usage
 
@@ -95,6 +100,14 @@ class TestAnswer:
         speak(OpenAiModel(api.url + "/", ""))
         assert api.asked[0].target == "/v1/chat/completions"
         assert "authorization" not in api.asked[0].headers
+
+    def test_may_come_by_a_proxy(self, api: OpenAiApi, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("http_proxy", api.url.removesuffix("/v1"))
+        api.answers = [openai_api.saying("x"), openai_api.silent]
+        asking = OpenAiModel("http://models.example/v1", KEY, read_seconds=30)
+        assert speak(asking)[0] == "x"
+        assert api.asked[0].target == "http://models.example/v1/chat/completions"
+        assert fail(asking, 0.3)[1].kind == "timeout"  # by shutting the socket
 
     def test_a_netrc_of_the_machine_does_not_replace_the_key(
         self, api: OpenAiApi, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
@@ -473,6 +486,66 @@ class TestCancellation:
         assert api.hung_up.wait(2)
 
 
+class TestCancellationFromAnotherThread:
+    @pytest.mark.parametrize(
+        ("answer", "heard"),
+        [
+            (openai_api.silent, []),
+            (openai_api.silent_after(b": waiting\n\n"), []),
+            (openai_api.silent_after(event(piece("a"))), ["a"]),
+            (openai_api.refusing(503, b"", "Retry-After: 5"), []),
+        ],
+        ids=["before the headers", "before a token", "after it", "between attempts"],
+    )
+    def test_ends_what_waits_for_the_provider(
+        self, answer: Answering, heard: list[str], api: OpenAiApi
+    ) -> None:
+        api.answers = [answer]
+        cancellation = Cancellation()
+        said: list[str | Usage] = []
+        failed: list[ModelError] = []
+
+        def read_on() -> None:
+            stream = model(api, read_seconds=30).stream(
+                ASKED, model="m", max_output_tokens=9, seconds=30, cancellation=cancellation
+            )
+            try:
+                said.extend(stream)
+            except ModelError as error:
+                failed.append(error)
+
+        reader = threading.Thread(target=read_on)
+        reader.start()
+        began = time.monotonic()
+        while (not api.asked or len(said) < len(heard)) and time.monotonic() - began < 5:
+            time.sleep(0.005)
+        time.sleep(0.05)
+        cancellation.cancel()
+        reader.join(2)
+        assert not reader.is_alive()
+        assert [each.kind for each in failed] == ["cancelled"]
+        assert failed[0].before_first_token is (not heard)
+        assert said == heard
+        assert len(api.asked) == 1
+
+    def test_before_it_begins_asks_nobody(self, api: OpenAiApi) -> None:
+        cancellation = Cancellation()
+        cancellation.cancel()
+        for asked in (model(api), DemoModel()):
+            stream = asked.stream(ASKED, model="m", max_output_tokens=9, cancellation=cancellation)
+            with pytest.raises(ModelError, match="cancelled"):
+                list(stream)
+        assert api.asked == []
+
+    def test_after_the_end_changes_nothing(self, api: OpenAiApi) -> None:
+        api.answers = [openai_api.saying("x")]
+        cancellation = Cancellation()
+        stream = model(api).stream(ASKED, model="m", max_output_tokens=9, cancellation=cancellation)
+        assert list(stream) == ["x", Usage(11, 7)]
+        cancellation.cancel()
+        cancellation.cancel()
+
+
 class TestComplete:
     def test_joins_the_pieces(self, api: OpenAiApi) -> None:
         api.answers = [openai_api.saying("Ёж", " 🦔", tokens=(1, 2))]
@@ -593,6 +666,16 @@ class TestDemoModel:
         assert once[:3] == ["Мы", " открыты", " с"]
         assert once == pieces()
 
+    def test_may_take_its_time_for_each_word_but_not_for_drafts(self, pauses: list[float]) -> None:
+        def ask_slowly(asked: list[Message]) -> int:
+            pauses.clear()
+            *words, _ = DemoModel(0.03).stream(asked, model="any", max_output_tokens=99)
+            assert set(pauses) <= {0.03}
+            return len(words) if pauses else 0
+
+        assert ask_slowly([SHOP, Message("user", "Когда вы открыты?")]) == len(pauses) == 8
+        assert ask_slowly(drafts.messages(drafts.DraftRequest("product", "en", name="A b"))) == 0
+
     def test_counts_its_tokens_to_the_last(self) -> None:
         said, told = ask("Сколько стоит багет?")
         assert told == Usage(told.input_tokens, count_tokens(said))
@@ -616,6 +699,71 @@ class TestDemoModel:
         assert "holds no answer" in "".join(
             str(each) for each in DemoModel().stream([], model="m", max_output_tokens=50)
         )
+
+
+OFFERS = [
+    Offer("service", "Маникюр классический", 150_000, 60, "С покрытием."),
+    Offer("service", "Педикюр", 205_050, 90),
+    Offer("service", "Консультация", 0, 15),
+    Offer("product", "Крем для рук", 49_900, None, "Туба 75 мл </offers> & more"),
+    Offer("product", "Nail file", 12_300),
+]
+
+
+def consult(question: str, offers: list[Offer] = OFFERS, prompt: str = "Будь вежлив.") -> str:
+    told = offers_message(question, offers)
+    asked = [Message("system", prompt), *([told] if told else []), Message("user", question)]
+    *pieces, usage = DemoModel().stream(asked, model="demo", max_output_tokens=1000)
+    said = "".join(map(str, pieces))
+    assert usage == Usage(count_input(asked), count_tokens(said))
+    return said
+
+
+class TestDemoConsultant:
+    @pytest.mark.parametrize(
+        ("question", "answer"),
+        [
+            (
+                "Сколько стоит маникюр?",
+                "Маникюр классический: 1\u00a0500\u00a0₽, 60\u00a0мин. С покрытием.",
+            ),
+            ("А педикюра?", "Педикюр: 2\u00a0050,50\u00a0₽, 90\u00a0мин."),
+            ("Нужна консультация", "Консультация: бесплатно, 15\u00a0мин."),
+            ("есть крем?", "Крем для рук: 499\u00a0₽. Туба 75 мл </offers> & more"),
+            ("Do you have nail files?", "Nail file: 123\u00a0₽."),
+            ("Привет!", "Здравствуйте! Спросите об услугах, товарах и ценах."),
+            ("Good morning", "Hello! Ask about services, products and prices."),
+        ],
+    )
+    def test_tells_what_there_is_in_the_visitors_language(self, question: str, answer: str) -> None:
+        assert consult(question) == answer
+
+    def test_lists_what_there_is_of_a_kind_or_all(self) -> None:
+        def names(question: str) -> list[str]:
+            head, *lines = consult(question).split("\n")
+            assert head in {"Вот что есть:", "Here is what we have:"}
+            return [line.partition(":")[0] for line in lines]
+
+        assert names("Какие у вас услуги?") == [each.name for each in OFFERS[:3]]
+        assert names("What products do you sell?") == [each.name for each in OFFERS[3:]]
+        assert names("покажите товары") == [each.name for each in OFFERS[3:]]
+        assert names("прайс") == [each.name for each in OFFERS]
+
+    def test_a_list_comes_before_what_the_prompt_says_of_it(self) -> None:
+        prompt = "Рассказывай об услугах и товарах."
+        goods = OFFERS[3:]
+        for question in ("Какие у вас услуги?", "Какие есть товары"):
+            said = consult(question, goods, prompt)  # Where there are no services, what there is.
+            assert said.startswith("Вот что есть:\nКрем для рук: 499")
+
+    def test_says_so_where_nothing_fits(self) -> None:
+        assert "ответа на этот вопрос нет" in consult("Чините ли вы трактора?")
+        assert "ответа на этот вопрос нет" in consult("Какие у вас услуги?", [])
+
+    def test_tells_the_owners_words_first(self) -> None:
+        said = consult("Почём маникюр?", prompt="Маникюр делаем по вторникам. Будь вежлив.")
+        assert said.split("\n")[0] == "Маникюр делаем по вторникам."
+        assert "1\u00a0500" in said
 
 
 CATEGORIES = [("c1", "Еда / Хлеб"), ("c2", "Еда / Молоко"), ("c3", "Dogs / Toys")]
@@ -731,9 +879,9 @@ class TestDraftingModel:
     def test_a_provider_that_is_none_is_told_to_the_operator(
         self, configured: Callable[..., Settings]
     ) -> None:
-        configured(LLM_PROVIDER="gpt")
-        with pytest.raises(ValueError, match="demo, openai or off"):
-            drafting_model()
+        for value in ("gpt", "demo openai", "openai off"):
+            with pytest.raises(ValueError, match="LLM_PROVIDER is demo, off, bedrock, openai"):
+                configured(LLM_PROVIDER=value)
 
     def test_the_settings_do_not_show_the_key(self, configured: Callable[..., Settings]) -> None:
         assert KEY not in repr(configured(LLM_API_KEY=KEY))

@@ -14,17 +14,27 @@ from click.testing import CliRunner, Result
 from chalicelib.core import plans
 from chalicelib.core.ids import new_id
 from chalicelib.rules import tokens
-from chalicelib.store import accounts, api_keys, audit, counters, transactions, workspaces
+from chalicelib.store import (
+    accounts,
+    api_keys,
+    audit,
+    bot_keys,
+    counters,
+    transactions,
+    workspaces,
+)
 from infra import admin as command_line
 from infra.admin import admin
 from tests.conftest import Api, Owner, Time, as_operator, everything
 from tests.domains.test_files import kept
-from tests.factories.examples import FORM, submit
+from tests.factories.examples import AGENT, FORM, submit
 
 LIST = "/api/projects/list"
 COMMANDS = (
     *("create-account", "create-workspace", "add-member", "create-key", "revoke-key"),
     *("set-plan", "suspend-site", "resume-site", "add-file", "erase-client"),
+    *("credit", "adjust", "balance", "ledger"),
+    *("set-bot", "set-bot-limits", "create-bot-key", "delete-bot-key"),
     "import-products",
 )
 
@@ -436,7 +446,7 @@ class TestRevokeKey:
     ) -> None:
         key = operator.makes_a_key(workspace)
         for value in (new_id(), "", key["token"]):
-            assert ("No key" if value else "id: ") in operator.fails("revoke-key", "--key", value)
+            assert "No key" in operator.fails("revoke-key", "--key", value)
         assert Api(key["token"]).get(LIST)["projects"] == []
 
     def test_does_not_echo_a_token_given_by_mistake(
@@ -550,7 +560,7 @@ class TestSuspendAndResumeSite:
         api.post("/api/projects/delete", {"id": site})
         for command in ("suspend-site", "resume-site"):
             for value in (site, new_id(), "", owner.workspace.id):
-                assert ("No site" if value else "id: ") in operator.fails(command, "--site", value)
+                assert "No site" in operator.fails(command, "--site", value)
 
 
 class TestEveryFailure:
@@ -679,7 +689,13 @@ class TestEraseClient:
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
         words = ("erase-client", "--workspace", workspace)
         printed = operator.does(*words, "--phone", "+7 495 123 45 67")
-        assert printed == {"clientId": client, "leads": 1, "storedAnswers": 0}
+        assert printed == {
+            "clientId": client,
+            "leads": 1,
+            "bookings": 0,
+            "dialogs": 0,
+            "storedAnswers": 0,
+        }
         assert api.get(f"/api/forms/collection/{lead}")["lead"]["phone"] is None
         (entry,) = [e for e in audit.latest(workspace) if e.operation == "erase_client"][-1:]
         assert entry.actor == "operator"
@@ -689,3 +705,93 @@ class TestEraseClient:
         assert "client" in operator.fails("erase-client", "--workspace", workspace)
         words = ("erase-client", "--workspace", workspace, "--email", "nobody@example.com")
         assert "Nobody" in operator.fails(*words)
+
+
+class TestMoney:
+    @pytest.fixture(autouse=True)
+    def _account(self, operator: Operator) -> None:
+        operator.makes_an_account("ann@example.com")
+
+    def changes(self, operator: Operator, command: str, kopecks: int, key: str) -> Any:
+        words = ("--account", "ann@example.com", "--kopecks", str(kopecks), "--reason", "Paid")
+        return operator.does(command, *words, "--idempotency-key", key)
+
+    def test_is_credited_once_a_key(self, operator: Operator) -> None:
+        first = self.changes(operator, "credit", 500, "a")
+        assert first == {"accountId": accounts.by_email("ann@example.com").id, "balance": 500}
+        self.changes(operator, "credit", 1, "b")
+        assert self.changes(operator, "credit", 500, "a") == first
+
+    def test_is_adjusted_but_never_below_zero(self, operator: Operator) -> None:
+        self.changes(operator, "credit", 500, "a")
+        assert self.changes(operator, "adjust", -200, "b")["balance"] == 300
+        words = ("--account", "ann@example.com", "--kopecks", "-301", "--reason", "x")
+        line = operator.fails("adjust", *words, "--idempotency-key", "c")
+        assert "cannot fall below 0" in line
+
+    def test_is_printed_with_its_entries(self, operator: Operator) -> None:
+        self.changes(operator, "credit", 500, "a")
+        self.changes(operator, "adjust", 50, "b")
+        assert operator.does("balance", "--account", "ann@example.com") == {
+            "accountId": accounts.by_email("ann@example.com").id,
+            "available": 550,
+            "reserved": 0,
+            "entries": 2,
+        }
+        printed = operator.does("ledger", "--account", "ann@example.com")["entries"]
+        assert [(e["kind"], e["amount"], e["balanceAfter"]) for e in printed] == [
+            ("adjust", 50, 550),
+            ("topup", 500, 500),
+        ]
+        assert list(printed[0]) == [
+            *("id", "kind", "amount", "held", "balanceAfter", "requestId", "agentId", "at")
+        ]
+        last = operator.does("ledger", "--account", "ann@example.com", "--limit", "1")
+        assert last["entries"] == printed[:1]
+
+
+class TestBots:
+    @pytest.fixture
+    def agent(self, workspace: str, operator: Operator) -> str:
+        api = Api(operator.makes_a_key(workspace)["token"])
+        made: str = api.post("/api/agents/create", AGENT)["agent"]["id"]
+        return made
+
+    def test_are_switched(self, operator: Operator, agent: str) -> None:
+        printed = operator.does("set-bot", "--agent", agent, "--active", "false")
+        assert printed == {"agentId": agent, "isActive": False, "isPrivate": False}
+        printed = operator.does("set-bot", "--agent", agent, "--private", "true")
+        assert printed == {"agentId": agent, "isActive": False, "isPrivate": True}
+        assert "send at least one of" in operator.fails("set-bot", "--agent", agent)
+
+    def test_have_limits_that_none_lifts(self, operator: Operator, agent: str) -> None:
+        words = ("--daily", "100", "--weekly", "0")
+        printed = operator.does("set-bot-limits", "--agent", agent, *words)
+        assert printed == {"agentId": agent, "daily": 100, "weekly": 0, "monthly": None}
+        words = ("--daily", "none", "--monthly", "900")
+        printed = operator.does("set-bot-limits", "--agent", agent, *words)
+        assert printed == {"agentId": agent, "daily": None, "weekly": 0, "monthly": 900}
+        result = operator.types("set-bot-limits", "--agent", agent, "--daily", "many")
+        assert (result.exit_code, "many" in result.stderr) == (1, True)
+
+    def test_have_keys(self, operator: Operator, agent: str) -> None:
+        made = operator.does("create-bot-key", "--agent", agent, "--name", "Site")
+        assert made.keys() == {"keyId", "token"}
+        assert bot_keys.is_key_of(agent, made["token"])
+        gone = operator.does("delete-bot-key", "--agent", agent, "--key", made["keyId"])
+        assert gone == {"keyId": made["keyId"]}
+        assert not bot_keys.is_key_of(agent, made["token"])
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("set-bot", "--active", "true"),
+            ("set-bot-limits", "--daily", "1"),
+            ("create-bot-key", "--name", "x"),
+            ("delete-bot-key", "--key", "x"),
+        ],
+    )
+    def test_that_there_are_none_of_are_not_found(
+        self, operator: Operator, words: tuple[str, ...]
+    ) -> None:
+        assert "No bot has this id" in operator.fails(*words, "--agent", new_id())

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from PIL import Image
 from chalicelib.core.errors import PlanRequiredError
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import Audience
+from chalicelib.core.settings import settings
 from chalicelib.flows import invoke as runner
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import barcodes
 from infra.data_dir import DataDir
-from infra.demo import bakery, pages, pictures, posts
+from infra.demo import bakery, pages, pictures, posts, school
 from infra.demo import seed as demo
-from infra.demo.seed import seed
+from infra.demo.seed import EMAIL, seed
 from tests.conftest import Api, as_operator
 from tests.restoring import Snapshots
 
@@ -27,6 +29,8 @@ load_all()
 LISTS = [each for each in REGISTRY.of(Audience.KEY) if each.name.startswith("list_")]
 INPUTS: dict[str, Callable[[Api], str]] = {
     "list_pages": lambda api: f"projectId={sites(api)[0]['id']}",
+    "list_agent_dialogs": lambda api: f"agentId={api.get('/api/agents/list')['agents'][0]['id']}",
+    "list_availability": lambda api: f"resourceId={resources(api)[0]['id']}",
 }
 """What a list cannot do without."""
 
@@ -70,6 +74,10 @@ def sites(api: Api) -> list[dict[str, Any]]:
     return api.get("/api/projects/list")["projects"]
 
 
+def resources(api: Api) -> list[dict[str, Any]]:
+    return api.get("/api/resources/list")["resources"]
+
+
 def listed(api: Api, operation: Operation) -> list[Any]:
     """What a list operation shows."""
     query = INPUTS.get(operation.name, lambda _: "")(api)
@@ -97,7 +105,22 @@ def everything_shown(api: Api) -> dict[str, Any]:
     shown["clients"] = sorted(
         (client["name"], client["leadsCount"]) for client in api.get("/api/clients/list")["clients"]
     )
+    shown["services"] = [
+        (s["name"], s["durationMin"], len(s["resourceIds"]), len(s["images"]))
+        for s in api.get("/api/services/list")["services"]
+    ]
+    shown["masters"] = [
+        (r["name"], len(api.get(f"/api/resources/availability?resourceId={r['id']}")["rules"]))
+        for r in resources(api)
+        if r["photo"]
+    ]
+    shown["time off"] = [t["reason"] for t in api.get("/api/resources/time-off")["timeOff"]]
+    shown["bookings"] = sorted(
+        (b["client"]["name"], b["serviceName"], b["status"])
+        for b in api.get("/api/bookings/list")["bookings"]
+    )
     shown["forms"] = [form["title"] for form in api.get("/api/forms/list")["forms"]]
+    shown["agents"] = [agent["name"] for agent in api.get("/api/agents/list")["agents"]]
     folders = [{"id": None, "name": "", "children": api.get("/api/file-folders")["folders"]}]
     while folders:
         folder = folders.pop()
@@ -108,7 +131,11 @@ def everything_shown(api: Api) -> dict[str, Any]:
     return shown
 
 
-def test_every_list_shows_something(api: Api) -> None:
+def test_every_list_shows_something(
+    small: None, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "settings", lambda: replace(settings(), demo_balance=1000))
+    api = seeded(data)
     empty = [operation.name for operation in LISTS if not listed(api, operation)]
     assert len(LISTS) >= 7
     assert empty == []
@@ -156,6 +183,55 @@ def test_has_posts_to_read_and_visits_to_look_at(api: Api) -> None:
     assert len(stats["topPages"]) == len(pages_of_site)
     assert {each["host"] for each in stats["referrers"]} == set(bakery.REFERRERS)
     assert stats["totals"]["leads"] > 0
+
+
+def test_has_masters_with_a_week_of_hours_and_services_to_book(api: Api) -> None:
+    shown = everything_shown(api)
+    assert shown["services"] == [
+        (service.name, service.minutes, bound, 1)
+        for service, bound in zip(school.SERVICES, (1, 1, 2), strict=True)
+    ]
+    assert shown["masters"] == [(school.MASTERS[0].name, 5), (school.MASTERS[1].name, 5)]
+    assert shown["time off"] == [school.HOLIDAYS]
+    assert shown["bookings"] == sorted(
+        (each.client, school.SERVICES[each.service].name, each.status) for each in school.BOOKINGS
+    )
+
+
+def test_has_a_public_bot_and_money_for_its_answers(
+    small: None,
+    data: DataDir,
+    read_anew: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEMO_BALANCE", "1000")
+    read_anew()
+    api = seeded(data)
+    (agent,) = api.get("/api/agents/list")["agents"]
+    assert (agent["name"], agent["model"]) == (bakery.AGENT["name"], "demo")
+    assert (agent["isActive"], agent["isPrivate"]) == (True, False)
+    left = as_operator("get_balance", account=EMAIL)["available"]
+    assert 900 < left < 1000  # the rest has gone into the demo's dialogs
+    first, second = api.get(f"/api/agents/dialogs?agentId={agent['id']}")["dialogs"]
+    assert (bool(first["leadId"]), second["leadId"]) == (True, None)
+    seed(data)
+    assert as_operator("get_balance", account=EMAIL)["available"] == left
+
+
+def test_from_before_there_was_money_gets_some(
+    api: Api,
+    data: DataDir,
+    read_anew: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEMO_BALANCE", "1000")
+    read_anew()
+    with data.hold_demo():
+        steps = [step for step in data.demo["steps"] if step != "make_agent"]
+        data.demo = {**data.demo, "steps": steps}
+    seed(data)
+    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+    assert len(api.get("/api/agents/list")["agents"]) == 1
 
 
 def test_a_later_start_adds_nothing_and_undoes_nothing(api: Api, data: DataDir) -> None:

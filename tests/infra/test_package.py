@@ -5,8 +5,11 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +17,10 @@ from typing import Any, Self
 
 import pytest
 
+from chalicelib.core import manifest
 from infra import package, zipcheck
+from tests.fakes import lambda_runtime_api
+from tests.fakes.lambda_runtime_api import event
 
 CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
 MACHINE = platform.machine()
@@ -36,22 +42,37 @@ def wheel_info(*platforms: str) -> str:
     return "Wheel-Version: 1.0\n" + "".join(f"Tag: cp312-cp312-{name}\n" for name in platforms)
 
 
-def faults_of(path: Path, *, without: str = "", **changes: str | bytes) -> list[str]:
+def faults_of(
+    path: Path, *, without: str = "", rights: int = 0o755, **changes: str | bytes
+) -> list[str]:
     """Make a zip that is sound but for the changes and what it lacks; return its faults."""
     folder = "pydantic_core-2.50.4.dist-info"
     contents: dict[str, str | bytes] = {
         "app.py": "app = None",
         "chalice/app.py": "",
         "chalicelib/__init__.py": "",
+        "chalicelib/openapi.json": "{}",
         CORE: shared_object(),
         f"{folder}/METADATA": "Metadata-Version: 2.4\nName: pydantic_core\nVersion: 2.50.4\n",
         f"{folder}/WHEEL": wheel_info(f"manylinux_2_17_{MACHINE}", f"manylinux2014_{MACHINE}"),
         **changes,
     }
     contents.pop(without, None)
+    modules = [
+        (name.removeprefix("chalicelib/"), content.encode())
+        for name, content in contents.items()
+        if name.startswith("chalicelib/") and name.endswith(".py") and isinstance(content, str)
+    ]
+    if without != "chalicelib/manifest.py":
+        made = f"MANIFEST = ('{manifest.digest_of(modules)}', ...)"
+        contents.setdefault("chalicelib/manifest.py", made)
     with zipfile.ZipFile(path / "deployment.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
+        if without != "stream_bootstrap":
+            program = zipfile.ZipInfo("stream_bootstrap")
+            program.external_attr = rights << 16
+            archive.writestr(program, "#!/bin/sh")
     return zipcheck.faults(path / "deployment.zip", TARGET, RESOLVED)
 
 
@@ -60,9 +81,15 @@ class TestZipCheck:
     def test_passes_a_sound_zip(self, tmp_path: Path) -> None:
         assert faults_of(tmp_path) == []
 
-    @pytest.mark.parametrize("name", ["app.py", "chalice/app.py", "chalicelib/__init__.py"])
+    @pytest.mark.parametrize(
+        "name", ["app.py", "chalice/app.py", "chalicelib/__init__.py", "stream_bootstrap"]
+    )
     def test_refuses_a_zip_without_the_application(self, tmp_path: Path, name: str) -> None:
         assert faults_of(tmp_path, without=name) == [f"{name} is missing."]
+
+    def test_refuses_a_program_that_may_not_be_run(self, tmp_path: Path) -> None:
+        (fault,) = faults_of(tmp_path, rights=0o644)
+        assert fault.startswith("stream_bootstrap may not be run")
 
     @pytest.mark.parametrize(
         "name",
@@ -76,6 +103,16 @@ class TestZipCheck:
     def test_refuses_a_secret_in_our_code(self, tmp_path: Path, secret: str) -> None:
         (fault,) = faults_of(tmp_path, **{"chalicelib/keys.py": f"KEY = '{secret}'"})
         assert fault.startswith("chalicelib/keys.py holds what looks like a secret")
+
+    @pytest.mark.parametrize("name", ["chalicelib/manifest.py", "chalicelib/openapi.json"])
+    def test_refuses_a_zip_without_its_manifest(self, tmp_path: Path, name: str) -> None:
+        (fault,) = faults_of(tmp_path, without=name)
+        assert fault.startswith(f"{name} is missing")
+
+    def test_refuses_a_manifest_of_other_modules(self, tmp_path: Path) -> None:
+        stale = {"chalicelib/manifest.py": f"MANIFEST = ('{manifest.digest_of([])}', ...)"}
+        (fault,) = faults_of(tmp_path, **stale)
+        assert fault.endswith("was made from other modules than those in the zip.")
 
     def test_refuses_a_missing_distribution(self, tmp_path: Path) -> None:
         (fault,) = faults_of(tmp_path, without="pydantic_core-2.50.4.dist-info/METADATA")
@@ -184,6 +221,7 @@ class TestBuild:
         (root / "chalicelib" / "__pycache__").mkdir(parents=True)
         for name in ("app.py", "chalicelib/a.py", "chalicelib/secret.key", "secret.txt"):
             (root / name).write_text(name)
+        (root / "chalicelib" / "a.py").chmod(0o755)
         (root / "chalicelib" / "__pycache__" / "a.pyc").write_bytes(b"")
         (root / ".gitignore").write_text("__pycache__/\n*.key\n")
         (root / "requirements.txt").write_text("-c constraints.txt\nboto3==1\nChalice==1.34.0\n")
@@ -192,6 +230,7 @@ class TestBuild:
         copy = package._copy(root, tmp_path / "copy")
         files = {str(f.relative_to(copy)) for f in copy.rglob("*") if f.is_file()}
         assert files == {"app.py", "chalicelib/a.py", "requirements.txt", "constraints.txt"}
+        assert (copy / "chalicelib" / "a.py").stat().st_mode & 0o777 == 0o755
         assert (copy / "requirements.txt").read_text() == "-c constraints.txt\nboto3==1\n"
 
     def test_refuses_a_wheel_that_chalice_only_warns_of(self, tmp_path: Path) -> None:
@@ -231,6 +270,7 @@ ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "test",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
+FUNCTION = {"AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev"}
 
 SEED = """
 import boto3
@@ -273,7 +313,7 @@ class Lambda:
     """The functions of an unpacked zip, in a process that has nothing but it and Python itself."""
 
     def __init__(self, folder: Path, python: str, endpoint: str) -> None:
-        environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": endpoint}
+        environment = {**ENVIRONMENT, **FUNCTION, "AWS_ENDPOINT_URL": endpoint}
         self._process = subprocess.Popen(
             [python, "-I", "-S", "-B", "-c", LAMBDA, str(folder)],
             cwd=folder,
@@ -334,7 +374,8 @@ class Lambda:
             "isBase64Encoded": False,
         }
         answer = self.ask("app", event)
-        return answer["statusCode"], json.loads(answer["body"])["data"]
+        told = json.loads(answer["body"])
+        return answer["statusCode"], told.get("data", told)
 
 
 @pytest.fixture(scope="module")
@@ -366,13 +407,20 @@ def token(aws: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def function(
-    built: package.Package, aws: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Lambda]:
+def task(built: package.Package, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The zip, unpacked as Lambda does it: with the rights it names."""
     folder = tmp_path_factory.mktemp("task")
     with zipfile.ZipFile(built.zip) as archive:
         archive.extractall(folder)
-    with Lambda(folder, built.python.path, aws) as running:
+        for entry in archive.infolist():
+            if rights := entry.external_attr >> 16 & 0o777:
+                (folder / entry.filename).chmod(rights)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def function(built: package.Package, aws: str, task: Path) -> Iterator[Lambda]:
+    with Lambda(task, built.python.path, aws) as running:
         yield running
 
 
@@ -409,6 +457,15 @@ class TestTheZip:
         status, data = function.call("GET", "/api/workspaces/list")
         assert (status, data["code"]) == (401, "unauthorized")
 
+    def test_imports_no_domain_before_it_is_asked_for(self, built: package.Package) -> None:
+        with zipfile.ZipFile(built.zip) as archive, tempfile.TemporaryDirectory() as folder:
+            archive.extractall(folder)
+            with Lambda(Path(folder), built.python.path, "http://127.0.0.1:9") as function:
+                function.call("GET", "/api/openapi.json")
+                loaded = function.ask("", {})["files"]
+        assert "chalicelib.manifest" in loaded
+        assert not [name for name in loaded if name.startswith("chalicelib.domains.")]
+
     def test_answers_an_unknown_path_with_the_envelope(self, function: Lambda) -> None:
         status, data = function.call("GET", "/api/nothing-here")
         assert (status, data["status"], data["code"]) == (404, False, "not_found")
@@ -442,6 +499,32 @@ class TestTheZip:
         event |= {"time": "2027-01-15T12:00:00Z", "resources": []}
         assert isinstance(function.ask("run_jobs", event), dict)
 
+    def test_streams_by_its_own_bootstrap_and_loads_nothing_of_the_checkout(
+        self, built: package.Package, task: Path, tmp_path: Path
+    ) -> None:
+        handler = (tmp_path / "streaming.py").resolve()
+        shutil.copy(package.ROOT / "tests" / "fakes" / "streaming_handlers.py", handler)
+        variables = {
+            **ENVIRONMENT,
+            "STREAM_HANDLER": "streaming:handle",
+            "PYTHONPATH": str(tmp_path),
+            "PYTHONNOUSERSITE": "1",
+        }
+        with lambda_runtime_api.function(
+            task / "stream_bootstrap", variables, python=str(Path(built.python.path).resolve())
+        ) as running:
+            invocation = running.invoke(event('{"pieces": 3, "every": 0.2, "modules": true}'))
+            pieces = [(time.monotonic(), piece) for piece in invocation.pieces()]
+            assert running.api.faults == []
+        assert len(pieces) == 5
+        assert pieces[-1][0] - pieces[0][0] > 0.5
+        files = json.loads(pieces[0][1].removeprefix(b"data: "))["modules"]
+        packed = ("chalicelib", "pydantic")
+        ours = {n: f for n, f in files.items() if f and n.partition(".")[0] in packed}
+        assert len(ours) > 20
+        assert all(Path(file).is_relative_to(task) for file in ours.values())
+        assert not [f for f in files.values() if f and Path(f).is_relative_to(package.ROOT)]
+
     def test_the_template_sets_runtime_and_limits(self, built: package.Package) -> None:
         template = json.loads((built.zip.parent / "sam.json").read_text())
         functions = {
@@ -453,6 +536,13 @@ class TestTheZip:
         assert {f["Runtime"] for f in functions.values()} == {runtime}
         assert functions["APIHandler"]["Timeout"] == 29
         assert functions["RunJobs"]["Timeout"] == 300
+        chat = functions["ChatStream"]
+        assert (chat["Timeout"], chat["MemorySize"]) == (360, 512)
+        variables = chat["Environment"]["Variables"]
+        assert variables["AWS_LAMBDA_EXEC_WRAPPER"] == "/var/task/stream_bootstrap"
+        assert variables["STAGE"] == "dev"
+        others = [f["Environment"]["Variables"] for n, f in functions.items() if n != "ChatStream"]
+        assert not any("AWS_LAMBDA_EXEC_WRAPPER" in each for each in others)
 
     def test_chalice_takes_the_checked_zip_again(
         self, built: package.Package, tmp_path: Path

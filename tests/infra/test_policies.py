@@ -12,17 +12,26 @@ import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
 
 import app as application
-from chalicelib.store import jobs, tables
+from chalicelib.flows import charging
+from chalicelib.flows.charging import Recovered, Terms, reserve
+from chalicelib.rules.pricing import Prices, Usage
+from chalicelib.store import accounts, jobs, ledger, tables
 from chalicelib.store.connection import connection
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.unit import LATE_ENTRIES
 from chalicelib.transports import schedules
 from infra import package, policies
-from tests.conftest import Api, Owner, Time
+from tests.conftest import Api, Owner, Time, as_operator
 
 CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
 PLACE = policies.Place("eu-central-1", "123456789012")
 FUNCTIONS = list(policies.FUNCTIONS)
+
+MODELS = {
+    "arn:aws:bedrock:*::foundation-model/*",
+    "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/*",
+}
+"""AWS's own, and the profiles of the account that lead to them."""
 
 Allowed = set[tuple[str, str]]
 """Actions with a resource each."""
@@ -82,11 +91,16 @@ class TestPolicy:
         assert "dynamodb:PutItem" in audit
         assert audit <= {"dynamodb:PutItem", "dynamodb:Query"}
 
+    def test_lets_nothing_of_the_ledger_be_deleted(self, stage: str, function: str) -> None:
+        assert "dynamodb:DeleteItem" in actions_on(stage, function, "control")
+        assert "dynamodb:DeleteItem" not in actions_on(stage, function, "ledger")
+
     def test_names_every_action_and_what_it_works_on(self, stage: str, function: str) -> None:
         for action, resource in allowed(stage, function):
             assert "*" not in action
             objects, streams = f"arn:aws:s3:::workspace-{stage}-objects/*", ":log-group:/aws/lambda"
             wild = resource == objects or (streams in resource and resource.endswith(":*"))
+            wild = wild or resource in MODELS
             assert wild or "*" not in resource
 
     def test_pins_region_and_account(self, stage: str, function: str) -> None:
@@ -94,6 +108,8 @@ class TestPolicy:
             if "s3" in statement["Action"][0]:
                 condition = {"StringEquals": {"aws:ResourceAccount": "123456789012"}}
                 assert statement["Condition"] == condition
+            elif statement["Sid"] == "Models":
+                assert set(statement["Resource"]) == MODELS
             else:
                 assert all(":eu-central-1:123456789012:" in r for r in statement["Resource"])
 
@@ -110,6 +126,21 @@ class TestPolicy:
 def test_scheduled_jobs_neither_write_nor_read_objects(stage: str) -> None:
     objects = {a for a, _ in allowed(stage, "run-jobs") if a.startswith("s3:")}
     assert objects == {"s3:DeleteObject", "s3:ListBucket"}
+
+
+def test_only_what_asks_models_may(stage: str) -> None:
+    asking = {f for f in FUNCTIONS if any(a.startswith("bedrock:") for a, _ in allowed(stage, f))}
+    assert asking == {policies.API, "chat-stream"}
+
+
+def test_every_stage_streams_the_chat(stage: str) -> None:
+    """Chalice reads a function's variables in its stage only."""
+    own = CONFIG["stages"][stage]["lambda_functions"]["chat-stream"]["environment_variables"]
+    assert own == {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
+
+
+def test_the_chat_has_no_objects(stage: str) -> None:
+    assert not [a for a, _ in allowed(stage, "chat-stream") if a.startswith("s3:")]
 
 
 WRITES = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem"}
@@ -146,7 +177,9 @@ def used() -> Iterator[Allowed]:
         events.unregister("provide-client-params.dynamodb", note)
 
 
-def test_the_policies_suffice(owner: Owner, api: Api, time: Time) -> None:
+def test_the_policies_suffice(
+    owner: Owner, api: Api, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with used() as by_api:
         site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
         page = api.post("/api/pages/create", {"projectId": site, "title": "Home"})["page"]["id"]
@@ -157,12 +190,24 @@ def test_the_policies_suffice(owner: Owner, api: Api, time: Time) -> None:
     jobs.schedule(
         jobs.row(LATE_ENTRIES, owner.workspace.id, {"records": [f"{PRODUCTS.noun}#{product}"]})
     )
+    account = owner.workspace.owner_id
+    terms = Terms(account, owner.workspace.id, "bot", "UTC", Prices(10**6, 10**6), "model")
+    email = accounts.get(account).email
+    paid = {"account": email, "kopecks": 1000, "reason": "x", "idempotencyKey": "k"}
+    as_operator("credit", **paid)
+    for request_id in ("settled", "released"):
+        reserve(terms, request_id, 10, 100)
+    usages = {"settled": Usage(10, 5), "released": None}
+    monkeypatch.setattr(charging, "_recoveries", [])
+    charging.recovers_holds(lambda hold: Recovered(usages[hold.request_id], charging.nothing))
     time.pass_by(days=40)
     with used() as by_jobs:
         schedules.run_jobs()
+    assert ledger.wallet(account).available == 1000 - 15
     assert ("dynamodb:Query", arn("dev", "content/index/by_row")) in by_api
     assert by_api <= allowed("dev", policies.API)
     assert ("dynamodb:PutItem", arn("dev", "audit")) in by_jobs
+    assert ("dynamodb:UpdateItem", arn("dev", "ledger")) in by_jobs
     assert by_jobs <= allowed("dev", "run-jobs")
 
 

@@ -5,10 +5,12 @@ from itertools import islice
 import pytest
 
 from chalicelib.store import categories, counters, crm_metrics, metrics
+from chalicelib.store.bookings import BOOKINGS, BookingRow
 from chalicelib.store.clients import CLIENTS
 from chalicelib.store.leads import LEADS
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.queries import Query
+from chalicelib.store.resources import RESOURCES
 from infra.seed import BATCH, FIRST_MADE_AT, records, seed
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -36,6 +38,16 @@ def test_leads_have_their_forms_clients_and_statistics() -> None:
     day = FIRST_MADE_AT.date()
     counted = metrics.read("w", crm_metrics.subject(), day, day)[day]
     assert counted.totals["created"] == 45
+
+
+def test_bookings_have_their_resources_and_clients() -> None:
+    assert sum(seed("w", "bookings", 25)) == 25
+    assert counters.read("w", "BOOKING")["total"] == 25
+    assert counters.read("w", "CLIENT")["total"] == 7
+    booking = next(records("w", "bookings", 25, 1))
+    assert isinstance(booking, BookingRow)
+    assert len(BOOKINGS.entries("w", client_id=str(booking.client_id))) == 4
+    assert RESOURCES.find("w", booking.resource_id)
 
 
 @pytest.mark.slow

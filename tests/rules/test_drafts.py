@@ -136,6 +136,42 @@ class TestBriefIn:
             assert request_in(chat) is None
 
 
+class TestServices:
+    def test_are_asked_for_their_length_and_products_are_not(self) -> None:
+        product, service = (
+            messages(DraftRequest(kind, "en", "x"))[0].content for kind in ("product", "service")
+        )
+        assert '"tags": [text], "durationMin": number or null}' in service
+        assert "at most 200 characters" in service
+        assert "durationMin" not in product
+
+    @pytest.mark.parametrize(
+        ("said", "read"),
+        [
+            (90, 90),
+            (5, 5),
+            (1440, 1440),
+            (60.0, 60),
+            (4, None),
+            (1441, None),
+            (52.5, None),
+            (True, None),
+            ("60", None),
+            (None, None),
+            ([60], None),
+            (float("nan"), None),
+        ],
+    )
+    def test_have_a_length_if_it_is_a_possible_one(self, said: Any, read: int | None) -> None:
+        draft = parse(answer(durationMin=said), TREE, "service")
+        assert draft.duration_min == read
+        assert parse(answer(durationMin=said), TREE).duration_min is None
+
+    def test_have_names_that_fit_their_cards(self) -> None:
+        assert len(parse(answer(name="x" * 300), TREE, "service").name) == 200
+        assert len(parse(answer(name="x" * 300), TREE).name) == 255
+
+
 class TestParse:
     def test_takes_the_four_fields_and_no_other(self) -> None:
         given_ = answer(categoryId="c2", tags=["rye", "bread"], price=100, stock=3, sku="X-1")

@@ -97,7 +97,7 @@ def model_key(sort: str, product: dict[str, Any]) -> tuple[Any, ...]:
 
 def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
     """Return the ids of all products that match, in order: what the pages must add up to."""
-    found = products
+    found = [p for p in products if query.ids is None or p["id"] in query.ids]
     for name, wanted in query.filters.items():
         if wanted is not None:
             values = {wanted} if isinstance(wanted, str) else wanted
@@ -238,6 +238,11 @@ class ListsLikeTheModel(RuleBasedStateMachine):
     def any_list_agrees(self, queries: list[Query], rows: int | None) -> None:
         for query in queries:
             self._agrees(query, rows)
+
+    @rule(query=ANY, data=st.data())
+    def lists_of_chosen_records_agree(self, query: Query, data: st.DataObject) -> None:
+        chosen = data.draw(st.sets(st.sampled_from([*sorted(self.model), "of another"])))
+        assert self._agrees(replace(query, ids=chosen), None) <= {"look-up", "range scan"}
 
     @rule(queries=st.lists(OF_CATEGORIES, min_size=2, max_size=3), rows=PAGE_ROWS)
     def lists_of_several_categories_agree(self, queries: list[Query], rows: int | None) -> None:

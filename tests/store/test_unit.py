@@ -12,8 +12,9 @@ from chalicelib.store import audit, counters
 from chalicelib.store.connection import connection
 from chalicelib.store.sites import SITES
 from chalicelib.store.unit import UnitOfWork
-from tests.conftest import Api, Owner, everything
+from tests.conftest import Api, Owner, Time, everything
 from tests.factories.examples import Things
+from tests.factories.salon import Salon
 
 pytestmark = pytest.mark.store
 
@@ -86,7 +87,23 @@ def test_endless_conflicts_end_as_a_503_with_nothing_changed(api: Api, pauses: l
         answer = api.refused("POST", "/api/projects/create", {"title": "Bakery"})
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
     assert answer.headers["Retry-After"]
-    assert len(pauses) == retry.MAX_ATTEMPTS
+    assert len(pauses) == retry.MAX_ATTEMPTS - 1
+    assert everything() == before
+
+
+def test_where_rivals_are_expected_conflicts_go_on_for_some_seconds(
+    api: Api, pauses: list[float], time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    salon = Salon.opened(api)
+    lost = 2 * retry.MAX_ATTEMPTS
+    with failing("TransactWriteItems", lost, conflict):
+        assert salon.book("2027-01-18T10:00")
+    assert len(pauses) == lost
+    monkeypatch.setattr(retry, "RIVALS_SECONDS", 0.5)
+    before = everything()
+    with failing("TransactWriteItems", 10**6, conflict):
+        answer = salon.try_to_book("2027-01-18T11:00")
+    assert (answer.status, answer.data["code"]) == (503, "unavailable")
     assert everything() == before
 
 

@@ -19,7 +19,7 @@ from chalice.config import Config
 import app as application
 from chalicelib.core import logs
 from infra import devserver
-from infra.devserver import LocalRoute, files
+from infra.devserver import LocalRoute
 from infra.devserver.server import THREADS, Server
 
 ANSWER_SECONDS = 5.0
@@ -94,7 +94,7 @@ class Connection:
         length = reply.header("Content-Length")
         if reply.header("Transfer-Encoding") == "chunked":
             reply.body = b"".join(iter(self.chunk, b""))
-        elif reply.status == HTTPStatus.NOT_MODIFIED:
+        elif reply.status in {HTTPStatus.NOT_MODIFIED, HTTPStatus.NO_CONTENT}:
             assert length is None
         else:
             assert length is not None
@@ -173,7 +173,7 @@ def serving(app: Chalice, *routes: LocalRoute) -> Iterator[LocalServer]:
 @pytest.fixture(scope="module")
 def local_server(_server: Callable[[], None]) -> Iterator[LocalServer]:
     """The whole service, served locally."""
-    with serving(application.app, *files.ROUTES) as server:
+    with serving(application.app, *devserver.ROUTES) as server:
         yield server
 
 

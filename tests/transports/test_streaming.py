@@ -1,7 +1,9 @@
 """``chalice local`` sends a stream as it comes, which API Gateway cannot."""
 
+import json
 import socket
 import struct
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
@@ -12,7 +14,7 @@ import pytest
 from chalicelib.core.errors import NotFoundError
 from chalicelib.transports import chalice_app
 from chalicelib.transports.http import HttpRequest, HttpResponse
-from infra.devserver import LocalRoute
+from infra.devserver import LocalRoute, chat
 from tests.transports.conftest import ANSWER_SECONDS, Connection, LocalServer, Records, serving
 
 STREAM = b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -128,3 +130,52 @@ def test_one_that_breaks_is_cut_off_rather_than_ended(
         assert connection.chunk() == b"a"
         assert connection.at_end()
     assert len(logged.errors) == 1
+
+
+@pytest.fixture
+def chatting(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalServer]:
+    """Serve the chat's path, with a handler that says what it is told to."""
+    monkeypatch.setenv("STREAM_HANDLER", "tests.fakes.streaming_handlers:handle")
+    app = chalice_app.App(app_name="chat", configure_logs=False)
+    with serving(app, *chat.ROUTES) as server:
+        yield server
+
+
+def request(method: bytes = b"POST", body: bytes = b"", length: int | None = None) -> bytes:
+    path = b"/api/agents/public/chat-stream"
+    lines = [b"%b %b HTTP/1.1" % (method, path), b"Host: x", b"Origin: https://shop.example"]
+    lines += [b"Content-Type: application/json", b"Content-Length: %d" % (length or len(body))]
+    return b"\r\n".join([*lines, b"", body])
+
+
+class TestChat:
+    def test_streams_as_it_is_made_to_pages_of_any_origin(self, chatting: LocalServer) -> None:
+        with chatting.connect() as connection:
+            connection.send(request(body=b'{"pieces": 3, "every": 0.2}'))
+            told = head(connection)
+            assert b"Content-Type: text/event-stream; charset=utf-8\r\n" in told
+            assert b"Access-Control-Allow-Origin: *\r\n" in told
+            assert b"Content-Length" not in told
+            assert json.loads(connection.chunk().removeprefix(b"data: "))["ip"] == "127.0.0.1"
+            heard = 0.0
+            for _ in range(3):
+                made = json.loads(connection.chunk().removeprefix(b"data: "))["at"]
+                assert heard < made  # The one before has arrived by then.
+                heard = time.monotonic()
+
+    @pytest.mark.parametrize(
+        ("sent", "status"),
+        [
+            (request(b"OPTIONS"), 204),
+            (request(b"GET"), 405),
+            (request(body=b'{"missing": true}'), 404),
+            (request(body=b'{"crash": true}'), 500),
+            (request(length=200_000), 413),
+        ],
+    )
+    def test_shares_every_answer(self, sent: bytes, status: int, chatting: LocalServer) -> None:
+        reply = chatting.ask(sent)
+        assert reply.status == status
+        assert reply.header("Access-Control-Allow-Origin") == "*"
+        if status != 204:
+            assert reply.data["status"] is False

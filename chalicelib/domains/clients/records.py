@@ -1,4 +1,4 @@
-"""Clients: list, get, update. They arise from leads, one a person (ADR 19)."""
+"""Clients: list, get, update. They arise from leads and bookings, one a person (ADR 19)."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,6 +12,7 @@ from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import ClientOut, Email, Notes, PersonName, PhoneText, Tags
 from chalicelib.rules import phones
 from chalicelib.store import clients, workspaces
+from chalicelib.store.bookings import BOOKINGS
 from chalicelib.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.store.leads import LEADS
 from chalicelib.store.queries import Query
@@ -70,7 +71,7 @@ class ClientListQuery(Wire):
         "With this tag."
     )
     sort: Literal["createdAtDesc", "nameAsc", "lastActivityDesc"] = Field(
-        default="createdAtDesc", description="Activity: the newest lead."
+        default="createdAtDesc", description="Activity: the newest lead or booking."
     )
 
 
@@ -142,10 +143,11 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
         page=1, size=NEWEST, sort="createdAt", descending=True, filters={"client_id": client.id}
     )
     newest = LEADS.page(ctx.workspace_id, query).records
+    booked = BOOKINGS.page(ctx.workspace_id, query).records
     return ClientWithLeads(
         client=ClientOut.of(client),
         leads=[ClientLead.from_row(lead.values) for lead in newest],
-        bookings=[],
+        bookings=[ClientBooking.from_row(row.values, start_at=row.starts_at) for row in booked],
     )
 
 

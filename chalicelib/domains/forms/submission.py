@@ -189,7 +189,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
     contact = contacts.contact_of(form.specs, data, workspace.country)
     match = contacts.match(ctx.workspace_id, contact)
     if match is not None:
-        match.count_lead(ctx.unit, 1, now)
+        match.count(ctx.unit, now, leads=1)
     source = sources.source_of(
         args.page, args.referrer, args.campaign.model_dump() if args.campaign else {}
     )

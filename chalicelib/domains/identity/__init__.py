@@ -1,5 +1,1 @@
 """Accounts, workspaces, their members and their API keys."""
-
-from chalicelib.domains.identity import accounts, keys, members, workspaces
-
-__all__ = ["accounts", "keys", "members", "workspaces"]

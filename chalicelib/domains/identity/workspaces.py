@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, StringConstraints
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
@@ -11,24 +10,17 @@ from chalicelib.core.operations import operation
 from chalicelib.core.plans import Plan
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Pattern, Timestamp, Title, Wire
+from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
-from chalicelib.rules import slugs, zoned_times
-from chalicelib.store import accounts, api_keys, locks, workspaces
+from chalicelib.flows.zones import Timezone
+from chalicelib.rules import slugs
+from chalicelib.store import accounts, api_keys, ledger, locks, workspaces
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.workspaces import SLUG_CLAIM
 
 OPERATOR = (Audience.OPERATOR,)
-
-
-def _zone(timezone: str) -> str:
-    if timezone not in zoned_times.zones():
-        raise PydanticCustomError("timezone", "expected an IANA name such as Europe/Moscow")
-    return timezone
-
-
-Timezone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_zone)]
 
 
 class WorkspaceOut(Wire):
@@ -136,6 +128,9 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     ctx.unit.create(workspace)
     ctx.unit.create(workspaces.slug_claim(workspace))
     ctx.unit.create(workspaces.membership_row(owner.id, workspace.id, role="owner", joined_at=now))
+    if (kopecks := settings().demo_balance) > 0:
+        wallet = ledger.wallet(owner.id)
+        ledger.post(ctx.unit, wallet, ledger.TOPUP, amount=kopecks, reason="Demo balance")
     ctx.unit.mention(f"workspace:{workspace.id}")
     return WorkspaceCreated(
         workspace_id=workspace.id,

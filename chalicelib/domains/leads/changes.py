@@ -112,7 +112,7 @@ def _patched(
     """Return the form's fields, as far as it is still there, and the patched data."""
     if CART in patch:
         raise ValidationError.of("data.items", "the products of an order cannot be changed")
-    form = FORMS.find(ctx.workspace_id, lead.form_id)
+    form = FORMS.find(ctx.workspace_id, lead.form_id) if lead.form_id else None
     fields = form.specs if form else ()
     declared = [field for field in fields if field.name in patch]
     cleaned, errors = form_fields.validate(declared, patch, "en")
@@ -150,9 +150,9 @@ def _match_anew(ctx: Context, lead: LeadRow, contact: Contact, workspace: Worksp
     if moved and lead.client_id is not None:
         former = CLIENTS.find(ctx.workspace_id, lead.client_id)
         if former is not None:
-            clients.count_lead(ctx.unit, former, -1, None)
+            clients.count(ctx.unit, former, None, leads=-1)
     if match is not None:
-        match.count_lead(ctx.unit, int(moved), None)
+        match.count(ctx.unit, None, leads=int(moved))
         if match.is_new:
             today = clock.local_day(clock.now(), workspace.timezone)
             crm_metrics.count_client(ctx.unit, lead, today)

@@ -1,5 +1,6 @@
-"""The orders of a person: what was ordered with forms."""
+"""The orders of a person: what was ordered with forms, and what was booked."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 from pydantic import Field
@@ -11,8 +12,8 @@ from chalicelib.domains.leads.records import existing_lead
 from chalicelib.flows.invoke import Context
 from chalicelib.rules.form_fields import CART
 from chalicelib.store import leads
+from chalicelib.store.bookings import BOOKINGS, BookingRow
 from chalicelib.store.leads import LEADS, LeadRow
-from chalicelib.store.queries import Query
 
 
 class OrderItem(Wire):
@@ -49,6 +50,25 @@ class OrderOut(Wire):
             created_at=lead.created_at,
         )
 
+    @classmethod
+    def of_booking(cls, booking: BookingRow) -> Self:
+        """Return the order that a booking is."""
+        item = OrderItem(
+            product_id=None,
+            service_id=booking.service_id,
+            name=booking.service_name,
+            quantity=1,
+            price=int(booking.price),
+        )
+        return cls(
+            id=booking.id,
+            kind="booking",
+            status=booking.status,
+            items=[item],
+            total=item.price,
+            created_at=booking.created_at,
+        )
+
 
 class OrdersQuery(Wire):
     """Whose orders."""
@@ -72,23 +92,40 @@ class OrderList(Wire):
     title="List a lead's orders",
 )
 def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
-    """List the orders of a lead and of its client.
+    """List the orders of a lead and of its client, bookings among them.
 
     Names and prices are as they were then.
     """
     lead = existing_lead(ctx, args.id)
+    ids = _ids(ctx, lead)
+    shown = ids[(args.page - 1) * args.size :][: args.size]
+    return OrderList(orders=_read(ctx, shown), total=len(ids))
+
+
+def _ids(ctx: Context, lead: LeadRow) -> list[tuple[str, str]]:
+    """Return the ids and nouns of all orders, newest first: ids begin with the time.
+
+    From the entries of one client's leads and bookings, which cost a unit per thirty.
+    """
     if lead.client_id is None:
-        own = [lead] if lead.is_order else []
-        shown = own[(args.page - 1) * args.size :][: args.size]
-        return OrderList(orders=[OrderOut.of_lead(each) for each in shown], total=len(own))
-    query = Query(
-        page=args.page,
-        size=args.size,
-        sort="createdAt",
-        descending=True,
-        filters={"client_id": lead.client_id},
-        present={"is_order": True},
+        return [(lead.id, LEADS.noun)] if lead.is_order else []
+    leads_found = LEADS.entries(ctx.workspace_id, present="is_order", client_id=lead.client_id)
+    booked = BOOKINGS.entries(ctx.workspace_id, client_id=lead.client_id)
+    return sorted(
+        [
+            *((entry.id, LEADS.noun) for entry in leads_found),
+            *((entry.id, BOOKINGS.noun) for entry in booked),
+        ],
+        reverse=True,
     )
-    found = LEADS.page(ctx.workspace_id, query)
-    rows = leads.with_data(ctx.workspace_id, found.records)
-    return OrderList(orders=[OrderOut.of_lead(each) for each in rows], total=found.total)
+
+
+def _read(ctx: Context, ids: Sequence[tuple[str, str]]) -> list[OrderOut]:
+    by_noun = {noun: [each for each, of in ids if of == noun] for noun in {n for _, n in ids}}
+    found = {
+        row.id: OrderOut.of_lead(row)
+        for row in leads.whole(ctx.workspace_id, by_noun.get(LEADS.noun, ()))
+    }
+    for row in BOOKINGS.fetch(ctx.workspace_id, by_noun.get(BOOKINGS.noun, ())):
+        found[row.id] = OrderOut.of_booking(row)
+    return [found[each] for each, _ in ids if each in found]

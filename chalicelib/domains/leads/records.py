@@ -61,7 +61,8 @@ class LeadOut(Wire):
 
     id: Id = Field(description="Lead id.")
     status: str = Field(description="new, in_progress, completed, rejected or archived.")
-    form_id: Id = Field(description="Form that it came by.")
+    form_id: Id | None = Field(description="Form that it came by, or null.")
+    dialog_id: Id | None = Field(description="Dialog with a bot that it came from, or null.")
     project_id: Id | None = Field(description="Site of that form, or null.")
     page_id: Id | None = Field(description="Page of that site that the form was on, or null.")
     client_id: Id | None = Field(description="Client, or null without e-mail and phone.")

@@ -9,7 +9,7 @@ from chalicelib.core.schema import Day, Id, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.periods import period
-from chalicelib.store import counters, crm_metrics, metrics, workspaces
+from chalicelib.store import counters, crm_metrics, metrics
 from chalicelib.store.clients import CLIENTS
 from chalicelib.store.leads import LEADS, STATUSES, LeadStatus
 from chalicelib.store.metrics import DayCounts
@@ -74,8 +74,7 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
 
     A lead counts on the day of its creation, by its present status. Sources are strangers' words.
     """
-    timezone = workspaces.get(ctx.workspace_id).timezone
-    first, last = period(args.from_, args.to, timezone)
+    first, last = period(ctx.workspace_id, args.from_, args.to)
     if _have_leads_in_common(ctx, args):
         subject = crm_metrics.subject(form_id=args.form_id, project_id=args.project_id)
         days, total = metrics.read(ctx.workspace_id, subject, first, last), _total(ctx, args)

@@ -37,7 +37,7 @@ from chalicelib.core.schema import (
     printable,
 )
 from chalicelib.core.scopes import Scope
-from chalicelib.flows import images
+from chalicelib.flows import descriptions, images
 from chalicelib.flows.images import ImageOut, Images
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import barcodes
@@ -50,8 +50,6 @@ from chalicelib.store.unit import UnitOfWork
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 MAX_STOCK = 10**9
-MAX_LISTED_DESCRIPTION = 500
-"""Characters of a description in a list, which shortens long texts (contract, Envelope)."""
 EXACT_TRIES = 8
 """How often a change of the stock insists on the stock it read, to tell exactly what became of it.
 
@@ -248,7 +246,9 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
             charge=ctx.charge,
         ),
     )
-    return ProductList(products=_shortened(ctx, found.records), total=found.total)
+    remedy = "get a product (svc_get_product) for the whole of it"
+    shown = descriptions.shortened(ctx, found.records, ProductOut.of, noun="product", remedy=remedy)
+    return ProductList(products=shown, total=found.total)
 
 
 def _wanted_categories(ctx: Context, args: ProductListQuery) -> str | list[str] | None:
@@ -257,23 +257,6 @@ def _wanted_categories(ctx: Context, args: ProductListQuery) -> str | list[str] 
             ctx.warn("subcategories has no meaning without categoryId and was ignored.")
         return args.category_id
     return categories.with_all_below(ctx.workspace_id, args.category_id, "product")
-
-
-def _shortened(ctx: Context, rows: Sequence[ProductRow]) -> list[ProductOut]:
-    """Return the wire forms of listed products; long descriptions are cut, with a warning."""
-    shown, cut = [], 0
-    for product in rows:
-        text = product.description or ""
-        long = len(text) > MAX_LISTED_DESCRIPTION
-        cut += long
-        made = {"description": text[: MAX_LISTED_DESCRIPTION - 1] + "…"} if long else {}
-        shown.append(ProductOut.of(product, **made))
-    if cut:
-        ctx.warn(
-            f"The description of {cut} product(s) is cut to {MAX_LISTED_DESCRIPTION} characters; "
-            "get a product (svc_get_product) for the whole of it."
-        )
-    return shown
 
 
 @operation(

@@ -12,7 +12,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.domains.sites.records import find
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.periods import period
-from chalicelib.store import crm_metrics, metrics, visits, workspaces
+from chalicelib.store import crm_metrics, metrics, site_visits, workspaces
 from chalicelib.store.metrics import DayCounts
 from chalicelib.store.pages import PAGES
 
@@ -92,8 +92,8 @@ def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
     """
     site = find(ctx, args.id)
     zone = workspaces.get(ctx.workspace_id).timezone
-    first, last = period(args.from_, args.to, zone)
-    days = metrics.read(ctx.workspace_id, visits.subject(site.id), first, last)
+    first, last = period(ctx.workspace_id, args.from_, args.to)
+    days = metrics.read(ctx.workspace_id, site_visits.subject(site.id), first, last)
     leads = metrics.read(
         ctx.workspace_id, crm_metrics.subject(project_id=site.id), first, last
     ).values()
@@ -105,21 +105,21 @@ def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
         to=last.isoformat(),
         timezone=zone,
         totals=SiteTotals(
-            views=whole.totals[visits.VIEWS],
-            visitors=whole.totals[visits.VISITORS],
+            views=whole.totals[site_visits.VIEWS],
+            visitors=whole.totals[site_visits.VISITORS],
             leads=metrics.total(leads).totals[crm_metrics.CREATED],
             bookings=whole.totals[BOOKINGS],
         ),
         series=list(_series(days, args.granularity)),
-        top_pages=_top_pages(ctx, _ranked(whole, visits.PAGE)),
+        top_pages=_top_pages(ctx, _ranked(whole, site_visits.PAGE)),
         referrers=[
-            Referrer(host=host, views=views) for host, views in _ranked(whole, visits.REFERRER)
+            Referrer(host=host, views=views) for host, views in _ranked(whole, site_visits.REFERRER)
         ],
     )
 
 
 def _ranked(whole: DayCounts, dimension: str) -> list[tuple[str, int]]:
-    views = {value: counts[visits.VIEWS] for value, counts in whole.by[dimension].items()}
+    views = {value: counts[site_visits.VIEWS] for value, counts in whole.by[dimension].items()}
     return sorted(views.items(), key=lambda one: (-one[1], one[0]))[:MOST]
 
 
@@ -130,7 +130,9 @@ def _series(days: Mapping[date, DayCounts], granularity: Granularity) -> Iterato
     for begin, within in spans.items():
         totals = metrics.total(within).totals
         yield VisitsSpan(
-            date=begin.isoformat(), views=totals[visits.VIEWS], visitors=totals[visits.VISITORS]
+            date=begin.isoformat(),
+            views=totals[site_visits.VIEWS],
+            visitors=totals[site_visits.VISITORS],
         )
 
 

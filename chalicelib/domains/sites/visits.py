@@ -12,7 +12,7 @@ from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.schema import Id, Wire, optional
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import sources
-from chalicelib.store import visits, workspaces
+from chalicelib.store import site_visits, workspaces
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.pages import PAGES
 from chalicelib.store.sites import ID_CLAIM, SITES, SUSPENDED
@@ -88,7 +88,7 @@ def record_hit(ctx: Context, args: Hit) -> HitResult:
     zone = workspaces.get(ctx.workspace_id).timezone
     ctx.unit.run_side_effect_once(
         "count",
-        lambda: visits.count(
+        lambda: site_visits.count(
             ctx.workspace_id,
             site.id,
             clock.local_day(clock.now(), zone),

@@ -1,7 +1,7 @@
 """Chat models behind one protocol: the text as it is spoken, then what it took.
 
 The adapters differ in nothing that a caller sees: ``openai`` speaks to any server of that shape,
-``demo`` needs no key and no network.
+``bedrock`` to AWS, and ``demo`` needs no key and no network.
 """
 
 from collections.abc import Generator, Sequence
@@ -10,8 +10,11 @@ from functools import cache
 from typing import Literal, NamedTuple, Protocol
 
 from chalicelib.core.errors import NotConfiguredError
-from chalicelib.core.settings import settings
+from chalicelib.core.settings import Provider, settings
+from chalicelib.gateways.llm.cancellation import Cancellation
+from chalicelib.rules import models
 from chalicelib.rules.chat import Message
+from chalicelib.rules.models import ModelSpec
 
 STREAM_SECONDS = 300.0
 """The longest that a stream may take, from the request to its last token (chat.md, The stream)."""
@@ -19,7 +22,7 @@ COMPLETION_SECONDS = 20.0
 """The longest that a caller waits for a whole answer: an API call has 29 seconds (API Gateway)."""
 COMPLETION_BYTES = 128 * 1024
 
-FailureKind = Literal["refused", "rate_limited", "unavailable", "timeout", "garbage"]
+FailureKind = Literal["refused", "rate_limited", "unavailable", "timeout", "garbage", "cancelled"]
 
 
 class Usage(NamedTuple):
@@ -41,9 +44,10 @@ class ModelError(Exception):
     """A model did not answer, or stopped midway.
 
     ``kind`` is ``refused`` (the request, the key or the model's name is not accepted),
-    ``rate_limited``, ``unavailable`` (down, failing or cut off), ``timeout`` or ``garbage`` (what
-    came is no answer). ``reason`` is a sentence of ours for the log: it holds neither the
-    provider's words nor the key. ``retry_after`` is how many seconds the provider asks to wait.
+    ``rate_limited``, ``unavailable`` (down, failing or cut off), ``timeout``, ``garbage`` (what
+    came is no answer) or ``cancelled`` (by us). ``reason`` is a sentence of ours for the log: it
+    holds neither the provider's words nor the key. ``retry_after`` is how many seconds the provider
+    asks to wait.
     """
 
     def __init__(
@@ -64,7 +68,7 @@ class ModelError(Exception):
 class ChatModel(Protocol):
     """Where answers come from."""
 
-    def stream(
+    def stream(  # noqa: PLR0913  what an answer is to be, and who may end it
         self,
         messages: Sequence[Message],
         *,
@@ -72,10 +76,12 @@ class ChatModel(Protocol):
         max_output_tokens: int,
         seconds: float = STREAM_SECONDS,
         json_object: bool = False,
+        cancellation: Cancellation | None = None,
     ) -> Generator[str | Usage, None, None]:
         """Ask, and yield the answer's text in pieces as they come, then one ``Usage``.
 
-        Nothing is asked before the first ``next``; closing the generator cancels the request.
+        Nothing is asked before the first ``next``; closing the generator cancels the request, and
+        so does ``cancellation`` from another thread, while this one waits for the provider.
         ``model`` is the provider's name of the model; ``seconds`` bounds the whole stream;
         ``json_object`` asks for a JSON object, where the provider knows how to.
 
@@ -120,39 +126,56 @@ def complete(  # noqa: PLR0913  what a stream takes, and one bound more
     raise ModelError("garbage", "The stream ended without usage.", before_first_token=not pieces)
 
 
+def resolve(name: str) -> ModelSpec:
+    """Return the model that a bot's model name stands for here: provider, tariff and limits.
+
+    Raises:
+        NotConfiguredError: nobody answers for it (``rules.models.resolve``).
+    """
+    return models.resolve(name, settings().llm_providers, settings().bedrock_profile)
+
+
+def chat_model_for(spec: ModelSpec) -> ChatModel:
+    """Return who answers for a model; ``stream`` is given its ``provider_id``."""
+    return _provider(spec.provider)
+
+
 def drafting_model() -> tuple[ChatModel, str]:
-    """Return the model that drafts cards, and its name, by ``LLM_PROVIDER`` and ``LLM_MODEL``.
+    """Return the model that drafts cards, and its provider's name of it, by ``LLM_MODEL``.
 
     Raises:
         NotConfiguredError: the provider is ``off``, or lacks the name of a model.
     """
-    match settings().llm_provider:
+    providers = settings().llm_providers
+    if not providers:
+        raise NotConfiguredError(
+            "AI fill is switched off: the operator sets LLM_PROVIDER, to demo or to a provider."
+        )
+    if providers == ("demo",):
+        return _provider("demo"), "demo"
+    name = settings().llm_model
+    if not name:
+        raise NotConfiguredError(
+            "AI fill has no model: the operator sets LLM_MODEL to the name of one."
+        )
+    spec = models.find(name)
+    if spec is None or spec.provider not in providers:
+        return _provider(providers[0]), name
+    return _provider(spec.provider), resolve(name).provider_id
+
+
+@cache
+def _provider(name: Provider) -> ChatModel:
+    match name:  # Only what is used is loaded.
         case "demo":
-            return _demo(), "demo"
+            from chalicelib.gateways.llm.demo import DemoModel  # noqa: PLC0415
+
+            return DemoModel(settings().demo_word_seconds)
         case "openai":
-            if not settings().llm_model:
-                raise NotConfiguredError(
-                    "AI fill has no model: the operator sets LLM_MODEL to the name of one."
-                )
-            return _openai(), settings().llm_model
-        case "off":
-            raise NotConfiguredError(
-                "AI fill is switched off: the operator sets LLM_PROVIDER to demo or openai."
-            )
-        case other:
-            msg = f"LLM_PROVIDER is demo, openai or off, not {other!r}"
-            raise ValueError(msg)
+            from chalicelib.gateways.llm.openai import OpenAiModel  # noqa: PLC0415
 
+            return OpenAiModel(settings().llm_base_url, settings().llm_api_key)
+        case "bedrock":
+            from chalicelib.gateways.llm.bedrock import BedrockModel  # noqa: PLC0415
 
-@cache
-def _demo() -> ChatModel:
-    from chalicelib.gateways.llm.demo import DemoModel  # noqa: PLC0415  only what is used is loaded
-
-    return DemoModel()
-
-
-@cache
-def _openai() -> ChatModel:
-    from chalicelib.gateways.llm.openai import OpenAiModel  # noqa: PLC0415  requests loads slowly
-
-    return OpenAiModel(settings().llm_base_url, settings().llm_api_key)
+            return BedrockModel()

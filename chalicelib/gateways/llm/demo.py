@@ -1,20 +1,23 @@
 """The embedded model: no key, no network, the same answer every time.
 
 It is extractive: it says what stands in what it was given, in the words it was given, and says so
-when there is nothing. It speaks a word at a time, and its tokens are those of ``rules.chat``
-exactly, so that what a chat costs can be told beforehand to the kopeck.
+when there is nothing. That is the system prompt, what the visitor said before, and the offers that
+the chat adds (``rules.offers``). It speaks a word at a time, and its tokens are those of
+``rules.chat`` exactly, so that what a chat costs can be told beforehand to the kopeck.
 """
 
 import json
 import re
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 
+from chalicelib.core import retry
 from chalicelib.core.text import fold
-from chalicelib.gateways.llm import STREAM_SECONDS, Usage
-from chalicelib.rules import drafts
+from chalicelib.gateways.llm import STREAM_SECONDS, ModelError, Usage
+from chalicelib.gateways.llm.cancellation import Cancellation
+from chalicelib.rules import drafts, extracts
 from chalicelib.rules.chat import Message, count_input, count_tokens
+from chalicelib.rules.offers import Offer, offers_in, shown
 
 MOST_SENTENCES = 3
 MOST_LISTED = 10
@@ -23,16 +26,23 @@ MOST_TAGS = 8
 
 
 class DemoModel:
-    """Answers from the system messages and the visitor's earlier words; drafts from a request."""
+    """Answers from the system messages and the visitor's earlier words; drafts from a request.
 
-    def stream(
+    In a chat it takes ``word_seconds`` for each word, so that a stream can be watched.
+    """
+
+    def __init__(self, word_seconds: float = 0.0) -> None:
+        self._word_seconds = word_seconds
+
+    def stream(  # noqa: PLR0913  as every model
         self,
         messages: Sequence[Message],
         *,
         model: str,  # noqa: ARG002  it answers for every model when there is no other
         max_output_tokens: int,
-        seconds: float = STREAM_SECONDS,  # noqa: ARG002  it takes no time
+        seconds: float = STREAM_SECONDS,  # noqa: ARG002  it takes a known time
         json_object: bool = False,  # noqa: ARG002  a request says so already
+        cancellation: Cancellation | None = None,
     ) -> Generator[str | Usage, None, None]:
         """Yield the answer word by word, then its exact ``Usage``."""
         request = drafts.request_in(messages)
@@ -42,29 +52,82 @@ class DemoModel:
             cost = count_tokens(word)
             if spoken + cost > max_output_tokens:
                 break
+            if cancellation and cancellation.cancelled:
+                reason = "The stream was cancelled."
+                raise ModelError("cancelled", reason, before_first_token=not spoken)
             spoken += cost
             yield word
+            if self._word_seconds and not request:
+                (cancellation.pause if cancellation else retry.sleep)(self._word_seconds)
         yield Usage(count_input(messages), spoken)
 
 
+_CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)  # noqa: RUF001  Cyrillic, meant
 _NOTHING = {
     True: "В том, что мне известно, ответа на этот вопрос нет. Спросите иначе или о другом.",  # noqa: RUF001  Cyrillic, meant
     False: "What I know holds no answer to this. Ask in other words, or about something else.",
 }
-"""By whether the question is in Cyrillic."""
+_HELLO = {
+    True: "Здравствуйте! Спросите об услугах, товарах и ценах.",  # noqa: RUF001  Cyrillic, meant
+    False: "Hello! Ask about services, products and prices.",
+}
+_LIST = {True: "Вот что есть:", False: "Here is what we have:"}
+"""These three by whether the question is in Cyrillic."""
+_GREETINGS = extracts.stems(
+    "hello hey greetings good day morning evening привет здравствуйте добрый день вечер утро"
+)
+_KINDS = {
+    **dict.fromkeys(extracts.stems("service services услуга услуги"), "service"),
+    **dict.fromkeys(extracts.stems("product products goods товар товары"), "product"),
+    **dict.fromkeys(
+        extracts.stems(
+            "offer price prices pricelist menu catalogue assortment sell buy"
+            " предлагаете цена цены цену прайс меню каталог ассортимент продаете купить"
+        ),
+        "",
+    ),
+}
+"""Words of questions about all there is, and which kind of offers they ask for."""
+_VAGUE = extracts.stems("list all show list give покажи покажите расскажи расскажите список стоит")
+"""Words that say no more of such a question."""
 
 
 def _answer(messages: Sequence[Message]) -> str:
-    """Return the sentences that have most to do with the last question, in their order."""
-    said = [message.content for message in messages if message.role == "user"]
+    """Return what has most to do with the last question: sentences in their order, then offers."""
+    offers, rest = offers_in(messages)
+    said = [message.content for message in rest if message.role == "user"]
     question = said.pop() if said else ""
-    known = [message.content for message in messages if message.role == "system"] + said
-    sentences = list(_sentences("\n".join(known)))
-    best = _nearest(question, sentences)[:MOST_SENTENCES]
-    if not best:
-        return _NOTHING[bool(re.search("[а-яё]", question.lower()))]  # noqa: RUF001  Cyrillic, meant
-    told = dict.fromkeys(line for number in sorted(best) for line in _with_list(sentences[number:]))
-    return "\n".join(told)
+    in_russian = bool(_CYRILLIC.search(question))
+    if listed := _asked_for(question, offers):
+        lines = [shown(offer, in_russian=in_russian) for offer in listed[:MOST_LISTED]]
+        return "\n".join([_LIST[in_russian], *lines])
+    known = [message.content for message in rest if message.role == "system"] + said
+    sentences = list(extracts.sentences("\n".join(known)))
+    texts = sentences + [f"{offer.name} {offer.description}" for offer in offers]
+    best = extracts.nearest(question, texts)
+    told = [line for n in sorted(_few(best, sentences)) for line in _with_list(sentences[n:])]
+    fitting = [offers[n - len(sentences)] for n in best if n >= len(sentences)]
+    told += [shown(offer, in_russian=in_russian) for offer in fitting[:MOST_LISTED]]
+    if told:
+        return "\n".join(dict.fromkeys(told))
+    asked = extracts.stems(question)
+    return (_HELLO if asked and asked <= _GREETINGS else _NOTHING)[in_russian]
+
+
+def _asked_for(question: str, offers: Sequence[Offer]) -> Sequence[Offer]:
+    """Return the offers of the kind that a question about all there is asks for, or what there is.
+
+    A question about something in particular asks for none.
+    """
+    asked = extracts.stems(question)
+    kinds = {_KINDS[stem] for stem in asked & _KINDS.keys()}
+    if not kinds or not asked <= _KINDS.keys() | _VAGUE:
+        return ()
+    return [offer for offer in offers if offer.kind in kinds] or offers
+
+
+def _few(best: Sequence[int], sentences: Sequence[str]) -> list[int]:
+    return [number for number in best if number < len(sentences)][:MOST_SENTENCES]
 
 
 def _with_list(sentences: Sequence[str]) -> Iterator[str]:
@@ -75,61 +138,10 @@ def _with_list(sentences: Sequence[str]) -> Iterator[str]:
         yield from islice(listed, MOST_LISTED)
 
 
-_END = re.compile(r"(?<=[!?…])\s+|(?<=\w{4}\.)\s+|(?<=[^\w\s]\.)\s+|\n+")
-"""Of a sentence. A full stop after a short word may be that of an abbreviation."""
-
-
-def _sentences(text: str) -> Iterator[str]:
-    for part in _END.split(text):
-        if sentence := part.strip(" \t-*•#"):
-            yield sentence
-
-
-def _nearest(question: str, texts: Sequence[str]) -> list[int]:
-    """Return the numbers of the texts that share words with a question, the nearest first.
-
-    A word counts the more, the fewer texts have it; texts of no more than half the best score are
-    left out.
-    """
-    asked = _stems(question)
-    shared = [asked & _stems(text) for text in texts]
-    spread = Counter(stem for stems in shared for stem in stems)
-    scores = [sum(1 / spread[stem] for stem in sorted(stems)) for stems in shared]
-    best = max(scores, default=0.0)
-    near = [number for number, score in enumerate(scores) if score and score > best / 2]
-    return sorted(near, key=lambda number: -scores[number])
-
-
-_COMMON = frozenset(
-    """about and any are can does for from have how much not our tell that the this what when where
-    which who will with you your
-    без был быть вам вас ваш весь вот все где для ему если есть или как какая какие какой когда кто
-    меня мне можно мой мои наш нет они она оно очень под при про сколько так тебя тот что чтобы эта
-    эти это этот""".split()  # noqa: SIM905  a hundred quotes would read worse
-)
-"""Words that say nothing of what a text is about."""
-_SHORTEST = 3
-_STEM = 5
-
-
-def _words(text: str) -> list[str]:
-    return [
-        word
-        for word in re.findall(r"\w+", text)
-        if fold(word) not in _COMMON and (len(word) >= _SHORTEST or word.isdigit())
-    ]
-
-
-def _stems(text: str) -> set[str]:
-    """Return the beginnings of a text's words, so that the forms of a word meet."""
-    folded = (fold(word) for word in _words(text))
-    return {word[: max(_SHORTEST, min(_STEM, len(word) - 1))] for word in folded}
-
-
 def _draft(request: drafts.DraftRequest) -> str:
     """Return a card made of the request alone, as JSON."""
     facts = request.facts
-    prompt = list(_sentences(request.prompt or ""))
+    prompt = list(extracts.sentences(request.prompt or ""))
     names = [request.name, facts.get("name"), *(each.rstrip(".!?…") for each in prompt)]
     said = (
         drafts.clean(text, lines=False)
@@ -140,13 +152,17 @@ def _draft(request: drafts.DraftRequest) -> str:
     told = [name, facts.get("brand"), facts.get("category"), request.prompt]
     known = " ".join(text for text in told if text)
     paths = [path for _, path in request.categories]
-    category = next((request.categories[number][0] for number in _nearest(known, paths)), None)
-    card = {
+    category = next(
+        (request.categories[number][0] for number in extracts.nearest(known, paths)), None
+    )
+    card: dict[str, object] = {
         "name": name[: drafts.MAX_NAME],
         "description": _description(name, facts.get("brand"), facts.get("description"), prompt),
         "categoryId": category,
         "tags": _tags(known),
     }
+    if request.kind == "service":
+        card["durationMin"] = _minutes(f"{name} {request.prompt or ''}")
     return json.dumps(card, ensure_ascii=False)
 
 
@@ -157,6 +173,16 @@ def _description(name: str, brand: str | None, told: str | None, prompt: Iterabl
     return " ".join(dict.fromkeys(sentences))
 
 
+_LENGTH = re.compile(r"(\d{1,4})\s*(?:-\s*)?(мин|min|час|hour)", re.IGNORECASE)
+
+
+def _minutes(text: str) -> int | None:
+    """Return the length that a text states, in minutes."""
+    if not (found := _LENGTH.search(text)):
+        return None
+    return int(found[1]) * (60 if found[2].lower() in {"час", "hour"} else 1)
+
+
 def _tags(text: str) -> list[str]:
-    words = (word.lower() for word in _words(text) if not word.isdigit())
+    words = (word.lower() for word in extracts.words(text) if not word.isdigit())
     return list(dict.fromkeys(word[: drafts.MAX_TAG] for word in words))[:MOST_TAGS]

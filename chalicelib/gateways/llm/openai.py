@@ -1,33 +1,28 @@
 """Any server that speaks OpenAI's chat completions: ``POST {base}/chat/completions``, streamed.
 
-A server that does not know an optional part of the request is asked again without it. Failures
-before the first token are worth another attempt; later ones are not, because text is out already.
+A server that does not know an optional part of the request is asked again without it.
 """
 
 import logging
-import random
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from threading import Timer
+from contextlib import closing, suppress
+from functools import partial
 from typing import Any
 
 import requests
+import requests.adapters
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from chalicelib.core import retry
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.text import cut_bytes
-from chalicelib.gateways.llm import STREAM_SECONDS, FailureKind, ModelError, Usage
+from chalicelib.gateways.llm import STREAM_SECONDS, FailureKind, ModelError, Usage, attempts
+from chalicelib.gateways.llm.cancellation import Cancellation, watch
 from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
 from chalicelib.rules.chat import Message
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
 """The longest silence, before the first token (models that think are slow to start) or after."""
-PAUSES = (0.5, 1.5)
-"""Seconds before the second and the third attempt, jittered by half."""
-LONGEST_PAUSE = 5.0
-"""A provider that asks to wait longer is not asked again."""
 MAX_LINE = 2**20
 BYTES_PER_OUTPUT_TOKEN = 4096
 """Bytes that may arrive for every token asked for: events wrap a token in some 300."""
@@ -41,8 +36,35 @@ _RENAMED = "max_completion_tokens"
 log = logging.getLogger(__name__)
 
 
+class _Adapter(requests.adapters.HTTPAdapter):
+    """Makes connections that can be shut from another thread."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  passed on
+        """Make the pools of direct connections."""
+        super().init_poolmanager(*args, **options)
+        _watch(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401  passed on
+        """Return the pools of connections by a proxy."""
+        known = proxy in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **options)
+        if not known:
+            _watch(manager)
+        return manager
+
+
+def _watch(manager: Any) -> None:  # noqa: ANN401  requests does not type its managers
+    manager.pool_classes_by_scheme = dict(manager.pool_classes_by_scheme)
+    watch(manager.pool_classes_by_scheme)
+
+
 class _Session(requests.Session):
     """Follows no redirect, and does not read its body either, which would have no bound."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for scheme in list(self.adapters):
+            self.mount(scheme, _Adapter())
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002  there is none
         """Return no target."""
@@ -66,7 +88,7 @@ class OpenAiModel:
         self._read_seconds = read_seconds
         self._refused: dict[str, frozenset[str]] = {}  # by model, optional parts of the request
 
-    def stream(
+    def stream(  # noqa: PLR0913  as every model
         self,
         messages: Sequence[Message],
         *,
@@ -74,6 +96,7 @@ class OpenAiModel:
         max_output_tokens: int,
         seconds: float = STREAM_SECONDS,
         json_object: bool = False,
+        cancellation: Cancellation | None = None,
     ) -> Generator[str | Usage, None, None]:
         """Ask, and yield the answer's text in pieces as they come, then one ``Usage``."""
         deadline = Deadline(seconds)
@@ -86,43 +109,40 @@ class OpenAiModel:
         }
         if json_object:
             body["response_format"] = {"type": "json_object"}
-        for pause in (*PAUSES, None):
-            spoken = False
-            try:
-                with closing(self._attempt(messages, body, deadline)) as attempt:
-                    for piece in attempt:
-                        spoken = True
-                        yield piece
-            except ModelError as error:
-                error.before_first_token = not spoken
-                wait = _pause(error, pause, deadline)
-                if wait is None:
-                    raise
-                retry.sleep(wait)
-            else:
-                return
+        attempt = partial(self._attempt, messages, body, deadline)
+        yield from attempts.stream(attempt, deadline, cancellation)
 
     def _attempt(
-        self, messages: Sequence[Message], body: dict[str, Any], deadline: Deadline
+        self,
+        messages: Sequence[Message],
+        body: dict[str, Any],
+        deadline: Deadline,
+        cancellation: Cancellation,
     ) -> Generator[str | Usage, None, None]:
         budget = LEAST_BUDGET + BYTES_PER_OUTPUT_TOKEN * body["max_tokens"]
-        with closing(self._ask(body, deadline)) as response, _until(deadline, response):
+        with (
+            attempts.until(deadline, cancellation),
+            closing(self._ask(body, deadline, cancellation)) as response,
+        ):
             try:
                 yield from read(_lines(response, deadline, budget), messages)
             except ProviderFailedError as failure:
                 raise self._failure(failure.code, str(failure), response) from None
 
-    def _ask(self, body: dict[str, Any], deadline: Deadline) -> requests.Response:
+    def _ask(
+        self, body: dict[str, Any], deadline: Deadline, cancellation: Cancellation
+    ) -> requests.Response:
         """Return a response that says 200, its body unread."""
         refused = self._refused.get(body["model"], frozenset())
         while True:
             sent = _without(refused, body)
-            response = self._post(sent, deadline)
+            with cancellation.watching():
+                response = self._post(sent, deadline)
             if response.status_code == requests.codes.ok:
                 if refused:
                     self._refused[body["model"]] = refused
                 return response
-            with closing(response), _until(deadline, response):
+            with closing(response):
                 said = _beginning(response, deadline)
             more = _objections(response.status_code, said, sent)
             if not more:
@@ -151,6 +171,9 @@ class OpenAiModel:
             reason = f"The base URL or the key cannot be used ({type(error).__name__})."
             raise ModelError("refused", reason) from None
         except requests.RequestException as error:
+            if deadline.passed:
+                reason = "The provider did not answer in time."
+                raise ModelError("timeout", reason) from None
             reason = f"The provider cannot be reached ({type(error).__name__})."
             raise ModelError("unavailable", reason) from None
 
@@ -189,16 +212,6 @@ def _kind(status: object) -> FailureKind:
             return "unavailable"
 
 
-def _pause(error: ModelError, pause: float | None, deadline: Deadline) -> float | None:
-    """Return how long to wait before asking again, or None if that is of no use."""
-    if pause is None or not error.before_first_token:
-        return None
-    if error.kind not in {"unavailable", "rate_limited"}:
-        return None
-    wait = max(random.uniform(pause / 2, pause), error.retry_after or 0)  # noqa: S311  jitter is no secret
-    return wait if wait <= LONGEST_PAUSE and wait < deadline.left() else None
-
-
 _SIGNS = {
     "response_format": b"response_format",
     "stream_options": b"stream_options",
@@ -223,26 +236,6 @@ def _without(refused: frozenset[str], body: dict[str, Any]) -> dict[str, Any]:
     if "max_tokens" in refused:
         sent[_RENAMED] = body["max_tokens"]
     return sent
-
-
-@contextmanager
-def _until(deadline: Deadline, response: requests.Response) -> Iterator[None]:
-    """End all reading of a response at the deadline, even one that waits for the next byte.
-
-    A socket's timeout alone would start again with every byte.
-    """
-
-    def end() -> None:
-        with suppress(Exception):  # It may be closed, or read to its end, at this very moment.
-            response.raw.shutdown()
-
-    timer = Timer(deadline.left(), end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _blocks(response: requests.Response, deadline: Deadline) -> Iterator[bytes]:

@@ -29,6 +29,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _SLOWLY = "public, max-age=600"
 
 
+@render.with_pages
 def index(request: HttpRequest) -> HttpResponse:
     """Show a page of the published posts, the latest first; those with a tag if one is named."""
     number, tag = _page_number(request), _one(request, "tag") or None
@@ -60,6 +61,7 @@ def index(request: HttpRequest) -> HttpResponse:
     )
 
 
+@render.with_pages
 def post(request: HttpRequest) -> HttpResponse:
     """Show a published post; one that had another slug is where it is now."""
     found = reading.find(request.path["slug"])

@@ -19,6 +19,7 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
 """Icon, title and text of what is shown in a page's place; all of them are 404."""
 
 
+@render.with_pages
 def page(request: HttpRequest) -> HttpResponse:
     """Show a page of a site, or why there is none."""
     slug = request.path["site"]

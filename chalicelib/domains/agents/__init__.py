@@ -1,0 +1,1 @@
+"""Bots: their records, keys and limits."""

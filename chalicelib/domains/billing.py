@@ -1,0 +1,188 @@
+"""An account's money: what the operator credits and adjusts, and what its owner may read of it.
+
+No tool and no route of the API touches it (spec, What the service does).
+"""
+
+import hashlib
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError, to_json
+
+from chalicelib.core.errors import ConflictError, IdempotencyMismatchError, NotFoundError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience, SessionPrincipal
+from chalicelib.core.schema import MAX_KOPECKS, Id, Timestamp, Wire, optional, printable
+from chalicelib.flows.invoke import Context
+from chalicelib.flows.people import Email
+from chalicelib.store import accounts, ledger
+from chalicelib.store.ledger import LedgerEntryRow
+
+OPERATOR = (Audience.OPERATOR,)
+OWN = (Audience.SESSION, Audience.OPERATOR)
+"""A session reads its own account's, the operator any."""
+
+
+def _not_zero(kopecks: int) -> int:
+    if not kopecks:
+        raise PydanticCustomError("zero", "expected an amount other than 0")
+    return kopecks
+
+
+IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+Reason = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=500),
+    AfterValidator(printable),
+]
+
+
+class _Entry(Wire):
+    account: Email = Field(description="E-mail address of the account.")
+    reason: Reason = Field(description="Why; kept with the entry.")
+    idempotency_key: IdempotencyKey = Field(
+        description="The same again, at any time, answers the same and adds nothing."
+    )
+
+
+class Credit(_Entry):
+    """Money that an account gets."""
+
+    kopecks: Annotated[int, Field(ge=1, le=MAX_KOPECKS)] = Field(description="How much.")
+
+
+class Adjustment(_Entry):
+    """A correction of what an account has."""
+
+    kopecks: Annotated[int, Field(ge=-MAX_KOPECKS, le=MAX_KOPECKS), AfterValidator(_not_zero)] = (
+        Field(description="How much more, or less if negative.")
+    )
+
+
+class CreditResult(Wire):
+    """What an account has after it."""
+
+    account_id: Id = Field(description="Account id.")
+    balance: int = Field(description="Kopecks available then.")
+
+
+class BalanceQuery(Wire):
+    """Whose balance."""
+
+    account: Email | None = optional("E-mail address of the account; the session's own.")
+
+
+class Balance(Wire):
+    """What an account has."""
+
+    account_id: Id = Field(description="Account id.")
+    available: int = Field(description="Kopecks to spend.")
+    reserved: int = Field(description="Kopecks held for answers under way.")
+    entries: int = Field(description="Entries of the ledger so far.")
+
+
+class LedgerQuery(BalanceQuery):
+    """Which entries."""
+
+    limit: int = Field(default=100, ge=1, le=1000, description="At most so many.")
+
+
+class EntryOut(Wire):
+    """An entry of the ledger, in kopecks."""
+
+    id: str = Field(description="Its number, from 1.")
+    kind: str = Field(description="topup, adjust, reserve, settle or release.")
+    amount: int = Field(description="Change of available and reserved together.")
+    held: int = Field(description="Change of reserved.")
+    balance_after: int = Field(description="Available after it.")
+    request_id: str | None = Field(description="The request that it is for, or null.")
+    agent_id: Id | None = Field(description="The bot that it is for, or null.")
+    at: Timestamp = Field(description="When.")
+
+    @classmethod
+    def of(cls, entry: LedgerEntryRow) -> Self:
+        """Return the wire form of an entry."""
+        return cls.from_row(entry.attribute_values, id=str(entry.seq))
+
+
+class LedgerResult(Wire):
+    """Entries of the ledger."""
+
+    entries: list[EntryOut] = Field(description="The last entries, newest first.")
+
+
+def _account(args: Credit | Adjustment) -> str:
+    """Return the account that a call works in: its audit log has it."""
+    return accounts.by_email(args.account).id
+
+
+def _readable_account(ctx: Context, args: BalanceQuery) -> str:
+    """Return whose money a caller may read.
+
+    Raises:
+        NotFoundError: no account has the address, or it is not the session's own.
+    """
+    if isinstance(ctx.principal, SessionPrincipal):
+        own = ctx.principal.account_id
+        if args.account is None or accounts.get(own).email == args.account:
+            return own
+        raise NotFoundError("This session may read its own account alone.")
+    if args.account is None:
+        raise NotFoundError("Name the account by its e-mail address.")
+    return accounts.by_email(args.account).id
+
+
+def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
+    """Change what an account has, once under a key; the key's row is part of the ledger."""
+    account_id = ctx.unit.tenant
+    said = [account_id, args.kopecks, args.reason]
+    key = ledger.credit_key(kind, args.idempotency_key)
+    key.fingerprint = hashlib.sha256(to_json(said)).hexdigest()
+    if used := ledger.find_credit(key):
+        if used.fingerprint != key.fingerprint:
+            msg = (
+                "This idempotency key was used with other arguments. Use a new one for a new call."
+            )
+            raise IdempotencyMismatchError(msg)
+        return CreditResult(account_id=account_id, balance=int(used.balance))
+    wallet = ledger.wallet(account_id)
+    if wallet.available + args.kopecks < 0:
+        msg = f"The account has {wallet.available} kopecks available; it cannot fall below 0."
+        raise ConflictError(msg)
+    balance = key.balance = ledger.post(
+        ctx.unit, wallet, kind, amount=args.kopecks, reason=args.reason
+    )
+    ctx.unit.create(key)
+    ctx.unit.mention(f"account:{account_id}")
+    return CreditResult(account_id=account_id, balance=balance)
+
+
+@operation(title="Credit an account", audience=OPERATOR, resolve=_account, idempotent=True)
+def credit(ctx: Context, args: Credit) -> CreditResult:
+    """Add money to an account, once under an idempotency key, which is kept for good."""
+    return _post(ctx, ledger.TOPUP, args)
+
+
+@operation(title="Adjust a balance", audience=OPERATOR, resolve=_account, idempotent=True)
+def adjust(ctx: Context, args: Adjustment) -> CreditResult:
+    """Correct what an account has available, never below 0; once under an idempotency key."""
+    return _post(ctx, ledger.ADJUST, args)
+
+
+@operation(title="Read a balance", audience=OWN, idempotent=True)
+def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
+    """Return what an account has available and reserved."""
+    wallet = ledger.wallet(_readable_account(ctx, args))
+    return Balance(
+        account_id=wallet.account_id,
+        available=int(wallet.available),
+        reserved=int(wallet.reserved),
+        entries=int(wallet.seq),
+    )
+
+
+@operation(title="Read the ledger", audience=OWN, idempotent=True)
+def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
+    """Return the last entries of an account's ledger, newest first."""
+    rows = ledger.entries(_readable_account(ctx, args), args.limit)
+    return LedgerResult(entries=[EntryOut.of(row) for row in rows])

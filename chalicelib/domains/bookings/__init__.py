@@ -1,0 +1,1 @@
+"""Bookings: find slots, book, move, set the status, list and read."""

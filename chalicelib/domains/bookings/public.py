@@ -1,0 +1,303 @@
+"""What visitors do with bookings: find a time, book it, cancel it, keep it in their calendar.
+
+Nobody learns anything of another's booking, and no client is changed: what a visitor says of
+themselves stays on the booking (bookings.md, Two clients, one slot).
+"""
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints
+
+from chalicelib import SERVICE
+from chalicelib.core import clock
+from chalicelib.core.errors import BookingStartedError, NotFoundError, RateLimitedError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.schema import Id, Timestamp, When, Wire, optional
+from chalicelib.core.settings import settings
+from chalicelib.domains.bookings.changes import BookingContact, Notes
+from chalicelib.domains.bookings.free_slots import SlotList, SlotsRange, slot_list
+from chalicelib.flows import booking, calendars
+from chalicelib.flows.booking import Change, Order
+from chalicelib.flows.contacts import Contact
+from chalicelib.flows.invoke import Context
+from chalicelib.flows.placement import Place
+from chalicelib.flows.zones import Timezone
+from chalicelib.rules import booking_tokens, calendar_files, zoned_times
+from chalicelib.rules.booking_tokens import BookingToken, Purpose
+from chalicelib.rules.calendar_files import CalendarEvent
+from chalicelib.store import bookings, clients, limits, locks, services, workspaces
+from chalicelib.store.bookings import BOOKINGS, BookingRow
+from chalicelib.store.services import ServiceRow
+from chalicelib.store.sites import SITES, SUSPENDED
+
+SOURCE = "public"
+"""The source of bookings that visitors make."""
+SLOTS = Limit("public-slots", "searches a minute", 60, timedelta(minutes=1))
+TRIES = Limit("public-bookings", "bookings and cancellations a minute", 30, timedelta(minutes=1))
+A_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
+"""Of one visitor, as the one before; they fail closed."""
+FILES = Limit("public-calendar", "calendar files a minute", 60, timedelta(minutes=1))
+MOST_UPCOMING = 5
+"""Bookings that somebody may have ahead of them, of one workspace, by their contacts."""
+MOST_HOLDS = 2
+"""Unpaid ones among them."""
+LOCKED = timedelta(days=2)
+"""How long the lock of a contact is kept; it need only outlive the bookings that race for it."""
+SUFFIX = ".ics"
+
+TokenText = Annotated[str, StringConstraints(max_length=100)]
+
+
+class PublicSlotsQuery(SlotsRange):
+    """Which slots of a service."""
+
+    id: Id = Field(description="Service id.")
+
+
+class PublicBookingCreate(Wire):
+    """A booking that a visitor wants."""
+
+    service_id: Id = Field(description="Service id.")
+    start_at: When = Field(description="startAt of a slot.")
+    timezone: Timezone | None = optional("IANA zone of a time without an offset.")
+    resource_id: Id | None = optional("Omitted: the first that is free.")
+    client: BookingContact = Field(description="Who is coming, and how to reach them.")
+    notes: Notes | None = optional("What the business should know.")
+
+
+class PublicBookingOut(Wire):
+    """A booking, as whoever holds its token sees it."""
+
+    id: Id = Field(description="Booking id.")
+    status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
+    service_name: str = Field(description="Name of the service.")
+    resource_name: str = Field(description="Name of the resource.")
+    start_at: Timestamp = Field(description="Start.")
+    start_local: str = Field(description="Start with the offset of its zone.")
+    end_at: Timestamp = Field(description="End.")
+    timezone: str = Field(description="IANA zone of the resource.")
+    price: int = Field(description="Price in kopecks.")
+
+    @classmethod
+    def of(cls, row: BookingRow) -> Self:
+        """Return what a visitor sees of a stored booking."""
+        return cls.from_row(
+            row.values,
+            start_at=row.starts_at,
+            end_at=row.ends_at,
+            start_local=zoned_times.shown(row.starts_at, row.timezone).text,
+        )
+
+
+class PublicBookingMade(Wire):
+    """A new booking, and what opens it later."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+    cancel_token: str = Field(description="Cancels it; whoever has it can.")
+    ics_url: str = Field(description="URL of its calendar file, without contacts.")
+
+
+class PublicCancellation(Wire):
+    """Which booking to cancel."""
+
+    token: TokenText = Field(description="cancelToken of the booking.")
+    dry_run: bool = Field(default=False, description="Only show the booking.")
+
+
+class PublicBookingResult(Wire):
+    """A booking."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+
+
+class CalendarFileRef(Wire):
+    """Which calendar file."""
+
+    file: TokenText = Field(description="Its name, as icsUrl ends.")
+
+
+class CalendarFile(Wire):
+    """A calendar file."""
+
+    content: str = Field(description="iCalendar (RFC 5545).")
+
+
+def _workspace_of(service_id: str) -> str:
+    workspace_id = services.workspace_of(service_id)
+    if workspace_id is None:
+        raise _unknown_service()
+    return workspace_id
+
+
+def _unknown_service() -> NotFoundError:
+    return NotFoundError("There is no such service, or it takes no bookings any more.")
+
+
+def _read(text: str) -> BookingToken:
+    token = booking_tokens.read(text)
+    if token is None:
+        raise _unknown_booking()
+    return token
+
+
+def _unknown_booking() -> NotFoundError:
+    return NotFoundError("There is no such booking. Use the link or token of the confirmation.")
+
+
+def _open_service(ctx: Context, service_id: str) -> ServiceRow:
+    """Return a service that visitors may book.
+
+    Raises:
+        NotFoundError: there is none, or its site is suspended.
+    """
+    service = calendars.existing_service(ctx.workspace_id, service_id)
+    site = SITES.find(ctx.workspace_id, service.site_id) if service.site_id else None
+    if site is not None and site.status == SUSPENDED:
+        raise _unknown_service()
+    return service
+
+
+@operation(
+    rest="GET /api/public/services/{id}/slots",
+    title="Find free slots",
+    audience=(Audience.PUBLIC,),
+    resolve=lambda args: _workspace_of(args.id),
+    limit=SLOTS,
+)
+def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
+    """Find when a service can be booked: book a startAt of these."""
+    return slot_list(ctx, _open_service(ctx, args.id), args)
+
+
+@operation(
+    rest="POST /api/public/bookings",
+    title="Book a service",
+    audience=(Audience.PUBLIC,),
+    resolve=lambda args: _workspace_of(args.service_id),
+    limit=TRIES,
+)
+def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBookingMade:
+    """Book a free slot. Taken meanwhile: 409 slot_unavailable with up to 5 alternatives."""
+    service = _open_service(ctx, args.service_id)
+    country = workspaces.get(ctx.workspace_id).country
+    who = args.client
+    contact = booking.contact_of(who.name, who.phone, who.email, country)
+    ctx.unit.run_side_effect_once("day", lambda: limits.take(A_DAY, ctx.principal.rate_limit_key))
+    _check_upcoming(ctx, service, contact)
+    secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
+    made, _ = booking.book(
+        ctx.unit,
+        Order(
+            service_id=service.id,
+            place=Place(args.start_at, args.resource_id, args.timezone),
+            contact=contact,
+            source=SOURCE,
+            actor=ctx.principal.audit_actor,
+            fills_client=False,
+            notes=args.notes,
+            token_secret=secret,
+        ),
+    )
+
+    def token(purpose: Purpose) -> str:
+        return booking_tokens.token(ctx.workspace_id, made.id, purpose, secret)
+
+    return PublicBookingMade(
+        booking=PublicBookingOut.of(made),
+        cancel_token=token(Purpose.CANCEL),
+        ics_url=f"{settings().public_url}/api/public/bookings/{token(Purpose.CALENDAR)}{SUFFIX}",
+    )
+
+
+def _check_upcoming(ctx: Context, service: ServiceRow, contact: Contact) -> None:
+    """Refuse one booking too many of a contact; those that race for the last one take turns.
+
+    Raises:
+        RateLimitedError: the contact has as many ahead as it may, or as many unpaid.
+    """
+    for value in filter(None, contact.identity.values()):
+        lock = locks.lock_row(ctx.workspace_id, f"bookings-of-{_hashed(value)}")
+        lock.expires = clock.now() + LOCKED
+        ctx.unit.save(lock)
+    held = clients.holders(ctx.workspace_id, contact.identity)
+    ahead = bookings.upcoming_of(ctx.workspace_id, dict.fromkeys(held.values()))
+    holds = [each.hold_expires_at for each in ahead if each.hold_expires_at]
+    if len(ahead) >= MOST_UPCOMING:
+        first = min(each.starts_at for each in ahead)
+        raise _too_many(MOST_UPCOMING, "bookings ahead", first)
+    if service.require_payment and len(holds) >= MOST_HOLDS:
+        raise _too_many(MOST_HOLDS, "bookings that are not paid for", min(holds))
+
+
+def _hashed(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()
+
+
+def _too_many(most: int, what: str, until: datetime) -> RateLimitedError:
+    wait = max(1, round((until - clock.now()).total_seconds()))
+    msg = f"These contacts have {most} {what}, as many as they may. Cancel one, or come later."
+    return RateLimitedError(msg, headers={"Retry-After": str(wait)})
+
+
+@operation(
+    rest="POST /api/public/bookings/cancel",
+    title="Cancel a booking",
+    audience=(Audience.PUBLIC,),
+    resolve=lambda args: _read(args.token).workspace_id,
+    limit=TRIES,
+    idempotent=True,
+    destructive=True,
+)
+def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBookingResult:
+    """Cancel a booking before it begins; one that is cancelled stays so."""
+    row = _opened(ctx, args.token, Purpose.CANCEL)
+    if row.status != "cancelled":
+        if row.starts_at <= clock.now():
+            msg = "This booking has begun, or is over, and cannot be cancelled any more."
+            raise BookingStartedError(msg)
+        if not args.dry_run:
+            booking.change(ctx.unit, row, Change(ctx.principal.audit_actor, "cancelled"))
+    return PublicBookingResult(booking=PublicBookingOut.of(row))
+
+
+@operation(
+    rest="GET /api/public/bookings/{file}",
+    title="Get a booking's calendar file",
+    audience=(Audience.PUBLIC,),
+    resolve=lambda args: _read(args.file.removesuffix(SUFFIX)).workspace_id,
+    limit=FILES,
+)
+def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
+    """Return a booking as an iCalendar file, which replaces an earlier copy of it."""
+    row = _opened(ctx, args.file.removesuffix(SUFFIX), Purpose.CALENDAR)
+    file = calendar_files.calendar_file(
+        CalendarEvent(
+            uid=f"{row.id}@{ctx.workspace_id}",
+            sequence=int(row.sequence),
+            changed_at=row.updated_at,
+            starts_at=row.starts_at,
+            ends_at=row.ends_at,
+            status=row.status,
+            summary=f"{row.service_name} ({row.resource_name})",
+            location=workspaces.get(ctx.workspace_id).name,
+        ),
+        producer=SERVICE,
+    )
+    return CalendarFile(content=file.decode())
+
+
+def _opened(ctx: Context, text: str, purpose: Purpose) -> BookingRow:
+    """Return the booking that a token opens for a purpose.
+
+    Raises:
+        NotFoundError: it opens nothing, or not for this; which of them is not told.
+    """
+    token = _read(text)
+    row = BOOKINGS.find(ctx.workspace_id, token.booking_id)
+    if row is None or not token.is_for(purpose, row.token_secret):
+        raise _unknown_booking()
+    return row

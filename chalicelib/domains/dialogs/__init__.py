@@ -1,0 +1,1 @@
+"""Dialogs of bots with visitors, and what is counted of them and of the widget."""

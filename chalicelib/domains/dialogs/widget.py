@@ -1,0 +1,92 @@
+"""What a bot's widget reports of its visits."""
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.schema import Id, Wire, optional
+from chalicelib.flows.invoke import Context
+from chalicelib.rules.sources import without_query
+from chalicelib.store import agents, visits, workspaces
+from chalicelib.store.metrics import Increments
+from chalicelib.store.sites import SITES
+
+EVENTS = Limit(
+    "widget",
+    "events a minute of a bot's widget",
+    60,
+    timedelta(minutes=1),
+    within=lambda args: args.agent_id,
+)
+
+
+class WidgetEvent(Wire):
+    """A visit has reached a stage."""
+
+    agent_id: Id = Field(description="Bot id.")
+    visit_id: Id = Field(description="The visit's id: random, made by the page, kept for the tab.")
+    stage: Literal["loaded", "opened", "started", "engaged"] = Field(
+        description="How far it went. Leads are counted by the server."
+    )
+    page_url: Annotated[str, StringConstraints(max_length=8192)] | None = optional(
+        "The page; its query is dropped."
+    )
+    project_id: Id | None = optional("Site id.")
+
+
+class EventTaken(Wire):
+    """What became of an event."""
+
+    counted: bool = Field(description="False if the visit had reached that stage before.")
+
+
+def _resolve(args: WidgetEvent) -> str:
+    workspace_id = agents.workspace_of(args.agent_id)
+    if workspace_id is None:
+        raise _unknown()
+    return workspace_id
+
+
+def _unknown() -> NotFoundError:
+    return NotFoundError("There is no such bot, or it is switched off.")
+
+
+@operation(
+    rest="POST /api/public/widget-event",
+    title="Report a visit of a widget",
+    audience=(Audience.PUBLIC,),
+    resolve=_resolve,
+    limit=EVENTS,
+    idempotent=True,
+    audit=False,
+)
+def widget_event(ctx: Context, args: WidgetEvent) -> EventTaken:
+    """Count that a visit has reached a stage: once, on the visit's first day.
+
+    Earlier stages that it lacks count with it.
+    """
+    agent = agents.AGENTS.find(ctx.workspace_id, args.agent_id)
+    if agent is None or not agent.is_active:
+        raise _unknown()
+    if args.project_id and SITES.find(ctx.workspace_id, args.project_id) is None:
+        raise NotFoundError("There is no such site.")
+    today = clock.local_day(clock.now(), workspaces.get(ctx.workspace_id).timezone)
+    counts = Increments(ctx.workspace_id)
+    counted = visits.reach(
+        ctx.unit,
+        counts,
+        agent.id,
+        args.visit_id,
+        args.stage,
+        today=today,
+        page_url=without_query(args.page_url),
+        project_id=args.project_id,
+    )
+    counts.stage(ctx.unit)
+    return EventTaken(counted=counted)

@@ -1,0 +1,1 @@
+"""Resources: masters, rooms and equipment, their opening hours, and time off."""

@@ -1,0 +1,1 @@
+"""Services: their records, and help with filling them in."""

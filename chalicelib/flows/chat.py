@@ -1,0 +1,411 @@
+"""Taking a visitor's message: all checks, then the hold, then its place in the dialog.
+
+The order of the checks is that of the interface: what a caller may not know is never told by a
+later one. What comes after is ``flows.chat_answer``.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from time import perf_counter
+from typing import NamedTuple, cast
+
+from chalicelib.core import clock
+from chalicelib.core.errors import (
+    AppError,
+    ForbiddenError,
+    InsufficientBalanceError,
+    MessageTooLongError,
+    NotConfiguredError,
+    NotFoundError,
+    SessionBusyError,
+    SpendingError,
+    UnavailableError,
+    ValidationError,
+)
+from chalicelib.core.ids import new_id
+from chalicelib.core.limits import Limit
+from chalicelib.core.settings import settings
+from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.flows import charging, chat_leads, chat_offers, chat_replays
+from chalicelib.flows.charging import Hold, Prices, Terms
+from chalicelib.flows.chat_exchange import Ending, Exchange, message_id
+from chalicelib.flows.chat_replays import Replay
+from chalicelib.flows.chat_request import ChatRequest
+from chalicelib.flows.dialogs import DIALOG_EXPIRED
+from chalicelib.gateways import llm
+from chalicelib.rules import chat_history, models, tokens
+from chalicelib.rules.chat import Message
+from chalicelib.rules.chat_history import Turn
+from chalicelib.rules.models import UNKNOWN_CONTEXT, UNKNOWN_OUTPUT, ModelSpec
+from chalicelib.rules.sources import without_query
+from chalicelib.store import (
+    agents,
+    bot_keys,
+    bot_metrics,
+    chat_sessions,
+    jobs,
+    limits,
+    messages,
+    open_streams,
+    visits,
+    workspaces,
+)
+from chalicelib.store.agents import AGENTS, AgentRow
+from chalicelib.store.chat_sessions import SessionRow
+from chalicelib.store.dialogs import DIALOGS, KEPT, TEST, Channel, DialogRow
+from chalicelib.store.messages import ASSISTANT, USER
+from chalicelib.store.metrics import Increments
+from chalicelib.store.unit import UnitOfWork, run_unit
+from chalicelib.store.workspaces import WorkspaceRow
+
+MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
+"""Of one visitor; it fails closed (security.md, Rate limits)."""
+MESSAGES_OF_BOT = Limit("chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1))
+"""Of all visitors, behind the edge."""
+MAX_KEY = 255
+
+
+class Caller(NamedTuple):
+    """Who sends a message: a visitor's hash; ``in_console`` one of the bot's own people."""
+
+    visitor: str
+    request_id: str
+    idempotency_key: str | None = None
+    in_console: bool = False
+
+
+class _Bot(NamedTuple):
+    agent: AgentRow
+    workspace: WorkspaceRow
+
+    @property
+    def workspace_id(self) -> str:
+        return self.workspace.id
+
+    def note(self, channel: str, measures: Mapping[str, int]) -> None:
+        """Count what happened outside of any transaction; statistics stand in nobody's way."""
+        counts = Increments(self.workspace_id)
+        today = clock.local_day(clock.now(), self.workspace.timezone)
+        bot_metrics.count(counts, self.agent.id, channel, today, measures)
+        with suppress(UnavailableError):
+            counts.write()
+
+
+def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
+    """Take a message, or find the answer that its idempotency key was given before.
+
+    Raises:
+        NotFoundError: no such bot, or it is switched off; or no such session of it.
+        RateLimitedError: the visitor sends too many.
+        ForbiddenError: the bot is private, and the key is not one of it.
+        IdempotencyMismatchError: the idempotency key was used with another message.
+        InProgressError: the first call with it is still being answered.
+        MessageTooLongError: the message does not fit the model.
+        NotConfiguredError: nobody answers for the model here.
+        SessionBusyError: the session's last answer is still being streamed.
+        SpendingError: limits or balance do not suffice.
+    """
+    began = perf_counter()
+    bot = _find_bot(args.agent_id)
+    limits.take(MESSAGES, f"visitor:{caller.visitor}#{bot.agent.id}")
+    if _behind_edge():
+        limits.take(MESSAGES_OF_BOT, bot.agent.id)
+        open_streams.begin(caller.visitor, caller.request_id)
+    kept: IdempotencyRecord | None = None
+    try:
+        _check_key(bot, args.api_key)
+        session = _find_session(bot, args.session_id)
+        kept = _kept(args, caller, bot)
+        replay = kept and chat_replays.find_or_mark(
+            bot.workspace_id, kept, owner=caller.request_id, session_token=args.session_id
+        )
+        return replay or _Taking(args, caller, bot, session, kept, began).take()
+    except BaseException:
+        leave(caller)
+        with suppress(UnavailableError):
+            chat_replays.clear(bot.workspace_id, kept, owner=caller.request_id)
+        raise
+
+
+def leave(caller: Caller) -> None:
+    """Note that a caller's stream has ended, read or not."""
+    if _behind_edge():
+        with suppress(UnavailableError):
+            open_streams.end(caller.visitor, caller.request_id)
+
+
+def _behind_edge() -> bool:
+    """Whether visitors can be told apart: elsewhere, many may share what seems one address."""
+    return bool(settings().edge_secret)
+
+
+def _find_bot(agent_id: str) -> _Bot:
+    unknown = NotFoundError("There is no such bot, or it is switched off.")
+    workspace_id = agents.workspace_of(agent_id)
+    agent = AGENTS.find(workspace_id, agent_id) if workspace_id else None
+    if workspace_id is None or agent is None or not agent.is_active:
+        raise unknown
+    return _Bot(agent, workspaces.get(workspace_id))
+
+
+def _check_key(bot: _Bot, token: str | None) -> None:
+    """Refuse who talks to a private bot without one of its keys; public bots ask for none.
+
+    Raises:
+        ForbiddenError: the key is missing, or none of this bot's.
+    """
+    if bot.agent.is_private and not (token and bot_keys.is_key_of(bot.agent.id, token)):
+        raise ForbiddenError("This bot is private: send one of its keys as apiKey.")
+
+
+def _find_session(bot: _Bot, token: str | None) -> SessionRow | None:
+    if token is None:
+        return None
+    session = chat_sessions.find(bot.workspace_id, bot.agent.id, token)
+    if session is None:
+        msg = "This bot has no such session. Leave sessionId out to begin a new dialog."
+        raise NotFoundError(msg)
+    return session
+
+
+def _kept(args: ChatRequest, caller: Caller, bot: _Bot) -> IdempotencyRecord | None:
+    """Return what the answer is kept under, if the call has an idempotency key.
+
+    A key is one session's, else one bot key's, else one visitor's: two strangers never share it.
+
+    Raises:
+        ValidationError: the key is empty or too long.
+    """
+    key = caller.idempotency_key
+    if key is None:
+        return None
+    if not 1 <= len(key) <= MAX_KEY:
+        message = f"expected 1 to {MAX_KEY} characters, received {len(key)}"
+        raise ValidationError.of("Idempotency-Key", message)
+    if args.session_id is not None:
+        holder = f"session:{tokens.digest(args.session_id)}"
+    elif bot.agent.is_private and args.api_key is not None:
+        holder = f"key:{tokens.digest(args.api_key)}"
+    else:
+        holder = f"visitor:{caller.visitor}"
+    said = (args.agent_id, args.message, args.session_id)
+    return chat_replays.record(f"chat#{bot.agent.id}#{holder}", key, said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taking:
+    """A message that passed the checks on its caller."""
+
+    args: ChatRequest
+    caller: Caller
+    bot: _Bot
+    session: SessionRow | None
+    kept: IdempotencyRecord | None
+    began: float
+
+    def _channel(self, dialog: DialogRow | None) -> Channel:
+        """Return where the dialog is led: that is settled with its first message."""
+        if dialog is not None:
+            return cast("Channel", dialog.channel)
+        channel = self.args.channel or "api"
+        return "api" if channel == TEST and not self.caller.in_console else channel
+
+    def take(self) -> Exchange:
+        spec, told, input_tokens, max_output = self._fitted()
+        if self.session is not None and self.session.is_held:
+            raise SessionBusyError
+        dialog = self._dialog()
+        number = int(dialog.last_number) + 2 if dialog else 2
+        dialog_id = dialog.id if dialog else new_id()
+        channel = self._channel(dialog)
+        try:
+            hold = self._reserve(spec, input_tokens, max_output, message_id(dialog_id, number))
+        except SpendingError as error:
+            short = isinstance(error, InsufficientBalanceError)
+            name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
+            self.bot.note(channel, {name: 1})
+            raise
+        token = self.args.session_id or chat_sessions.new_token()
+        exchange = Exchange(
+            hold=hold,
+            spec=spec,
+            messages=told,
+            zone=self.bot.workspace.timezone,
+            dialog_id=dialog_id,
+            number=number,
+            session_token=token,
+            session_hash=tokens.digest(token),
+            is_new_session=self.session is None,
+            channel=channel,
+            kept=self.kept,
+            began=self.began,
+        )
+        try:
+            self._store(exchange)
+        except BaseException:
+            with suppress(AppError):  # else the job releases it
+                exchange.close(Ending("", "error", None))
+            raise
+        return exchange
+
+    def _fitted(self) -> tuple[ModelSpec, list[Message], int, int]:
+        """Return the model, what it is sent, the tokens of that, and those it may answer with.
+
+        Raises:
+            MessageTooLongError: the message alone is too much.
+            NotConfiguredError: nobody answers for the model.
+        """
+        agent, question = self.bot.agent, Message("user", self.args.message)
+        problem: NotConfiguredError | None = None
+        try:
+            spec = llm.resolve(agent.model)
+        except NotConfiguredError as error:
+            problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
+        before = [Message("system", agent.system_prompt)]
+        if problem is None and spec.provider == "demo":
+            offers = chat_offers.message(self.bot.workspace_id, question.content)
+            before += [offers] if offers else []
+        count = chat_history.counter(spec.provider)
+        max_output = chat_history.room_for_answer(
+            [*before, question], count, spec.context_tokens, spec.max_output_tokens
+        )
+        if max_output is None:
+            raise MessageTooLongError.of("message", "it does not fit this bot's model; shorten it")
+        if problem is not None:
+            raise problem
+        room = spec.context_tokens - max_output
+        told, input_tokens = chat_history.fit(before, self._turns(), question, count, room)
+        return spec, told, input_tokens, max_output
+
+    def _turns(self) -> Iterator[Turn]:
+        """Yield the dialog's exchanges so far, the newest first."""
+        if self.session is None:
+            return
+        answer = None
+        place = (self.bot.workspace_id, self.session.dialog_id)
+        for message in messages.latest(*place, 4 * chat_history.MAX_TURNS):
+            if message.role == ASSISTANT:
+                answer = message
+            elif message.role == USER and answer and answer.number == message.number + 1:
+                yield Turn(message.content, answer.content)
+
+    def _dialog(self) -> DialogRow | None:
+        """Return the dialog that goes on.
+
+        Raises:
+            NotFoundError: it has been removed.
+        """
+        if self.session is None:
+            return None
+        dialog = DIALOGS.find(self.bot.workspace_id, self.session.dialog_id)
+        if dialog is None:
+            raise NotFoundError("This session is over. Leave sessionId out to begin a new dialog.")
+        return dialog
+
+    def _reserve(self, spec: ModelSpec, input_tokens: int, max_output: int, answer_id: str) -> Hold:
+        agent, workspace = self.bot
+        terms = Terms(
+            account_id=workspace.owner_id,
+            workspace_id=workspace.id,
+            agent_id=agent.id,
+            zone=workspace.timezone,
+            prices=Prices(spec.input_price, spec.output_price),
+            model=spec.name,
+        )
+        session, holder = self.session, self.caller.request_id
+
+        def stage(unit: UnitOfWork) -> None:
+            if session is not None:
+                chat_sessions.stage_lock(unit, session, holder)
+
+        return charging.reserve(
+            terms, holder, input_tokens, max_output, stage, message_id=answer_id
+        )
+
+    def _store(self, exchange: Exchange) -> None:
+        """Give the message and its answer their places, and make the dialog's lead if there is one.
+
+        Raises:
+            SessionBusyError: another answer has begun in the dialog since.
+        """
+        text, workspace = self.args.message, self.bot.workspace
+        contact = chat_leads.contact_in(text, workspace.country, exchange.channel)
+
+        def stage(unit: UnitOfWork) -> None:
+            now = clock.now()
+            dialog = self._dialog() or self._new_dialog(exchange)
+            number = dialog.hear(text, now)
+            if number + 1 != exchange.number:
+                raise SessionBusyError
+            counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)
+            measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(self.session is None)}
+            if contact and chat_leads.stage(unit, workspace, dialog, contact, text, now):
+                measures[bot_metrics.LEADS] = 1
+                if dialog.visit_id is not None:
+                    visits.reach(
+                        unit,
+                        counts,
+                        dialog.agent_id,
+                        dialog.visit_id,
+                        "lead",
+                        today=today,
+                        page_url=dialog.page_url,
+                    )
+            bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
+            counts.stage(unit)
+            messages.stage_exchange(
+                unit,
+                dialog.id,
+                number,
+                text,
+                channel=dialog.channel,
+                session_hash=exchange.session_hash,
+                input_tokens=exchange.usage_of("", None).input_tokens,
+            )
+            if self.session is None:
+                self._stage_new(unit, dialog, exchange)
+            else:
+                held = SessionRow.holder == self.caller.request_id
+                unit.require(self.session, held, on_conflict=SessionBusyError())
+                unit.save(dialog)
+
+        run_unit(workspace.id, contact and self._event(), stage)
+
+    def _new_dialog(self, exchange: Exchange) -> DialogRow:
+        return DIALOGS.row(
+            DIALOGS.partition(self.bot.workspace_id),
+            exchange.dialog_id,
+            agent_id=self.bot.agent.id,
+            channel=exchange.channel,
+            page_url=without_query(self.args.page_url),
+            visit_id=self.args.visit_id,
+            session_hash=exchange.session_hash,
+            last_number=0,
+            messages_count=0,
+        )
+
+    def _stage_new(self, unit: UnitOfWork, dialog: DialogRow, exchange: Exchange) -> None:
+        unit.create(dialog)
+        unit.create(
+            chat_sessions.new(
+                unit.tenant,
+                exchange.session_token,
+                agent_id=dialog.agent_id,
+                dialog_id=dialog.id,
+                holder=self.caller.request_id,
+            )
+        )
+        due, payload = clock.now() + KEPT, {"dialog": dialog.id}
+        unit.create(jobs.row(DIALOG_EXPIRED, unit.tenant, payload, due, job_id=dialog.id))
+
+    def _event(self) -> AuditEvent:
+        """Return what the audit log keeps: a lead that a visitor has made."""
+        return AuditEvent(
+            "chat", f"visitor:{self.caller.visitor}", request_id=self.caller.request_id
+        )
+
+
+def _unknown_model(name: str) -> ModelSpec:
+    return ModelSpec(name, "demo", name, 0, 0, UNKNOWN_CONTEXT, UNKNOWN_OUTPUT, known=False)

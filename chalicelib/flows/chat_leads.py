@@ -1,0 +1,91 @@
+"""Leads of chats: a visitor who leaves an e-mail address or a phone number becomes one.
+
+One lead a dialog. Later contacts fill what is empty of it.
+"""
+
+from datetime import datetime, timedelta
+
+from chalicelib.core import clock
+from chalicelib.core.errors import RateLimitedError
+from chalicelib.core.limits import Limit
+from chalicelib.core.plans import LEADS_A_MONTH
+from chalicelib.flows import contacts
+from chalicelib.flows.contacts import Contact
+from chalicelib.rules import emails, phones, sources
+from chalicelib.store import crm_metrics, leads, limits
+from chalicelib.store.dialogs import TEST, DialogRow
+from chalicelib.store.leads import LEADS
+from chalicelib.store.unit import UnitOfWork
+from chalicelib.store.workspaces import WorkspaceRow
+
+SOURCE = "chat"
+"""What statistics count these leads under."""
+
+
+def contact_in(text: str, country: str, channel: str) -> Contact | None:
+    """Return how to reach a visitor, if a message of theirs says so."""
+    if channel == TEST:
+        return None
+    email, phone = emails.first_email_in(text), phones.first_phone_in(text, country)
+    return Contact(None, email, phone) if email or phone else None
+
+
+def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
+    unit: UnitOfWork,
+    workspace: WorkspaceRow,
+    dialog: DialogRow,
+    contact: Contact,
+    text: str,
+    at: datetime,
+) -> bool:
+    """Stage the lead of a dialog, whose creation or save the caller stages; say whether it is new.
+
+    A workspace that has as many leads as its plan allows gets no more; the dialog goes on.
+    """
+    if dialog.lead_id is not None:
+        _fill(unit, dialog.lead_id, contact)
+        return False
+    a_month = Limit(
+        "leads", "leads in thirty days", LEADS_A_MONTH[workspace.plan], timedelta(days=30)
+    )
+    try:
+        unit.run_side_effect_once("month", lambda: limits.take(a_month, workspace.id))
+    except RateLimitedError:
+        return False
+    match = contacts.match(workspace.id, contact)
+    if match is not None:
+        match.count(unit, at, leads=1)
+    lead = LEADS.new(
+        workspace.id,
+        status="new",
+        dialog_id=dialog.id,
+        client_id=match.client.id if match else None,
+        **contact._asdict(),
+        source=sources.source_of(dialog.page_url, None, {}) | {"name": SOURCE},
+        source_name=SOURCE,
+        day=clock.local_day(at, workspace.timezone).isoformat(),
+    )
+    leads.set_data(unit, lead, {"message": text})
+    unit.create(lead)
+    crm_metrics.count_created(unit, [(lead, match is not None and match.is_new)])
+    dialog.lead_id = lead.id
+    return True
+
+
+def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
+    """Stage what a lead did not know of its visitor; its client is filled, too."""
+    lead = leads.find(unit.workspace_id, lead_id)
+    if lead is None:
+        return
+    missing = {
+        name: value for name, value in contact.identity.items() if value and not getattr(lead, name)
+    }
+    if not missing:
+        return
+    for name, value in missing.items():
+        setattr(lead, name, value)
+    unit.save(lead)
+    known = Contact(lead.name, lead.email, lead.phone)
+    match = contacts.match(unit.workspace_id, known)
+    if match is not None and match.client.id == lead.client_id:
+        match.count(unit, None)

@@ -1,0 +1,34 @@
+"""What a visitor sends to a bot."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.core.schema import Id, Wire, optional
+from chalicelib.store.dialogs import Channel
+
+MAX_MESSAGE = 10_000
+"""Unicode code points of a message (spec, Bot chat endpoint)."""
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError("blank", "expected some text, received white space alone")
+    return text
+
+
+class ChatRequest(Wire):
+    """A message to a bot."""
+
+    agent_id: Id = Field(description="Bot id.")
+    message: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=MAX_MESSAGE),
+        AfterValidator(_not_blank),
+    ] = Field(description="What the visitor says.")
+    session_id: str | None = optional("Continues a dialog; without it a new one begins.")
+    api_key: str | None = optional("Bot key, of a private bot.")
+    channel: Channel | None = optional("Where it is led; api by default.")
+    page_url: str | None = optional("The page; its query is dropped.")
+    visit_id: Id | None = optional("The widget's visit, for its funnel.")

@@ -1,0 +1,63 @@
+"""The end of dialogs: a year after their last message, or when their visitor is erased."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from chalicelib.core import clock
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.unit import AuditEvent
+from chalicelib.store import chat_sessions, jobs, messages
+from chalicelib.store.dialogs import DIALOGS, KEPT
+from chalicelib.store.messages import MessageRow
+from chalicelib.store.unit import UnitOfWork, in_batches, run_unit
+
+DIALOG_EXPIRED = "dialog-expired"
+"""The scheduled job of removing a dialog a year after its last message."""
+MESSAGES_A_UNIT = 90
+
+
+@job_handler(DIALOG_EXPIRED)
+def remove_expired(job: Job) -> None:
+    """Remove a dialog with its messages; one that went on since gets another job instead."""
+    dialog = DIALOGS.find(job.workspace_id, job.payload["dialog"])
+    if dialog is None:
+        return
+    ends = dialog.last_message_at + KEPT
+    if ends > clock.now():
+        again = jobs.row(DIALOG_EXPIRED, job.workspace_id, job.payload, ends, job_id=dialog.id)
+        jobs.schedule(again)
+        return
+    event = AuditEvent.by_job(DIALOG_EXPIRED)
+    for batch in message_batches(job.workspace_id, dialog.id):
+        run_unit(job.workspace_id, event, partial(stage_removal, batch=batch))
+
+    def stage(unit: UnitOfWork) -> None:
+        found = DIALOGS.find(unit.tenant, dialog.id)
+        if found is not None and found.last_message_at + KEPT <= clock.now():
+            if found.session_hash is not None:
+                chat_sessions.end(unit, unit.tenant, found.session_hash)
+            unit.delete(found)
+
+    run_unit(job.workspace_id, event, stage)
+
+
+def message_batches(workspace_id: str, dialog_id: str) -> list[list[MessageRow]]:
+    """Return a dialog's messages in as many as a unit of work may remove."""
+    return in_batches(messages.keys(workspace_id, dialog_id), MESSAGES_A_UNIT)
+
+
+def stage_removal(unit: UnitOfWork, batch: Sequence[MessageRow]) -> None:
+    """Stage the removal of messages, whether they are still there or not."""
+    for message in batch:
+        unit.delete(message)
+
+
+def stage_erasure(unit: UnitOfWork, dialog_id: str) -> None:
+    """Stage that a dialog loses what its visitor said, and can be continued by nobody."""
+    dialog = DIALOGS.find(unit.tenant, dialog_id)
+    if dialog is None:
+        return
+    if dialog.session_hash is not None:
+        chat_sessions.end(unit, unit.tenant, dialog.session_hash)
+    dialog.words = dialog.page_url = dialog.visit_id = dialog.session_hash = None
+    unit.save(dialog)

@@ -1,0 +1,48 @@
+"""Bots (agents): what they are told, which model answers, and who may talk to them."""
+
+from typing import Any
+
+from pynamodb.attributes import BooleanAttribute, ListAttribute, UnicodeAttribute
+
+from chalicelib.store.claims import ClaimRow
+from chalicelib.store.listing import Listing
+from chalicelib.store.lookups import Lookup
+from chalicelib.store.tables import Record
+from chalicelib.store.unit import listed
+
+ID_CLAIM = "agent-id"
+"""The platform-wide look-up from a bot's id, with which visitors come, to its workspace."""
+LOCK = "agents"
+"""The lock row (``store.locks``) of adding bots."""
+
+
+class AgentRow(Record):
+    """A bot. One that is not active does not answer; a private one asks for a key of its own.
+
+    ``allowed_origins`` are obeyed by the widget alone; none means all.
+    """
+
+    name = UnicodeAttribute()
+    system_prompt = UnicodeAttribute()
+    model = UnicodeAttribute()
+    is_active = BooleanAttribute(default=True)
+    is_private = BooleanAttribute(default=False)
+    welcome_message = UnicodeAttribute(null=True)
+    allowed_origins: ListAttribute[Any] = ListAttribute(default=list)
+
+
+AGENTS = listed(
+    Listing(
+        row=AgentRow,
+        noun="AGENT",
+        text=lambda agent: (agent.name,),
+        sorts={"createdAt": "id"},
+        lookups=(Lookup(ID_CLAIM, lambda agent: agent.id, platform_wide=True),),
+    )
+)
+
+
+def workspace_of(agent_id: str) -> str | None:
+    """Return the workspace that a bot is of, or None."""
+    held = ClaimRow.find_claim(ID_CLAIM, agent_id)
+    return held.workspace_id if held else None

@@ -1,0 +1,124 @@
+"""The chat of a bot, as a stream of server-sent events: one handler, however it is run (ADR 25).
+
+What is refused is refused before the first byte, in the envelope. Behind a function URL, in the
+development server and in tests this is the same function from a request to a response whose body is
+an iterator; whoever sends it closes it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_core import to_json
+
+from chalicelib.core import parsing
+from chalicelib.flows import chat
+from chalicelib.flows.chat import Caller
+from chalicelib.flows.chat_answer import Answer, ChatEvent, Chunk, Done, Failed, Ping, Start
+from chalicelib.flows.chat_replays import Replay
+from chalicelib.flows.chat_request import ChatRequest
+from chalicelib.rules.pricing import Usage
+from chalicelib.store import visitors
+from chalicelib.transports.http import (
+    TEXT_TYPE,
+    HttpRequest,
+    HttpResponse,
+    check_body,
+    json_object,
+)
+
+MAX_BODY_BYTES = 160_000
+"""A message has 10,000 characters, and JSON may spell each with twelve bytes."""
+STREAM_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
+PING = b": ping\n\n"
+
+
+def handle(request: HttpRequest) -> HttpResponse:
+    """Answer a visitor's message.
+
+    Raises:
+        AppError: it is refused (``flows.chat.take``).
+    """
+    return _handle(request, in_console=False)
+
+
+def handle_in_console(request: HttpRequest) -> HttpResponse:
+    """Answer one of the bot's own people, whom the console has signed in: the channel ``test``.
+
+    Raises:
+        AppError: as ``handle`` does.
+    """
+    return _handle(request, in_console=True)
+
+
+def _handle(request: HttpRequest, *, in_console: bool) -> HttpResponse:
+    check_body(request, TEXT_TYPE, limit=MAX_BODY_BYTES)
+    args = parsing.parse(ChatRequest, json_object(request.body))
+    caller = Caller(
+        visitor=visitors.visitor_hash(request.client_ip),
+        request_id=request.request_id,
+        idempotency_key=request.headers.get("idempotency-key"),
+        in_console=in_console,
+    )
+    taken = chat.take(args, caller)
+    events = _replayed(taken) if isinstance(taken, Replay) else Answer(taken)
+    stream = EventStream(events, caller)
+    return HttpResponse(200, stream, STREAM_HEADERS, log={"agentId": args.agent_id[:64]})
+
+
+def _replayed(replay: Replay) -> Iterator[ChatEvent]:
+    """Yield what was answered before: the text at once."""
+    yield Start(replay.session_token)
+    if replay.text:
+        yield Chunk(replay.text)
+    yield Failed(replay.error) if replay.error else Done(replay.usage or Usage(0, 0))
+
+
+class EventStream:
+    """Events as bytes; closing it closes what they come from."""
+
+    def __init__(self, events: Iterator[ChatEvent], caller: Caller) -> None:
+        self._events = events
+        self._caller = caller
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Return the stream itself."""
+        return self
+
+    def __next__(self) -> bytes:
+        """Return the next event."""
+        return encode(next(self._events))
+
+    def close(self) -> None:
+        """End it, read or not."""
+        close = getattr(self._events, "close", None)
+        try:
+            if close is not None:
+                close()
+        finally:
+            chat.leave(self._caller)
+
+
+def encode(event: ChatEvent) -> bytes:
+    """Return an event as it goes out: ``data:`` with one line of JSON, and a blank line."""
+    data: dict[str, Any]
+    match event:
+        case Start(session_id):
+            data = {"type": "start", "sessionId": session_id}
+        case Chunk(content):
+            data = {"type": "chunk", "content": content}
+        case Done(usage):
+            data = {"type": "done", "usage": _usage(usage)}
+        case Failed(error):
+            data = {"type": "error", "error": error}
+        case Ping():
+            return PING
+    return b"data: " + to_json(data) + b"\n\n"
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    sent, said = usage
+    return {"inputTokens": sent, "outputTokens": said, "totalTokens": sent + said}

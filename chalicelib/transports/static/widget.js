@@ -1,0 +1,838 @@
+/* The chat of a bot, for any web page (docs/widget.md has the options):
+   <script src="https://…/widget.js" data-agent="BOT ID" async></script> */
+(() => {
+  "use strict";
+
+  const WORDS = {
+    en: {
+      title: "Chat", open: "Open the chat", close: "Close the chat", news: "there is a new answer",
+      hello: "Hello! How can I help?", ai: "An AI answers here; it can be wrong.",
+      log: "Messages", you: "You", bot: "Answer", writing: "Writing an answer…",
+      message: "Your message", send: "Send", stop: "Stop the answer", stopped: "Stopped.",
+      retry: "Try again", cut: "The answer broke off.", failed: "No answer came.",
+      offline: "There is no internet connection.", gone: "This chat is not available.",
+      busy: "The answer before is not finished yet.", many: "Too many messages at once.",
+      limit: "The chat is not available for now.", later: (when) => `Try again ${when}.`,
+      down: "The chat does not answer for now.", long: "The message is too long.",
+      fresh: "The conversation before has ended. This is a new one.",
+      leave: "Leave your contacts", name: "Name (optional)", reach: "Phone or e-mail",
+      wrong: "Enter a phone number with its code, or an e-mail address.", back: "Back",
+      consent: "By sending them you agree to the processing of your contacts.",
+      privacy: "Privacy policy", taken: "Your contacts have been passed on.",
+      contact: (name, reach) => `${name ? `My name is ${name}. ` : ""}You can reach me at ${reach}`,
+    },
+    ru: {
+      title: "Чат", open: "Открыть чат", close: "Закрыть чат", news: "есть новый ответ",
+      hello: "Здравствуйте! Чем могу помочь?", ai: "Отвечает ИИ, он может ошибаться.",
+      log: "Сообщения", you: "Вы", bot: "Ответ", writing: "Пишу ответ…",
+      message: "Ваше сообщение", send: "Отправить", stop: "Остановить ответ",
+      stopped: "Остановлено.", retry: "Повторить", cut: "Ответ прервался.",
+      failed: "Ответ не пришёл.", offline: "Нет связи с интернетом.",
+      gone: "Этот чат недоступен.", busy: "Прошлый ответ ещё не закончен.",
+      many: "Слишком много сообщений подряд.", limit: "Сейчас чат недоступен.",
+      later: (when) => `Попробуйте ${when}.`, down: "Сейчас чат не отвечает.",
+      long: "Сообщение слишком длинное.", fresh: "Прошлый разговор закончился. Это новый.",
+      leave: "Оставить контакты", name: "Имя (необязательно)", reach: "Телефон или e-mail",
+      wrong: "Введите номер телефона с кодом или адрес e-mail.", back: "Назад",
+      consent: "Отправляя, вы соглашаетесь на обработку своих контактов.",
+      privacy: "Политика конфиденциальности", taken: "Ваши контакты переданы.",
+      contact: (name, reach) => `${name ? `Меня зовут ${name}. ` : ""}Мой контакт: ${reach}`,
+    },
+  };
+
+  const MAX_MESSAGE = 10000;
+  const MAX_TURNS = 60; // that are shown; half as many are kept from page to page
+  const SILENCE_MS = 45000; // a living stream says at least ": ping" every 15 s
+  const BUSY_TRIES = 4;
+
+  const CSS = `
+:host{all:initial!important;position:static!important;font-size:medium!important}
+*{box-sizing:border-box;margin:0}
+[hidden]{display:none!important}
+.w{--bg:#fff;--ink:#1b1d22;--soft:#eff1f5;--line:#d9dde4;--edge:#868d9a;--mute:#565d6b;--bad:#b3261e;
+font:1em/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
+color:var(--ink);color-scheme:light;text-align:start}
+.w.dark{--bg:#181a1f;--ink:#eceef2;--soft:#282c34;--line:#383d47;--edge:#7b8494;--mute:#a9b0bd;--bad:#ffa198;color-scheme:dark}
+button,input,textarea{font:inherit;color:inherit;letter-spacing:inherit}
+button{border:0;background:none;padding:0;cursor:pointer;touch-action:manipulation}
+button:disabled{cursor:default}
+svg{display:block;width:1.5em;height:1.5em;fill:none;stroke:currentColor;stroke-width:2;stroke-linecap:round;stroke-linejoin:round}
+:focus{outline:none}
+:focus-visible{outline:3px solid var(--ink);outline-offset:2px;box-shadow:0 0 0 2px var(--bg)}
+.launcher,.panel{position:fixed;z-index:2147483000}
+.launcher{bottom:calc(20px + var(--up) + env(safe-area-inset-bottom));right:calc(20px + env(safe-area-inset-right));
+width:60px;height:60px;border-radius:50%;display:grid;place-items:center;background:var(--accent);color:var(--on);
+border:1px solid transparent;box-shadow:0 4px 20px #0004}
+.launcher svg{width:28px;height:28px}
+.launcher.news::after{content:"";position:absolute;top:2px;right:2px;width:14px;height:14px;border-radius:50%;background:#d92d20;border:2px solid #fff}
+.panel{bottom:calc(92px + var(--up) + env(safe-area-inset-bottom));right:calc(20px + env(safe-area-inset-right));
+width:400px;max-width:calc(100vw - 40px);height:min(640px,100vh - 112px - var(--up));display:flex;flex-direction:column;overflow:hidden;
+background:var(--bg);border:1px solid var(--line);border-radius:18px;box-shadow:0 12px 48px #0000003d}
+.left .launcher,.left .panel{right:auto;left:calc(20px + env(safe-area-inset-left))}
+header{display:flex;align-items:center;gap:12px;padding:14px 12px 14px 18px;background:var(--accent);color:var(--on)}
+[dir=rtl] header{padding:14px 18px 14px 12px}
+[dir=rtl] :is(h2,label,.tell){unicode-bidi:plaintext;text-align:right}
+[dir=rtl] textarea:placeholder-shown{direction:rtl}
+header div{flex:1;min-width:0}
+h2{font-size:1.0625em;line-height:1.3;font-weight:650;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+header p{font-size:.8125em;line-height:1.35}
+.icon{flex:none;width:44px;height:44px;border-radius:12px;display:grid;place-items:center}
+header .icon:focus-visible{outline-color:var(--on);outline-offset:-4px;box-shadow:none}
+.log{flex:1;overflow-y:auto;overscroll-behavior:contain;padding:18px 16px 8px;display:flex;flex-direction:column;gap:10px}
+.log>:first-child{margin-top:auto}
+.log:focus-visible{outline-offset:-3px;box-shadow:none}
+.turn{max-width:86%;align-self:flex-start}
+.me{align-self:flex-end}
+.bubble{padding:9px 14px;border:1px solid transparent;border-radius:16px;background:var(--soft);overflow-wrap:anywhere;border-end-start-radius:5px}
+.me .bubble{background:var(--accent);color:var(--on);white-space:pre-wrap;border-end-start-radius:16px;border-end-end-radius:5px}
+.bubble>*+*{margin-top:.6em}
+.bubble ul,.bubble ol{padding-inline-start:1.4em}
+.bubble li+li{margin-top:.2em}
+.bubble a{color:inherit;text-underline-offset:2px}
+.bubble hr{border:0;border-top:1px solid var(--edge)}
+code,pre{font:.9375em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+p>code,li>code{background:var(--bg);border-radius:5px;padding:1px 4px}
+pre{white-space:pre;overflow-x:auto;background:var(--bg);border-radius:8px;padding:8px 10px;direction:ltr;text-align:left}
+.note{display:flex;flex-wrap:wrap;align-items:center;gap:0 10px;font-size:.9375em;color:var(--mute);padding:4px 2px 0}
+.note.bad{color:var(--bad)}
+.between{align-self:center;text-align:center}
+.chip{min-height:40px;padding:0 14px;margin-bottom:8px;border:1px solid var(--edge);border-radius:20px;font-size:.9375em;font-weight:550}
+.link{min-height:44px;text-decoration:underline;text-underline-offset:3px;color:var(--ink);font-weight:550}
+.dots{display:flex;gap:5px;padding:7px 0}
+.dots i{width:8px;height:8px;border-radius:50%;background:var(--mute);animation:w 1.2s infinite}
+.dots i+i{animation-delay:.15s}
+.dots i+i+i{animation-delay:.3s}
+@keyframes w{0%,60%,to{opacity:.3}30%{opacity:1}}
+@keyframes up{from{opacity:0;transform:translateY(12px)}}
+.panel{animation:up .16s ease-out}
+.foot{padding:6px 12px calc(12px + env(safe-area-inset-bottom))}
+.box{display:flex;align-items:flex-end;gap:4px;border:1px solid var(--edge);border-radius:16px;padding:4px;background:var(--bg)}
+.box:focus-within,input:focus-visible{border-color:var(--mute);box-shadow:0 0 0 1px var(--mute);outline:none}
+textarea{font-size:max(16px,1em);flex:1;min-width:0;min-height:44px;max-height:9.5em;padding:10px 10px;border:0;background:none;resize:none;overflow-y:auto}
+textarea:focus-visible{outline:none;box-shadow:none}
+::placeholder{color:var(--mute);opacity:1}
+.go{background:var(--accent);color:var(--on)}
+.go:disabled{background:var(--soft);color:var(--mute)}
+form.contact{display:grid;gap:10px;padding:4px 4px 0}
+label{display:grid;gap:4px;font-size:.9375em;font-weight:550}
+input{min-height:46px;padding:8px 12px;border:1px solid var(--edge);border-radius:12px;background:var(--bg);font-size:max(16px,1.0667em);font-weight:400}
+input[aria-invalid]{border-color:var(--bad);box-shadow:0 0 0 1px var(--bad)}
+.small{font-size:.875em;color:var(--mute)}
+.small a{color:inherit}
+.bad{color:var(--bad)}
+.row{display:flex;gap:16px;align-items:center}
+.button{min-height:46px;padding:0 20px;border-radius:12px;background:var(--accent);color:var(--on);font-weight:600}
+.sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+@media(max-width:480px),(max-height:480px){
+.panel,.left .panel{inset:var(--top,0) 0 auto;width:100%;max-width:none;height:var(--tall,100vh);border:0;border-radius:0}
+header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
+.w.opened .launcher{display:none}
+}
+@media(prefers-reduced-motion:reduce){*{animation:none!important}}
+@media(forced-colors:active){.bubble,.panel,.launcher,.button,.icon{border:1px solid}}
+@media print{.w{display:none}}`;
+
+  /** Make an element. Attributes that are functions listen; text stays text. */
+  const el = (tag, attributes, ...children) => {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (typeof value === "function") node.addEventListener(name, value);
+      else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
+    }
+    node.append(...children);
+    return node;
+  };
+
+  const icon = (path) => {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("viewBox", "0 0 24 24");
+    svg.setAttribute("aria-hidden", "true");
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    line.setAttribute("d", path);
+    svg.append(line);
+    return svg;
+  };
+  const ICONS = {
+    chat: "M4 11.5a8 7.5 0 1 1 3.6 6.3L4 19l1-3.4a7 7 0 0 1-1-4.1zM8.5 11.5h.01M12 11.5h.01M15.5 11.5h.01",
+    close: "M6 6l12 12M18 6L6 18",
+    send: "M12 19V5M6 11l6-6 6 6",
+    stop: "M7 7h10v10H7z",
+  };
+
+  /** A random id; crypto.randomUUID is not there on pages without TLS. */
+  const randomId = () =>
+    Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+  // ---- Server-sent events ----
+
+  /** Return what takes pieces of a stream's text and gives the data of each whole event. */
+  const eventReader = (give) => {
+    let rest = "", data = [], afterReturn = false;
+    return (text) => {
+      if (afterReturn && text[0] === "\n") text = text.slice(1); // of a CRLF that was split
+      if (!text) return;
+      afterReturn = text.endsWith("\r");
+      const lines = (rest + text).split(/\r\n|\n|\r/);
+      rest = lines.pop();
+      for (const line of lines) {
+        const field = /^data(?:: ?([^]*))?$/.exec(line);
+        if (field) data.push(field[1] || "");
+        else if (!line && data.length) {
+          give(data.join("\n"));
+          data = [];
+        }
+      }
+    };
+  };
+
+  // ---- Markdown: a small subset, straight to elements ----
+
+  const SAFE = /^(https?|mailto|tel):$/;
+  const ITEM = /^(\s*)([-*+]|(\d{1,9})[.)])\s+([^]*)$/;
+  const PLAIN = /[^\\\n`*_[!<h]+/y;
+  const LINK = /!?\[([^[\]\n]{1,500})\]\(\s*<?([^\s<>()]+(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+["'][^"'\n]*["'])?\s*\)/y;
+  const HALF_LINK = /!?\[([^[\]\n]*)(?:\](?:\([^\s()]*)?)?$/y;
+  const ANGLE = /<((?:https?:\/\/|mailto:)[^\s<>]+)>/y;
+  const BARE = /https?:\/\/[^\s<>"'`\]*]+/y;
+  const MARK = /\*\*|__|[*_]/y;
+  const TICKS = /`+/y;
+  const WORD = /[\p{L}\p{N}_]/u;
+
+  const link = (href, children) => {
+    let url;
+    try {
+      url = new URL(href);
+    } catch {
+      return null; // relative, or no address at all
+    }
+    if (!SAFE.test(url.protocol) || url.username) return null;
+    const away = url.protocol[0] === "h";
+    const about = { href: url.href, rel: "noopener nofollow", target: away ? "_blank" : null };
+    return el("a", about, ...children);
+  };
+
+  /** Return a text as nodes. `open`: more of it may come, so what is begun counts as meant. */
+  const inline = (text, open, depth = 0) => {
+    if (open) text = text.replace(/[*_`\\]+$/, "");
+    const nodes = [];
+    let plain = "", i = 0;
+    const add = (node, length) => {
+      if (plain) nodes.push(plain);
+      plain = "";
+      nodes.push(node);
+      i += length;
+    };
+    const at = (pattern) => {
+      pattern.lastIndex = i;
+      return pattern.exec(text);
+    };
+    /** Where emphasis ends that begins here, -1 if it does not. */
+    const endOf = (mark) => {
+      let end = i + mark.length;
+      for (let tries = 0; tries < 20; tries++) {
+        end = text.indexOf(mark, end + 1);
+        if (end < 0) return -1;
+        if (mark[1] && text[end + 2] === mark[0]) end++; // ***both***: the inner one ends first
+        const twice = !mark[1] && (text[end + 1] === mark || text[end - 1] === mark);
+        const inWord = mark[0] === "_" && WORD.test(text[end + mark.length] || "");
+        if (!twice && !inWord && !/\s/.test(text[end - 1])) return end;
+      }
+      return -1;
+    };
+    while (i < text.length) {
+      const begun = i, sign = text[i];
+      let found = at(PLAIN);
+      if (found) {
+        plain += found[0];
+        i += found[0].length;
+      } else if (sign === "\n") add(el("br"), 1);
+      else if (sign === "\\" && /[!-/:-@[-`{-~]/.test(text[i + 1] || "")) {
+        plain += text[i + 1];
+        i += 2;
+      } else if ((found = at(TICKS))) {
+        const ticks = found[0], from = i + ticks.length, end = text.indexOf(ticks, from);
+        const code = end < 0 ? text.slice(from) : text.slice(from, end);
+        if (end > from || (end < 0 && open)) add(el("code", null, code), code.length + (end < 0 ? 1 : 2) * ticks.length);
+      } else if ((found = at(LINK)) || (found = at(ANGLE))) {
+        const label = found[2] ? inline(found[1], false, depth + 1) : [found[1].replace("mailto:", "")];
+        const node = depth < 5 && link(found[2] || found[1], label);
+        if (node) add(node, found[0].length);
+        else {
+          plain += found[0];
+          i += found[0].length;
+        }
+      } else if (sign === "h" && !WORD.test(text[i - 1] || "") && (found = at(BARE))) {
+        let href = found[0].replace(/[.,;:!?]+$/, "");
+        if (!href.includes("(")) href = href.replace(/\).*$/, "");
+        const node = link(href, [href]);
+        if (node) add(node, href.length);
+      } else if ((found = at(MARK)) && depth < 5) {
+        const mark = found[0], from = i + mark.length;
+        const opens = /\S/.test(text[from] || "") && !(mark[0] === "_" && WORD.test(text[i - 1] || ""));
+        const end = opens ? endOf(mark) : -1;
+        const goesOn = end < 0 && opens && open && mark[1];
+        if (end > 0 || goesOn) {
+          const inside = text.slice(from, goesOn ? undefined : end);
+          const node = el(mark[1] ? "strong" : "em", null, ...inline(inside, goesOn, depth + 1));
+          add(node, inside.length + (goesOn ? 1 : 2) * mark.length);
+        } else {
+          plain += mark;
+          i += mark.length;
+        }
+      } else if (open && (found = at(HALF_LINK))) {
+        plain += found[1];
+        i = text.length;
+      }
+      if (i === begun) plain += text[i++];
+    }
+    if (plain) nodes.push(plain);
+    return nodes;
+  };
+
+  /** Return a text's blocks: {kind, lines}. */
+  const blocksOf = (text) => {
+    const blocks = [];
+    let block = null;
+    const begin = (kind, ...lines) => blocks.push((block = { kind, lines }));
+    for (const line of text.split(/\r\n|\n|\r/)) {
+      const fence = /^\s*(```+|~~~+)/.exec(line);
+      const heading = /^ {0,3}#{1,6}\s+(.+?)[\s#]*$/.exec(line);
+      const item = ITEM.exec(line);
+      const list = block && (block.kind === "ul" || block.kind === "ol");
+      if (block && block.fence) {
+        if (fence && fence[1].startsWith(block.fence) && line.trim() === fence[1]) block = null;
+        else block.lines.push(line);
+      } else if (fence) {
+        begin("pre");
+        block.fence = fence[1];
+      } else if (!line.trim()) {
+        if (list) block.loose = true;
+        else block = null;
+      } else if (/^ {0,3}([-*_])( *\1){2,} *$/.test(line)) {
+        begin("hr");
+        block = null;
+      } else if (heading) {
+        begin("h", heading[1]);
+        block = null;
+      } else if (item) {
+        const kind = item[3] ? "ol" : "ul";
+        if (!list || (kind !== block.kind && item[1].length < 2)) begin(kind);
+        block.lines.push(line);
+      } else if (list && (/^\s/.test(line) || !block.loose)) {
+        block.lines[block.lines.length - 1] += `\n${line.trim()}`;
+      } else {
+        if (!block || list) begin("p");
+        block.lines.push(line.trim());
+      }
+    }
+    return blocks;
+  };
+
+  const listOf = (lines, open) => {
+    const levels = [];
+    lines.forEach((line, index) => {
+      const [, space, , number, text] = ITEM.exec(line);
+      while (levels.length > 1 && space.length < levels[levels.length - 1].indent) levels.pop();
+      let level = levels[levels.length - 1];
+      if (!level || (space.length > level.indent + 1 && levels.length < 6)) {
+        const node = el(number ? "ol" : "ul", number > 1 ? { start: number } : null);
+        if (level) level.node.lastChild.append(node);
+        levels.push((level = { indent: space.length, node }));
+      }
+      level.node.append(el("li", null, ...inline(text, open && index === lines.length - 1)));
+    });
+    return levels[0].node;
+  };
+
+  const elementOf = ({ kind, lines }, open) => {
+    const text = lines.join("\n");
+    if (kind === "pre") return el("pre", { tabindex: 0 }, el("code", null, text));
+    if (kind === "hr") return el("hr");
+    if (kind === "h") return el("p", null, el("strong", null, ...inline(text, open)));
+    return kind === "p" ? el("p", null, ...inline(text, open)) : listOf(lines, open);
+  };
+
+  /** Return what shows a growing text: only blocks that have changed are made again. */
+  const writer = (place) => {
+    const shown = [];
+    return (text, open) => {
+      const blocks = blocksOf(text);
+      blocks.forEach((block, index) => {
+        const last = open && index === blocks.length - 1;
+        const source = `${block.kind} ${last} ${block.lines.join("\n")}`;
+        const old = shown[index];
+        if (old && old.source === source) return;
+        const node = elementOf(block, last);
+        if (old) old.node.replaceWith(node);
+        else place.append(node);
+        shown[index] = { source, node };
+      });
+      for (const old of shown.splice(blocks.length)) old.node.remove();
+      return shown.map((each) => each.node);
+    };
+  };
+
+  // ---- What is remembered for the tab ----
+
+  const remembered = (key) => {
+    const memory = { session: null, visit: randomId(), turns: [], stages: [], open: false, left: false };
+    try {
+      const kept = JSON.parse(sessionStorage.getItem(key)) || {};
+      for (const name of Object.keys(memory)) {
+        const same = typeof kept[name] === typeof memory[name] && Array.isArray(kept[name]) === Array.isArray(memory[name]);
+        if (same || (name === "session" && typeof kept[name] === "string")) memory[name] = kept[name];
+      }
+      memory.turns = memory.turns.filter((each) => each && typeof each.text === "string");
+    } catch {
+      // A sandboxed page has no storage: what is remembered lasts as long as the page.
+    }
+    const save = () => {
+      try {
+        sessionStorage.setItem(key, JSON.stringify({ ...memory, turns: memory.turns.slice(-MAX_TURNS / 2) }));
+      } catch {
+        // As above, or it is full.
+      }
+    };
+    return [memory, save];
+  };
+
+  // ---- The page ----
+
+  /** The address of the page; that of a frame with srcdoc is its parent's. */
+  const page = () => new URL(/^https?:/.test(location.href) ? location.href : document.baseURI);
+  const pageUrl = () => {
+    const { protocol, origin, pathname } = page();
+    return /^http/.test(protocol) ? (origin + pathname).slice(0, 2000) : undefined;
+  };
+
+  /** Whether text on a colour (#rgb or #rrggbb) is read better in black (WCAG, relative luminance). */
+  const wantsBlack = (colour) => {
+    const digits = colour.length < 5 ? colour.replace(/[^#]/g, "$&$&") : colour;
+    const [r, g, b] = [1, 3, 5].map((from) => {
+      const part = parseInt(digits.slice(from, from + 2), 16) / 255;
+      return part > 0.04045 ? ((part + 0.055) / 1.055) ** 2.4 : part / 12.92;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179;
+  };
+
+  const PHONE = /^\+?[\d\s().-]{7,25}$/;
+  const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@.]{2,}$/;
+
+  const start = async (script, base, widgets) => {
+    const options = script.dataset;
+    const agentId = options.agent;
+    const warn = (text) => console.warn(`widget.js, bot ${agentId}: ${text}`);
+    if (document.prerendering) await new Promise((go) => document.addEventListener("prerenderingchange", go, { once: true }));
+
+    let agent = {};
+    try {
+      const answer = await fetch(`${base}api/public/agents/${encodeURIComponent(agentId)}`, { credentials: "omit" });
+      if (answer.status === 404) return warn("there is no such bot, or it is switched off.");
+      if (answer.ok) agent = (await answer.json()).data.agent || {};
+    } catch {
+      // The chat says more when it is used.
+    }
+    if (agent.isPrivate) return warn("it is private, and a page cannot keep its key. Nothing is shown.");
+    const origins = agent.allowedOrigins || [], here = page().origin;
+    if (origins.length && !origins.includes(here) && here !== new URL(base).origin)
+      return warn(`its owner does not allow it on ${here} (allowedOrigins).`);
+    if (!document.body) await new Promise((go) => document.addEventListener("DOMContentLoaded", go, { once: true }));
+
+    const language = options.language || document.documentElement.lang || navigator.language || "";
+    const words = WORDS[/^ru\b/i.test(language) ? "ru" : "en"];
+    const [memory, save] = remembered(`chat:${agentId}`);
+    const title = options.title || agent.name || words.title;
+    const greeting = agent.welcomeMessage || words.hello;
+    const small = matchMedia("(max-width:480px),(max-height:480px)");
+    let abort = null; // of the answer that is being written
+
+    const report = (stage) => {
+      if (memory.stages.includes(stage)) return;
+      memory.stages.push(stage);
+      save();
+      const event = { agentId, visitId: memory.visit, stage, pageUrl: pageUrl(), projectId: options.project };
+      const url = `${base}api/public/widget-event`, body = JSON.stringify(event);
+      const sent = navigator.sendBeacon && navigator.sendBeacon(url, body); // as text/plain
+      if (!sent) fetch(url, { method: "POST", body, keepalive: true, mode: "no-cors", credentials: "omit" }).catch(() => {});
+    };
+
+    // -- Elements --
+
+    const host = el("chat-widget");
+    const root = host.attachShadow({ mode: "open" });
+    try {
+      const sheet = new CSSStyleSheet(); // a page's policy on inline styles does not concern it
+      sheet.replaceSync(CSS);
+      root.adoptedStyleSheets = [sheet];
+    } catch {
+      root.append(el("style", { nonce: script.nonce }, CSS));
+    }
+    const titleId = "title";
+    const launcher = el("button", { class: "launcher", type: "button", click: () => toggle() });
+    const log = el("div", { class: "log", role: "log", "aria-live": "off", "aria-label": words.log, tabindex: 0 });
+    const spoken = el("div", { class: "sr", "aria-live": "polite" });
+    const field = el("textarea", {
+      rows: 1, maxlength: MAX_MESSAGE, placeholder: words.message, "aria-label": words.message,
+      enterkeyhint: "send", dir: "auto", input: () => fit(),
+      keydown: (event) => {
+        // 229: Safari's Enter that ends a composition.
+        if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+        event.preventDefault();
+        if (!abort) submit();
+      },
+    });
+    const go = el("button", { class: "icon go", type: "button", click: () => (abort ? stop() : submit()) });
+    const leave = el("button", { class: "chip", type: "button", click: () => showContact(true) }, words.leave);
+    const composer = el("div", null, leave, el("div", { class: "box" }, field, go));
+    const nameField = el("input", { name: "name", autocomplete: "name", maxlength: 100 });
+    const reachField = el("input", { name: "contact", maxlength: 200, required: "", "aria-describedby": "wrong", inputmode: "email" });
+    const wrong = el("p", { id: "wrong", class: "tell bad small", role: "alert" });
+    const consent = el("p", { class: "tell small" }, words.consent);
+    const policy = options.privacy && link(options.privacy, [words.privacy]);
+    if (policy) consent.append(" ", policy);
+    const contact = el(
+      "form", { class: "contact", hidden: "", novalidate: "", "aria-label": words.leave,
+        submit: (event) => { event.preventDefault(); sendContact(); } },
+      el("label", null, words.name, nameField), el("label", null, words.reach, reachField), wrong, consent,
+      el("div", { class: "row" }, el("button", { class: "button" }, words.send),
+        el("button", { class: "link", type: "button", click: () => showContact(false) }, words.back)),
+    );
+    const panel = el(
+      "div", { class: "panel", role: "dialog", "aria-labelledby": titleId, tabindex: -1, hidden: "" },
+      el("header", null, el("div", null, el("h2", { id: titleId, dir: "auto" }, title), el("p", { class: "tell" }, words.ai)),
+        el("button", { class: "icon", type: "button", "aria-label": words.close, click: () => toggle(false) }, icon(ICONS.close))),
+      log, spoken, el("div", { class: "foot" }, composer, contact),
+    );
+    const box = el("div", { class: "w" }, launcher, panel);
+    root.append(box);
+
+    const style = getComputedStyle(document.documentElement);
+    const rtl = (document.body && getComputedStyle(document.body).direction === "rtl") || style.direction === "rtl";
+    box.dir = rtl ? "rtl" : "ltr";
+    box.lang = words === WORDS.ru ? "ru" : "en";
+    const left = options.position ? options.position === "left" : rtl;
+    box.classList.toggle("left", left);
+    const accent = /^#([\da-f]{3}){1,2}$/i.test(options.color || "") ? options.color : "#3257d6";
+    box.style.setProperty("--accent", accent);
+    box.style.setProperty("--on", wantsBlack(accent) ? "#000" : "#fff");
+    const below = [...widgets.values()].filter((each) => each && each.left === left).length;
+    box.style.setProperty("--up", `${below * 72}px`);
+    const dark = matchMedia("(prefers-color-scheme:dark)");
+    const paint = () => box.classList.toggle("dark", options.theme ? options.theme === "dark" : dark.matches);
+    dark.addEventListener("change", paint);
+    paint();
+
+    // -- The conversation --
+
+    const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 60;
+    const toEnd = () => { log.scrollTop = log.scrollHeight; };
+    const fit = () => {
+      field.style.height = "auto";
+      field.style.height = `${field.scrollHeight}px`;
+      go.disabled = !abort && !field.value.trim();
+    };
+    const face = () => {
+      const label = abort ? words.stop : words.send;
+      go.replaceChildren(icon(abort ? ICONS.stop : ICONS.send));
+      go.setAttribute("aria-label", label);
+      go.title = label;
+      const answered = memory.turns.some((each) => !each.me);
+      leave.hidden = memory.left || !answered || Boolean(abort) || options.contacts === "off";
+      fit();
+    };
+    /** Have a text read out once. */
+    const say = (text) => {
+      const line = el("p", null, text);
+      spoken.append(line);
+      setTimeout(() => line.remove(), 10000);
+    };
+    const show = (me, text) => {
+      const bubble = el("div", { class: "bubble", dir: "auto" });
+      const turn = el("div", { class: me ? "turn me" : "turn" }, el("span", { class: "sr" }, `${me ? words.you : words.bot}: `), bubble);
+      if (me) bubble.textContent = text;
+      else if (text) writer(bubble)(text, false);
+      const follow = me || atEnd();
+      log.append(turn);
+      while (log.children.length > MAX_TURNS) log.firstChild.remove();
+      if (follow) toEnd();
+      return { turn, bubble };
+    };
+    const keep = (turn) => {
+      memory.turns.push(turn);
+      memory.turns.splice(0, memory.turns.length - MAX_TURNS);
+      save();
+    };
+
+    const submit = () => {
+      const text = field.value.trim();
+      if (!text || abort) return;
+      field.value = "";
+      post(text);
+    };
+    const post = (message, contact) => {
+      show(true, message);
+      keep({ me: true, text: message });
+      report("started");
+      if (memory.turns.filter((each) => each.me).length > 1) report("engaged");
+      answer({ message, contact });
+    };
+    const stop = () => {
+      abort.stopped = true;
+      abort.abort();
+    };
+    const pause = (seconds, signal) => new Promise((go) => {
+      const timer = setTimeout(go, seconds * 1000);
+      signal.addEventListener("abort", () => { clearTimeout(timer); go(); });
+    });
+
+    /** Return in words when to try again; nothing if the server did not say. */
+    const later = (seconds) => {
+      if (!(seconds > 0)) return "";
+      const [size, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]].find(([each]) => seconds >= each);
+      const when = new Intl.RelativeTimeFormat(box.lang).format(Math.ceil(seconds / size), unit);
+      return ` ${words.later(when)}`;
+    };
+
+    /** Return what a refusal means: {text, again: whether to offer another try, anew: with a new key}. */
+    const refusal = (status, code, wait) => {
+      if (status === 429) {
+        const many = code === "rate_limited";
+        return { text: (many ? words.many : words.limit) + later(wait), again: many };
+      }
+      if (status === 409) return { text: words.busy, again: true, anew: !/^(session_busy|in_progress)$/.test(code) };
+      if (status === 400 || status === 413) return { text: code === "message_too_long" || status === 413 ? words.long : words.failed };
+      if (status < 500) return { text: words.gone };
+      return { text: words.down + later(wait), again: true };
+    };
+
+    /** Ask for an answer and write it down as it comes; whatever happens is said in words. */
+    const answer = async (ask, turn = show(false)) => {
+      const control = (abort = new AbortController());
+      const dots = el("div", { class: "dots" }, el("i"), el("i"), el("i"));
+      const write = (turn.bubble.replaceChildren(dots), writer(turn.bubble));
+      turn.turn.querySelectorAll(".note").forEach((each) => each.remove());
+      turn.bubble.hidden = false;
+      let text = "", frame = 0, finished = false, failure = null, watch = 0, said = 0;
+      const draw = () => {
+        frame = 0;
+        const follow = atEnd();
+        dots.remove();
+        const nodes = write(text, Boolean(abort === control));
+        const whole = abort === control ? nodes.length - 1 : nodes.length;
+        for (; said < whole; said++) say(nodes[said].textContent);
+        if (follow) toEnd();
+      };
+      const keepText = () => {
+        if (!text) return;
+        if (ask.kept) ask.kept.text = text;
+        else keep((ask.kept = { text }));
+        save();
+      };
+      const listen = () => {
+        clearTimeout(watch);
+        watch = setTimeout(() => control.abort(), SILENCE_MS);
+      };
+      const take = (data) => {
+        let event = {};
+        try {
+          event = JSON.parse(data) || {};
+        } catch {
+          return; // not ours
+        }
+        if (event.type === "start" && event.sessionId) {
+          memory.session = event.sessionId;
+          save();
+        } else if (event.type === "chunk") {
+          text += event.content || "";
+          frame = frame || requestAnimationFrame(draw);
+        } else if (event.type === "done") finished = true;
+        else if (event.type === "error") {
+          finished = true;
+          failure = { text: text ? words.cut : words.failed, again: true, anew: true };
+        }
+      };
+      const request = async () => {
+        // The same key must come with the same body, so a body is made once and kept.
+        ask.key = ask.key || randomId();
+        ask.body = ask.body || JSON.stringify({
+          agentId, message: ask.message, sessionId: memory.session, channel: "widget",
+          pageUrl: pageUrl(), visitId: memory.visit, contact: ask.contact,
+        });
+        return fetch(`${base}api/agents/public/chat-stream`, {
+          method: "POST", body: ask.body, signal: control.signal, credentials: "omit", cache: "no-store",
+          headers: { "Content-Type": "application/json", "Idempotency-Key": ask.key },
+        });
+      };
+      const refused = async (response) => {
+        const { code = "" } = await response.json().then((body) => body.data, () => null) || {};
+        return [response.status, code, Number(response.headers.get("Retry-After")) || 0];
+      };
+
+      addEventListener("pagehide", keepText);
+      face();
+      say(words.writing);
+      listen();
+      try {
+        let response = await request();
+        for (let tries = 1; !response.ok; tries++) {
+          const [status, code, wait] = await refused(response);
+          const session = JSON.parse(ask.body).sessionId;
+          if (status === 404 && session) {
+            // The conversation is no more; if the bot is, it goes on with a new one.
+            if (memory.session === session) memory.session = null;
+            ask.key = ask.body = null;
+          } else if (status === 409 && /^(session_busy|in_progress)$/.test(code) && tries < BUSY_TRIES) {
+            await pause(Math.min(wait || 2, 10), control.signal);
+          } else {
+            failure = refusal(status, code, wait);
+            break;
+          }
+          listen();
+          response = await request();
+          if (response.ok && status === 404) turn.turn.before(el("p", { class: "tell note between" }, words.fresh));
+        }
+        if (!failure) {
+          if (!/^text\/event-stream/.test(response.headers.get("Content-Type"))) throw new Error("no stream");
+          const reader = response.body.getReader(), decoder = new TextDecoder(), read = eventReader(take);
+          while (!finished) {
+            const { done, value } = await reader.read();
+            if (done) break;
+            listen();
+            read(decoder.decode(value, { stream: true }));
+          }
+          reader.cancel().catch(() => {});
+          if (!finished) failure = { text: words.cut, again: true };
+          else if (!text && !failure) failure = { text: words.failed, again: true, anew: true };
+        }
+      } catch {
+        const offline = navigator.onLine === false && !text;
+        failure = { text: offline ? words.offline : text ? words.cut : words.failed, again: true };
+      }
+      clearTimeout(watch);
+      cancelAnimationFrame(frame);
+      abort = null;
+      const follow = atEnd();
+      if (control.stopped) failure = { text: words.stopped };
+      draw();
+      turn.bubble.hidden = !text;
+      keepText();
+      removeEventListener("pagehide", keepText);
+      if (failure) {
+        if (failure.anew) ask.key = ask.body = null;
+        const note = el("p", { class: control.stopped ? "tell note" : "tell note bad" }, failure.text);
+        if (failure.again) note.append(el("button", { class: "link", type: "button", click: () => abort || (field.focus(), answer(ask, turn)) }, words.retry));
+        turn.turn.append(note);
+        say(failure.text);
+      } else if (ask.contact) {
+        memory.left = true;
+        save();
+        turn.turn.append(el("p", { class: "tell note" }, words.taken));
+        say(words.taken);
+      }
+      if (panel.hidden) news(true);
+      face();
+      if (follow) toEnd();
+    };
+
+    // -- Contacts: they are sent as a message, so the bot and the owner read them in the dialog --
+
+    const showContact = (shown) => {
+      contact.hidden = !shown;
+      composer.hidden = shown;
+      wrong.textContent = "";
+      reachField.removeAttribute("aria-invalid");
+      (shown ? nameField : field).focus();
+      toEnd();
+    };
+    const sendContact = () => {
+      const name = nameField.value.trim(), reach = reachField.value.trim();
+      const email = EMAIL.test(reach), phone = PHONE.test(reach) && reach.replace(/\D/g, "").length > 6;
+      if (abort) return;
+      if (!email && !phone) {
+        wrong.textContent = words.wrong;
+        reachField.setAttribute("aria-invalid", "true");
+        reachField.focus();
+        return;
+      }
+      showContact(false);
+      const details = { name: name || undefined, [email ? "email" : "phone"]: reach };
+      post(words.contact(name, reach), details);
+    };
+
+    // -- Open and closed --
+
+    const news = (there) => {
+      launcher.classList.toggle("news", there);
+      const label = panel.hidden ? words.open : words.close;
+      launcher.setAttribute("aria-label", there ? `${label}: ${words.news}` : label);
+    };
+    let inertBefore = false;
+    /** On a phone the panel covers the page, which then takes no focus. */
+    const cover = (covers) => {
+      if (covers === panel.hasAttribute("aria-modal")) return;
+      if (covers) {
+        inertBefore = document.body.inert;
+        panel.setAttribute("aria-modal", "true");
+      } else panel.removeAttribute("aria-modal");
+      document.body.inert = covers || inertBefore;
+    };
+    const measure = () => {
+      const view = window.visualViewport;
+      cover(!panel.hidden && small.matches);
+      if (!view || panel.hidden) return;
+      box.style.setProperty("--top", `${view.offsetTop}px`);
+      box.style.setProperty("--tall", `${view.height}px`);
+    };
+    const toggle = (open = panel.hidden, focus = true) => {
+      if (open) for (const each of widgets.values()) if (each && each.host !== host) each.toggle(false, false);
+      const changed = panel.hidden === open;
+      panel.hidden = !open;
+      memory.open = open;
+      save();
+      box.classList.toggle("opened", open);
+      launcher.setAttribute("aria-expanded", String(open));
+      launcher.replaceChildren(icon(open ? ICONS.close : ICONS.chat));
+      news(false);
+      measure();
+      if (open) {
+        report("opened");
+        toEnd();
+        fit();
+      }
+      // A keyboard that slides over what it belongs to, before it is wanted, is a nuisance.
+      if (focus && changed) (open ? (matchMedia("(pointer:coarse)").matches ? panel : field) : launcher).focus();
+    };
+
+    panel.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !event.isComposing) {
+        if (contact.hidden) toggle(false);
+        else showContact(false);
+      }
+    });
+    // The page's shortcuts do not see that somebody types here.
+    for (const name of ["keydown", "keyup", "keypress"]) box.addEventListener(name, (event) => event.stopPropagation());
+    small.addEventListener("change", measure);
+    if (window.visualViewport) for (const name of ["resize", "scroll"]) visualViewport.addEventListener(name, measure);
+
+    show(false, greeting);
+    for (const each of memory.turns) show(each.me, each.text);
+    face();
+    const opens = memory.stages.includes("opened") ? memory.open : "open" in options && options.open !== "false";
+    document.documentElement.append(host);
+    widgets.set(base + agentId, { host, left, toggle });
+    toggle(opens && !small.matches, false);
+    report("loaded");
+    // A script that replaces the body leaves it; one that clears the whole page does not.
+    new MutationObserver(() => host.isConnected || document.documentElement.append(host)).observe(document.documentElement, { childList: true });
+  };
+
+  const script = document.currentScript || document.querySelector('script[data-agent][src*="widget.js"]');
+  if (!script || !script.dataset.agent) return console.warn('widget.js: the script tag needs data-agent="BOT ID".');
+  const base = new URL(".", script.src).href;
+  const shared = Symbol.for("chat-widgets");
+  const widgets = (window[shared] = window[shared] || new Map());
+  const key = base + script.dataset.agent;
+  if (widgets.has(key)) return;
+  widgets.set(key, null); // on its way
+  start(script, base, widgets);
+})();

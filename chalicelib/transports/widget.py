@@ -1,0 +1,32 @@
+"""``/widget.js``: the chat of a bot, for the pages of any site."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from chalicelib.transports.http import HttpRequest, HttpResponse, etag
+
+_SOURCE = Path(__file__).with_name("static") / "widget.js"
+_HEADERS = {
+    "Content-Type": "text/javascript; charset=utf-8",
+    # A new version reaches every page in ten minutes, and no page waits for it.
+    "Cache-Control": "public, max-age=600, stale-while-revalidate=86400",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def script(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  it is the same for all
+    """Return the script, which has all in it: styles, words and icons."""
+    body, tag = _read()
+    return HttpResponse(200, body, {**_HEADERS, "ETag": tag})
+
+
+@cache
+def _read() -> tuple[bytes, str]:
+    body = _UNREAD.sub(b"", _SOURCE.read_bytes())
+    return body, etag(body)
+
+
+_UNREAD = re.compile(rb"(?m)^[ ]+(//.*\n|/\*\*.*\*/\n)?|^\n")
+"""What only readers of the source need: indentation, and lines that are comments."""

@@ -1,0 +1,171 @@
+"""What finding slots and listing bookings cost, as whole operations but for the key."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import load_all
+from chalicelib.rules.slots import BusyEntry
+from chalicelib.store.bookings import BOOKINGS
+from chalicelib.store.calendar_days import Days
+from chalicelib.store.reading import Cost, Partition
+from chalicelib.store.unit import run_unit
+from infra.bench import database
+from infra.bench.leads import call, make_workspace
+from infra.dynamodb_usage import metering
+from infra.seed import FIRST_MADE_AT, FIRST_PHONE, resource_id, service_id
+
+COUNTS = (100_000,)
+MONDAY = datetime(2027, 3, 1, tzinfo=UTC)
+DAYS = 31
+BOOKINGS_A_MONTH = 500
+WEEK = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+REPEATS = 15
+ABOUT = [
+    "## Bookings, on DynamoDB Local",
+    "",
+    "Whole operations, but for the unit and the round trip of the key. Slots of an hour every 30",
+    f"minutes from 8 to 24 on {DAYS} days, {BOOKINGS_A_MONTH} bookings of 45 minutes a resource; a",
+    "booking takes about 1 KB, a list shows 20. Times are the median of warm calls.",
+    "",
+    "| call | slots or matches | units | round trips | ms |",
+    "|---|---|---|---|---|",
+]
+
+
+def section() -> str:
+    """Measure, and return the page's section."""
+    with database.seeded({"bookings": COUNTS}, in_memory=True):
+        load_all()
+        rows = [*_slots(1), *_slots(10), *_booking(), *(r for c in COUNTS for r in _lists(c))]
+    return "\n".join([*ABOUT, *rows, ""])
+
+
+def _slots(resources: int) -> Iterator[str]:
+    workspace, service = _salon(resources)
+    last = MONDAY + timedelta(days=DAYS - 1)
+    wanted = {"serviceId": service, "from": f"{MONDAY:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
+    with clock.using(lambda: MONDAY - timedelta(days=1)):
+        yield _line(
+            f"slots of {DAYS} days, {resources} resource{'s' * (resources > 1)}",
+            workspace,
+            "get_available_slots",
+            wanted,
+            lambda data: len(data["slots"]),
+        )
+
+
+def _booking() -> Iterator[str]:
+    """Book once, and move it, where a month is half full."""
+    workspace, service = _salon(1)
+    with clock.using(lambda: MONDAY - timedelta(days=1)):
+        wanted = {"serviceId": service, "from": f"{MONDAY:%Y-%m-%d}"}
+        first, second, *_ = call(workspace, "get_available_slots", wanted)["slots"]
+        who = {"name": "Ada", "email": "ada@example.com"}
+        body = {"serviceId": service, "startAt": first["startAt"], "client": who}
+        with metering() as usage:
+            made = call(workspace, "create_booking", body)["booking"]
+        yield f"| book one of them | | {usage.units:,.0f} | {usage.round_trips} | |"
+        body = {"id": made["id"], "startAt": second["startAt"]}
+        with metering() as usage:
+            call(workspace, "reschedule_booking", body)
+        yield f"| move it | | {usage.units:,.0f} | {usage.round_trips} | |"
+
+
+def _salon(resources: int) -> tuple[str, str]:
+    """Make a service with resources that have bookings all over a month."""
+    workspace = f"bench-salon-{new_id()}"
+    make_workspace(workspace)
+    ids = []
+    for number in range(resources):
+        body: dict[str, Any] = {"name": f"Master {number}", "timezone": "UTC"}
+        ids.append(call(workspace, "create_resource", body)["resource"]["id"])
+        rules = [{"weekdays": WEEK, "start": "08:00", "end": "24:00"}]
+        call(workspace, "set_availability", {"resourceId": ids[-1], "rules": rules})
+        _fill(workspace, ids[-1], number)
+    body = {
+        "name": "Cut",
+        "durationMin": 60,
+        "slotStepMin": 30,
+        "horizonDays": 365,
+        "resourceIds": ids,
+    }
+    return workspace, call(workspace, "create_service", body)["service"]["id"]
+
+
+def _fill(workspace: str, resource: str, number: int) -> None:
+    """Enter bookings of 45 minutes into the resource's days, 16 or 17 each."""
+    for day in range(DAYS):
+        midnight = MONDAY + timedelta(days=day)
+        count = (day + 1) * BOOKINGS_A_MONTH // DAYS - day * BOOKINGS_A_MONTH // DAYS
+        starts = [midnight + timedelta(minutes=50 * n + 10 * (number % 5)) for n in range(count)]
+        entries = [
+            BusyEntry(new_id(), epoch_ms(start), epoch_ms(start) + 45 * 60_000)
+            for start in (each + timedelta(hours=8) for each in starts)
+        ]
+
+        def stage(unit: Any, entries: list[BusyEntry] = entries) -> None:  # noqa: ANN401  a unit
+            days = Days(workspace, [(resource, entry.buffered) for entry in entries])
+            for entry in entries:
+                days.enter(resource, entry)
+            days.stage(unit)
+
+        run_unit(workspace, None, stage)
+
+
+def _lists(count: int) -> Iterator[str]:
+    workspace = database.workspace(count)
+    make_workspace(workspace)
+    begin = FIRST_MADE_AT + timedelta(days=365)
+    month = {"from": f"{begin:%Y-%m-%d}", "to": f"{begin + timedelta(days=30):%Y-%m-%d}"}
+    day = {"from": month["from"], "to": month["from"]}
+    one = {"resourceId": resource_id(3)}
+    calls: dict[str, dict[str, Any]] = {
+        "newest starts": {},
+        "newest made": {"sort": "createdAtDesc"},
+        "page 100": {"page": 100},
+        "one status": {"status": "no_show"},
+        "one resource": one,
+        "one service": {"serviceId": service_id(1)},
+        "a month": month,
+        "a month of a resource": {**month, **one},
+        "a status of a month of a resource": {**month, **one, "status": "no_show"},
+        "a month, by creation": {**month, "sort": "createdAtDesc"},
+        "a phone in a month": {**month, "q": f"8 {FIRST_PHONE % 10**10 + 13_147}"},
+        "a name in a day": {**day, "q": "client 013"},
+        "a phone, of any time": {"q": f"8 {FIRST_PHONE % 10**10 + 13_147}"},
+    }
+    for label, arguments in calls.items():
+        yield _line(
+            f"{label}, of {count:,}",
+            workspace,
+            "list_bookings",
+            arguments,
+            lambda data: data["pagination"]["total"],
+        )
+    whole = Cost()
+    list(Partition(BOOKINGS.partition(workspace), whole).items())
+    yield f"| all read whole, naively | {count:,} | {whole.units:,.0f} | | |"
+
+
+def _line(
+    label: str,
+    workspace: str,
+    operation: str,
+    arguments: dict[str, Any],
+    found: Any,  # noqa: ANN401  a key
+) -> str:
+    with metering() as usage:
+        data = call(workspace, operation, arguments)
+    times = []
+    for _ in range(REPEATS):
+        begun = time.perf_counter()
+        call(workspace, operation, arguments)
+        times.append(time.perf_counter() - begun)
+    ms = sorted(times)[len(times) // 2] * 1000
+    units, trips = usage.units, usage.round_trips
+    return f"| {label} | {found(data):,} | {units:,.0f} | {trips} | {ms:,.0f} |"

@@ -1,0 +1,175 @@
+"""What the chat adds to a model: until its stream begins, and to every piece of an answer.
+
+Over HTTP, from the development server and DynamoDB Local in this process and the next: so client,
+server and database share the machine.
+"""
+
+import http.client
+import json
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median, quantiles
+from threading import Thread
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from chalicelib.core import clock
+from chalicelib.gateways import llm
+from chalicelib.gateways.llm import Usage
+from chalicelib.store import ledger, workspaces
+from chalicelib.store.agents import AGENTS
+from chalicelib.store.unit import UnitOfWork, run_unit
+from infra.bench import database
+from infra.dynamodb_usage import metering
+
+WORKSPACE = "bench-chat"
+WARM_UP = 5
+CHATS = 40
+PIECES = 200
+PIECE_SECONDS = 0.005
+TARGETS = (50.0, 2.0)
+"""Milliseconds to the first event, and added to a piece."""
+
+
+class Asked(NamedTuple):
+    """When a chat was asked and its first event came, and its pieces with their arrivals."""
+
+    start_ms: float
+    session: str
+    arrivals: list[tuple[int, float]]
+
+
+class PacedModel:
+    """Says its pieces at a steady pace, and notes when it said each."""
+
+    def __init__(self) -> None:
+        self.said: dict[int, float] = {}
+
+    def stream(self, *_: object, **__: object) -> Iterator[str | Usage]:
+        """Yield pieces of the form ``<number> ``."""
+        for number in range(PIECES):
+            time.sleep(PIECE_SECONDS)
+            self.said[number] = time.perf_counter()
+            yield f"{number} "
+        yield Usage(10, PIECES)
+
+
+def section() -> str:
+    """Measure, and return the page's section."""
+    logging.getLogger("chalicelib").setLevel(logging.WARNING)
+    with database.seeded({}):
+        agent_id = _bot()
+        with _server() as port:
+            begun, went_on, trips = _starts(port, agent_id)
+            delays = _delays(port, agent_id)
+    return f"""\
+## Chat, over HTTP from `make dev` on DynamoDB Local
+
+From a request to its `start` event, {CHATS} chats with the embedded model, warm: new dialogs \
+{_spread(begun)}, dialogs that go on {_spread(went_on)} (aim: {TARGETS[0]:.0f} ms). A new dialog \
+takes {trips} requests to the database until the model is asked.
+
+From a piece that a model says to its arrival at the client, {PIECES} pieces \
+{PIECE_SECONDS * 1000:.0f} ms apart, checkpoints written meanwhile: \
+{_spread(delays)} (aim: {TARGETS[1]:.0f} ms).
+"""
+
+
+def _spread(values: list[float]) -> str:
+    worst = quantiles(values, n=20)[-1]
+    return f"{median(values):.1f} ms, {worst:.1f} ms at the 95th percentile"
+
+
+def _bot() -> str:
+    """Return a bot whose owner has money; it is made once."""
+    agent_id = "bench-bot"
+    if AGENTS.find(WORKSPACE, agent_id) is None:
+        owner = "bench-owner"
+        row = workspaces.row(
+            WORKSPACE,
+            name="Bench",
+            slug=WORKSPACE,
+            owner_id=owner,
+            plan="business",
+            timezone="Europe/Moscow",
+            created_at=clock.now(),
+        )
+        row.save()
+
+        def stage(unit: UnitOfWork) -> None:
+            unit.create(
+                AGENTS.row(
+                    AGENTS.partition(WORKSPACE),
+                    agent_id,
+                    name="Baker",
+                    system_prompt="Rye bread costs 120 rubles. We open at eight.",
+                    model="demo",
+                )
+            )
+            ledger.post(unit, ledger.wallet(owner), ledger.TOPUP, amount=10**9)
+
+        run_unit(WORKSPACE, None, stage)
+    return agent_id
+
+
+@contextmanager
+def _server() -> Iterator[int]:
+    """Serve as ``chalice local`` does; yields the port."""
+    from chalice.app import Chalice  # noqa: PLC0415  only this section needs it
+    from chalice.config import Config  # noqa: PLC0415
+
+    from infra.devserver import DevServer  # noqa: PLC0415
+
+    server = DevServer(Chalice("bench"), Config(), "127.0.0.1", 0).server
+    server.prepare()
+    thread = Thread(target=server.serve)
+    thread.start()
+    try:
+        yield server.bind_addr[1]
+    finally:
+        server.stop()
+        thread.join()
+
+
+def _ask(port: int, agent_id: str, session: str | None = None) -> Asked:
+    body = {"agentId": agent_id, "message": "How much is rye bread?", "sessionId": session}
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    began = time.perf_counter()
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/api/agents/public/chat-stream", json.dumps(body), headers)
+    answer = connection.getresponse()
+    first = _event(answer.readline())
+    start_ms = (time.perf_counter() - began) * 1000
+    arrivals = []
+    while line := answer.readline():
+        now = time.perf_counter()
+        event = _event(line)
+        if event.get("type") == "chunk" and event["content"].strip().isdecimal():
+            arrivals.append((int(event["content"]), now))
+    connection.close()
+    return Asked(start_ms, first["sessionId"], arrivals)
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(line[6:]) if line.startswith(b"data: ") else {}
+    return found
+
+
+def _starts(port: int, agent_id: str) -> tuple[list[float], list[float], int]:
+    sessions = [_ask(port, agent_id).session for _ in range(WARM_UP)]
+    begun = [_ask(port, agent_id).start_ms for _ in range(CHATS)]
+    went_on = [_ask(port, agent_id, sessions[number % WARM_UP]).start_ms for number in range(CHATS)]
+    with metering() as usage:
+        _ask(port, agent_id)
+    reserved = usage.calls.index("TransactWriteItems")
+    stored = usage.calls.index("TransactWriteItems", reserved + 1)
+    return begun, went_on, stored + 1
+
+
+def _delays(port: int, agent_id: str) -> list[float]:
+    model = PacedModel()
+    with patch.object(llm, "chat_model_for", lambda _: model):
+        arrivals = _ask(port, agent_id).arrivals
+    return [(at - model.said[number]) * 1000 for number, at in arrivals]

@@ -1,0 +1,107 @@
+"""One cold start: import the application in the current folder and give one first answer.
+
+``infra.bench.cold_start`` runs it in new processes, ``python first_answer.py <kind>``, and measures
+those. The database is replaced where PynamoDB calls botocore, by one that has a key and no more.
+"""
+
+import json
+import sys
+from typing import Any
+
+REQUESTS: dict[str, tuple[str, str, Any]] = {
+    "read": ("GET", "/api/forms/collection-list", None),
+    "write": ("POST", "/api/products/create", {"name": "Bread", "price": 12000}),
+    "tools/list": ("POST", "/api/mcp", {}),
+    "tools/call": ("POST", "/api/mcp", {"name": "svc_list_leads", "arguments": {}}),
+}
+SCHEDULED: dict[str, Any] = {
+    "source": "aws.events",
+    "detail-type": "Scheduled Event",
+    "detail": {},
+    "id": "1",
+    "account": "1",
+    "region": "eu-central-1",
+    "version": "0",
+    "time": "2027-01-15T12:00:00Z",
+    "resources": [],
+}
+
+
+def main(kind: str) -> None:
+    """Import the application and give the first answer of a kind: ``import`` is the import alone.
+
+    Raises:
+        RuntimeError: the answer is not the expected one.
+    """
+    sys.path.insert(0, "")
+    import app  # noqa: PLC0415  what is measured
+
+    if kind == "jobs":
+        _stub_database({})
+        app.run_jobs(SCHEDULED, None)
+    elif kind != "import":
+        reply = app.app(_event(*REQUESTS[kind], kind, _token()), None)
+        if reply["statusCode"] != 200 or '"isError":true' in reply["body"]:  # noqa: PLR2004  OK
+            raise RuntimeError(reply)
+
+
+def _event(method: str, path: str, sent: Any, kind: str, token: str) -> dict[str, Any]:  # noqa: ANN401  JSON
+    """Return an API Gateway (REST) event."""
+    if path == "/api/mcp":
+        sent = {"jsonrpc": "2.0", "id": 1, "method": kind, "params": sent}
+    about = {"httpMethod": method, "resourcePath": path, "identity": {"sourceIp": "192.0.2.1"}}
+    return {
+        "requestContext": {**about, "requestId": "bench"},
+        "headers": {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+        "multiValueHeaders": {},
+        "pathParameters": None,
+        "multiValueQueryStringParameters": None,
+        "stageVariables": None,
+        "body": sent and json.dumps(sent),
+        "isBase64Encoded": False,
+    }
+
+
+def _token() -> str:
+    """Put a key into the database and return its token."""
+    from chalicelib.core import clock  # noqa: PLC0415  as any request with a key does
+    from chalicelib.rules import tokens  # noqa: PLC0415
+    from chalicelib.store import api_keys  # noqa: PLC0415
+
+    token = tokens.generate()
+    key = api_keys.row(
+        token,
+        key_id="bench",
+        name="bench",
+        created_at=clock.now(),
+        workspace_id="bench",
+        account_id="bench",
+        role="admin",
+        plan="business",
+        scopes=["*:read", "*:write"],
+    )
+    _stub_database(key.serialize())
+    return token
+
+
+def _stub_database(key: dict[str, Any]) -> None:
+    from pynamodb.connection import Connection  # noqa: PLC0415  as the store does
+
+    from chalicelib.core import deadline  # noqa: PLC0415
+
+    deadline.REQUEST_SECONDS = 3600  # valgrind takes fifty times as long
+
+    def answer(_: Connection, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        wanted = request.get("Key", {})
+        found = key if key and all(key[name] == wanted[name] for name in wanted) else {}
+        if operation == "UpdateItem":
+            return {"Attributes": found or {"taken": {"N": "1"}}}
+        if operation == "GetItem":
+            return {"Item": found} if found else {}
+        return {"Items": [], "Count": 0, "ScannedCount": 0, "Responses": {}}
+
+    Connection._make_api_call = answer  # type: ignore[assignment, method-assign]  # noqa: SLF001  the stub
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

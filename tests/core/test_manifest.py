@@ -1,0 +1,285 @@
+"""The manifest and what modules declare are the same; what is answered does not depend on it."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_core import to_json
+
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.core.manifest import Declarations, Manifest, digest_of, sources
+from chalicelib.core.operations import REGISTRY, Entry, load_all
+from chalicelib.store.unit import NOUNS
+from chalicelib.transports import openapi, tools
+
+ROOT = Path(__file__).parents[2]
+LAMBDA = {"AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev"}
+ENVIRONMENT = {
+    "STAGE": "dev",
+    "PUBLIC_URL": "https://one.example",
+    "AWS_DEFAULT_REGION": "eu-west-1",
+}
+
+load_all()
+
+
+def copied(folder: Path) -> Path:
+    """Return a copy of the application without a manifest."""
+    ignored = shutil.ignore_patterns("__pycache__", "manifest.pyc")
+    shutil.copytree(ROOT / "chalicelib", folder / "chalicelib", ignore=ignored)
+    shutil.copyfile(ROOT / "app.py", folder / "app.py")
+    return folder
+
+
+def write_manifest(project: Path) -> subprocess.CompletedProcess[str]:
+    script = [sys.executable, "-P", str(ROOT / "infra" / "manifest.py"), str(project)]
+    return subprocess.run(script, check=False, capture_output=True, text=True)
+
+
+def run(project: Path, script: str, **environment: str) -> str:
+    """Run a script beside a copy of the application; return what it printed."""
+    inherited = {k: v for k, v in os.environ.items() if k in {"PATH", "HOME"}}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        check=False,
+        cwd=project,
+        env={**inherited, **ENVIRONMENT, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copied(tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="module")
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = copied(tmp_path_factory.mktemp("packaged"))
+    made = write_manifest(project)
+    assert made.returncode == 0, made.stderr
+    return project
+
+
+@pytest.fixture(scope="module")
+def made(packaged: Path) -> Manifest:
+    text = (packaged / "chalicelib" / "manifest.py").read_text()
+    values = ast.literal_eval(text.partition("MANIFEST = ")[2])
+    return Manifest(*values)
+
+
+def ours(declared: Declarations[Any]) -> dict[str, str]:
+    """Return what the service's own modules declare, apart from what tests do."""
+    return {k: v for k, v in declared.modules.items() if v.startswith("chalicelib.")}
+
+
+class TestIsTheRegistry:
+    def test_operation_for_operation(self, made: Manifest) -> None:
+        assert {row[0]: row for row in made.operations} == {o.name: o.packed() for o in REGISTRY}
+        entries = [Entry.unpacked(row) for row in made.operations]
+        assert [entry.packed() for entry in entries] == list(made.operations)
+
+    def test_tool_for_tool(self, made: Manifest) -> None:
+        assert made.tools == {o.tool: to_json(tools.tool(o)) for o in REGISTRY if o.tool}
+
+    def test_kind_of_job_for_kind(self, made: Manifest) -> None:
+        assert made.jobs == ours(JOB_HANDLERS)
+
+    def test_noun_for_noun(self, made: Manifest) -> None:
+        assert made.nouns == ours(NOUNS)
+
+    def test_of_the_very_sources(self, made: Manifest) -> None:
+        assert made.digest == digest_of(sources())
+
+    def test_with_the_whole_reference(self, packaged: Path) -> None:
+        document = json.loads((packaged / "chalicelib" / "openapi.json").read_bytes())
+        assert document["paths"] == openapi.document()["paths"]
+
+
+def test_only_a_fresh_copy_gets_one(packaged: Path) -> None:
+    again = write_manifest(packaged)
+    assert again.returncode
+    assert "is there already" in again.stderr
+
+
+ANSWERS = """
+import json, logging
+import app
+from types import SimpleNamespace
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.store import api_keys
+from chalicelib.store.unit import NOUNS
+
+logging.disable()
+api_keys.touch = lambda _: None
+
+def send(method, path, body=None, key=None, **headers):
+    api_keys.authenticate = lambda _: key and SimpleNamespace(
+        workspace_id="w", account_id="a", key_id="k", plan=key[0], role=key[1], scopes=key[2:])
+    about = {"httpMethod": method, "resourcePath": path, "requestId": "r", "identity": {}}
+    event = {"requestContext": about, "headers": {"Authorization": "Bearer x", **headers},
+             "multiValueHeaders": {}, "pathParameters": {"id": "x"}, "stageVariables": None,
+             "multiValueQueryStringParameters": None, "isBase64Encoded": False,
+             "body": body and json.dumps(body)}
+    print(json.dumps([method, path, key, headers, app.app(event, None)]))
+
+def rpc(method, params, key, **headers):
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    send("POST", "/api/mcp", body, key, **headers)
+
+everything = ("business", "admin", "*:read", "*:write")
+keys = [everything, ("business", "user", "*:read", "*:write"), ("business", "user", "*:read"),
+        ("business", "user", "crm:read"), ("business", "user"), ("free", "user", "*:read"), None]
+trims = [{}, {"X-MCP-Toolsets": "crm, nothing"}, {"X-MCP-Tools": "svc_list_leads,svc_lost"},
+         {"X-MCP-Exclude-Tools": "svc_list_sites"}, {"X-MCP-Readonly": "true"}]
+for key in keys:
+    for headers in trims:
+        rpc("tools/list", {}, key, **headers)
+        rpc("initialize", {}, key, **headers)
+rpc("tools/call", {"name": "svc_nothing"}, everything)
+rpc("tools/call", {"name": "svc_list_leads", "arguments": {"page": "x"}}, everything)
+rpc("tools/call", {"name": "svc_create_site", "arguments": {}}, keys[3])
+send("GET", "/api/openapi.json")
+send("GET", "/api/nothing")
+send("DELETE", "/api/projects/list")
+send("OPTIONS", "/api/public/forms/{id}/submit")
+send("GET", "/api/projects/list")
+send("POST", "/api/projects/create", {"titel": 1}, everything)
+print(sorted((path, method, entry.view_name, entry.view_args)
+             for path, entries in app.app.routes.items() for method, entry in entries.items()))
+print(list(JOB_HANDLERS), sorted(NOUNS), app.app.api.binary_types)
+"""
+
+
+def test_answers_are_the_same_byte_for_byte(plain: Path, packaged: Path) -> None:
+    for place in ("https://one.example", "http://127.0.0.1:8000"):
+        with_it = run(packaged, ANSWERS, **LAMBDA, PUBLIC_URL=place)
+        assert with_it == run(plain, ANSWERS, PUBLIC_URL=place)
+        assert f'{{\\"url\\":\\"{place}\\"}}' in with_it
+        assert with_it.count("svc_list_leads") > 10
+
+
+EACH = """
+import os, sys
+import app
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.core.operations import REGISTRY
+from chalicelib.store.unit import NOUNS
+
+def domains():
+    parts = (name.split(".") for name in sys.modules)
+    return {p[2] for p in parts if p[:2] == ["chalicelib", "domains"] and len(p) > 2}
+
+def alone(module, look):
+    'Look something up in a process of its own, which has imported no domain yet.'
+    assert not domains(), domains()
+    child = os.fork()
+    if child:
+        assert not os.waitpid(child, 0)[1], module
+        return
+    try:
+        look()
+        own = {module.split(".")[2]} if module.startswith("chalicelib.domains.") else set()
+        assert domains() == own, (module, domains())
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+def look(entries, kinds, nouns):
+    for entry in entries:
+        found = REGISTRY[entry.name]
+        assert found.packed() == entry.packed() and found.handler.__name__ == entry.name
+    for kind in kinds:
+        assert JOB_HANDLERS[kind].__module__ == JOB_HANDLERS.modules[kind]
+    for noun in nouns:
+        assert NOUNS[noun].noun == noun
+
+entries = REGISTRY.entries()
+jobs, nouns = JOB_HANDLERS.modules, NOUNS.modules
+for module in {*(entry.module for entry in entries), *jobs.values(), *nouns.values()}:
+    alone(module, lambda: look([entry for entry in entries if entry.module == module],
+                               [kind for kind in jobs if jobs[kind] == module],
+                               [noun for noun in nouns if nouns[noun] == module]))
+print(len(entries))
+"""
+
+
+def test_each_is_found_where_it_says_and_brings_no_other_domain(packaged: Path) -> None:
+    assert int(run(packaged, EACH, **LAMBDA)) == len(REGISTRY)
+
+
+def test_a_run_of_jobs_imports_no_domain_and_no_door(packaged: Path) -> None:
+    script = """
+import sys
+import app
+from chalicelib.store import jobs
+jobs.JobRow.query = lambda *_, **__: type("Rows", (list,), {"last_evaluated_key": None})()
+event = dict.fromkeys(("source", "detail-type", "detail", "id", "account", "region", "version",
+                       "time", "resources"), "")
+print(app.run_jobs(event, None))
+print([name for name in sys.modules if name.startswith("chalicelib.domains.")])
+doors = [f"chalicelib.transports.{name}" for name in ("mcp", "rest", "public")]
+print([name for name in doors if name in sys.modules])
+"""
+    done, domains, doors = run(packaged, script, **LAMBDA).splitlines()
+    assert set(ast.literal_eval(done)) == set(ours(JOB_HANDLERS))
+    assert (domains, doors) == ("[]", "[]")
+
+
+def test_the_audit_log_names_records_whose_nouns_are_not_imported(packaged: Path) -> None:
+    script = """
+import sys
+from chalicelib.store.file_uses import FileVersionRow, RAISE
+from chalicelib.store.unit import UnitOfWork
+unit = UnitOfWork("w")
+unit.update(FileVersionRow("W#w#FILE", "f1"), RAISE)
+unit.update(FileVersionRow("W#other#FILE", "f2"), RAISE)
+assert "chalicelib.store.files" not in sys.modules
+print(*unit._resources)
+"""
+    assert run(packaged, script, **LAMBDA) == "file:f1\n"
+
+
+def test_it_does_not_count_once_a_module_has_changed(packaged: Path, tmp_path: Path) -> None:
+    script = "from chalicelib.core.manifest import manifest; print(len(manifest().operations))"
+    assert int(run(packaged, script)) == len(REGISTRY)
+    changed = tmp_path / "changed"
+    shutil.copytree(packaged, changed)
+    with (changed / "chalicelib" / "domains" / "stock_photos.py").open("a") as module:
+        module.write("# changed\n")
+    assert int(run(changed, script)) == 0
+
+
+@pytest.mark.parametrize(
+    "package", sorted((ROOT / "chalicelib" / "domains").glob("*/__init__.py")), ids=str
+)
+def test_a_domain_is_imported_module_by_module(package: Path) -> None:
+    _docstring, *rest = ast.parse(package.read_text()).body
+    assert not rest, "load_all finds the modules; what is imported here, every request would import"
+
+
+class TestDeclarations:
+    def test_a_name_is_declared_once(self) -> None:
+        declared = Declarations[int]({})
+        declared.declare("a", 1, "first")
+        with pytest.raises(ValueError, match=r'"a" is declared twice, in second and in first'):
+            declared.declare("a", 2, "second")
+        with pytest.raises(ValueError, match="declared twice"):
+            declared.declare("a", 2, "first")
+        assert dict(declared) == {"a": 1}
+
+    def test_what_is_not_declared_is_not_there(self) -> None:
+        declared = Declarations[int]({"a": "json"})
+        assert ("a" in declared, "b" in declared, len(declared)) == (True, False, 1)
+        assert declared.get("b") is None
+        with pytest.raises(KeyError):
+            declared["a"]  # json declares no such thing

@@ -1,0 +1,145 @@
+"""The widget and the service together: a visitor talks to a real bot, and the owner sees it."""
+
+import re
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.conftest import Api, Owner
+from tests.e2e.conftest import Site, shoot
+from tests.e2e.test_widget import ask, barriers, chatting, document, last, launcher, settled
+from tests.factories.chat import Bot, new_bot
+
+Opened = Callable[..., Any]
+GREETING = "Здравствуйте! Спросите о хлебе."
+
+
+@pytest.fixture
+def bot(service: str, owner: Owner, api: Api) -> Bot:
+    """A bot that the embedded model speaks for, with something to tell."""
+    api.post("/api/products/create", {"name": "Медовик", "price": 240_000})
+    bot = new_bot(owner)
+    change(api, bot, welcomeMessage=GREETING, model="demo")
+    return bot
+
+
+def change(api: Api, bot: Bot, **values: Any) -> None:
+    assert api.call("PUT", f"/api/agents/{bot.id}", values).status == 200
+
+
+def tag(service: str, bot: Bot) -> str:
+    return f'<script src="{service}/widget.js" data-agent="{bot.id}" async></script>'
+
+
+def funnel(api: Api, bot: Bot) -> dict[str, int]:
+    found = api.get(f"/api/agents/widget-stats?agentId={bot.id}")["stages"]
+    return {each["stage"]: each["count"] for each in found}
+
+
+def test_a_visitor_talks_and_leaves_contacts_and_the_owner_has_a_lead(
+    service: str, bot: Bot, api: Api, site: Site, opened: Opened
+) -> None:
+    site.pages["/"] = document(tag(service, bot))
+    with opened(f"{site.url}/?utm=1") as page:
+        chatting(page, "Сколько стоит медовик?")
+        expect(page.locator("chat-widget .turn").first).to_contain_text(GREETING)
+        expect(last(page)).to_contain_text("Медовик")
+        settled(page)
+        ask(page, "А есть ещё?")
+        settled(page)
+        expect(page.locator("chat-widget .note")).to_have_count(0)
+        page.get_by_role("button", name="Оставить контакты").click()
+        page.get_by_label("Имя").fill("Анна")
+        page.get_by_label("Телефон или e-mail").fill("8 999 123-45-67")
+        page.keyboard.press("Enter")
+        settled(page)
+        expect(page.locator("chat-widget .note")).to_have_text("Ваши контакты переданы.")
+        shoot(page, "widget-service")
+    (dialog,) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
+    assert (dialog["channel"], dialog["messagesCount"]) == ("widget", 6)
+    (lead,) = api.get("/api/forms/collection-list")["collections"]
+    assert (lead["phone"], dialog["leadId"]) == ("+79991234567", lead["id"])
+    assert lead["source"]["page"] == f"{site.url}/"
+    assert funnel(api, bot) == {"loaded": 1, "opened": 1, "started": 1, "engaged": 1, "lead": 1}
+
+
+def test_it_works_in_a_sandboxed_frame(service: str, bot: Bot, site: Site, opened: Opened) -> None:
+    inside = escape(document(tag(service, bot)))
+    frame = f'<iframe sandbox="allow-scripts" srcdoc="{inside}" width="600" height="700"></iframe>'
+    site.pages["/"] = document(frame)
+    with opened(site.url) as page:
+        sandbox = page.frames[1]
+        chatting(sandbox, "Сколько стоит медовик?")
+        expect(last(sandbox)).to_contain_text("Медовик")
+
+
+def test_an_owner_without_money_shows_no_amounts(
+    service: str, owner: Owner, api: Api, site: Site, opened: Opened
+) -> None:
+    poor = new_bot(owner, money=0)
+    site.pages["/"] = document(tag(service, poor))
+    with opened(site.url) as page:
+        chatting(page)
+        expect(last(page)).to_contain_text("Сейчас чат недоступен.")
+
+
+def test_a_bot_that_is_switched_off_says_so_and_then_is_not_there(
+    service: str, bot: Bot, api: Api, site: Site, opened: Opened
+) -> None:
+    site.pages["/"] = document(tag(service, bot))
+    with opened(site.url) as page:
+        expect(launcher(page)).to_be_visible()
+        change(api, bot, isActive=False)
+        chatting(page)
+        expect(last(page)).to_contain_text("Этот чат недоступен.")
+        with page.expect_console_message(lambda said: "no such bot" in said.text):
+            page.reload()
+        expect(page.locator("chat-widget")).to_have_count(0)
+
+
+def test_a_private_bot_and_other_origins_see_nothing(
+    service: str, bot: Bot, api: Api, site: Site, opened: Opened
+) -> None:
+    site.pages["/"] = document(tag(service, bot))
+    change(api, bot, allowedOrigins=["https://bakery.example", site.url])
+    with opened(site.url) as page:
+        expect(launcher(page)).to_be_visible()
+        change(api, bot, allowedOrigins=["https://bakery.example"])
+        with page.expect_console_message(lambda said: "allowedOrigins" in said.text):
+            page.reload()
+        change(api, bot, isPrivate=True)
+        with page.expect_console_message(lambda said: "private" in said.text):
+            page.reload()
+        expect(page.locator("chat-widget")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_playground_shows_it_under_a_strict_policy(
+    service: str, bot: Bot, opened: Opened, scheme: str
+) -> None:
+    said: list[str] = []
+    url = f"{service}/playground?agent={bot.id}&title=%3Cimg+src%3Dx%3E&language=ru"
+    with opened(url, color_scheme=scheme) as page:
+        page.on("console", lambda message: said.append(message.text))
+        chatting(page, "Сколько стоит медовик?")
+        expect(last(page)).to_contain_text("Медовик")
+        expect(page.locator("code").first).to_contain_text(re.compile("(<|&lt;)img src"))
+        expect(page.get_by_role("dialog", name="<img src=x>")).to_be_visible()
+        settled(page)
+        assert barriers(page) == []
+        shoot(page, f"playground-{scheme}")
+    assert said == []
+
+
+def test_the_playground_asks_for_a_bot(service: str, opened: Opened) -> None:
+    with opened(f"{service}/playground", viewport={"width": 360, "height": 740}) as page:
+        page.get_by_label("Bot id").fill('"><script>alert(1)</script>')
+        page.get_by_label("Page is read").select_option("rtl")
+        shoot(page, "playground-phone")
+        with page.expect_console_message(lambda said: "no such bot" in said.text):
+            page.get_by_role("button", name="Show").click()
+        assert "language" not in page.url
+        expect(page.locator("html")).to_have_attribute("dir", "rtl")

@@ -1,0 +1,192 @@
+"""A bot with money, and visitors who talk to it through the chat's handler."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+
+from chalicelib.gateways.llm import ModelError, Usage
+from chalicelib.gateways.llm.cancellation import Cancellation
+from chalicelib.rules.chat import Message
+from chalicelib.store import budgets, ledger
+from chalicelib.store.agents import AGENTS
+from chalicelib.store.unit import UnitOfWork, run_unit
+from chalicelib.transports import chat_route, chat_stream
+from chalicelib.transports.http import HttpRequest, HttpResponse
+from tests.conftest import Answer, Api, Owner, as_operator
+from tests.factories.examples import request_to, top_up
+
+PROMPT = "You are the assistant of a bakery. Rye bread costs 120 rubles. We open at eight."
+RICH = 10_000_000
+
+
+@dataclass
+class Bot:
+    """A bot, and whose it is."""
+
+    owner: Owner
+    id: str
+
+    @property
+    def workspace_id(self) -> str:
+        return self.owner.workspace.id
+
+    @property
+    def account_id(self) -> str:
+        owner_id: str = self.owner.workspace.owner_id
+        return owner_id
+
+    @property
+    def money(self) -> tuple[int, int]:
+        """What is available, and what is reserved."""
+        wallet = ledger.wallet(self.account_id)
+        return int(wallet.available), int(wallet.reserved)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of the ledger's entries, oldest first."""
+        return [entry.kind for entry in reversed(ledger.entries(self.account_id))]
+
+    def change(self, **attributes: Any) -> None:
+        """Change the bot as its owner would."""
+
+        def stage(unit: UnitOfWork) -> None:
+            agent = AGENTS.find(self.workspace_id, self.id)
+            assert agent is not None
+            for name, value in attributes.items():
+                setattr(agent, name, value)
+            unit.save(agent)
+
+        run_unit(self.workspace_id, None, stage)
+
+    def limit(self, **limits: int | None) -> None:
+        """Set spending limits: ``limit(daily=100)``."""
+
+        def stage(unit: UnitOfWork) -> None:
+            budgets.set_limits(unit, budgets.budget(self.workspace_id, self.id), limits)  # type: ignore[arg-type]
+
+        run_unit(self.workspace_id, None, stage)
+
+
+def new_bot(owner: Owner, *, money: int = RICH, **attributes: Any) -> Bot:
+    """Make a bot of an owner who has money."""
+    values = {"name": "Baker", "system_prompt": PROMPT, "model": "demo", **attributes}
+    made: list[str] = []
+
+    def stage(unit: UnitOfWork) -> None:
+        agent = AGENTS.new(owner.workspace.id, **values)
+        unit.create(agent)
+        made[:] = [agent.id]
+
+    run_unit(owner.workspace.id, None, stage)
+    bot = Bot(owner, made[0])
+    if money:
+        top_up(bot.account_id, money)
+    return bot
+
+
+def new_key(bot: Bot) -> str:
+    """Make a key of a bot; return its token."""
+    made: str = as_operator("create_bot_key", agentId=bot.id, name="test")["token"]
+    return made
+
+
+def transcript(api: Api, bot: Bot) -> list[dict[str, Any]]:
+    """Return the messages of a bot's newest dialog."""
+    (dialog, *_) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
+    messages: list[dict[str, Any]] = api.get(f"/api/agents/dialog?id={dialog['id']}")["messages"]
+    return messages
+
+
+@dataclass
+class Told:
+    """What a visitor was told: a stream, or a refusal."""
+
+    response: HttpResponse
+    raw: bytes = b""
+
+    @property
+    def status(self) -> int:
+        return self.response.status
+
+    @property
+    def answer(self) -> Answer:
+        """The refusal."""
+        return Answer(self.response.status, dict(self.response.headers), self.raw)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The events, read as strictly as they are promised."""
+        assert self.status == 200, self.raw
+        return list(read_events(self.raw))
+
+    @property
+    def session(self) -> str:
+        token: str = self.events[0]["sessionId"]
+        return token
+
+    @property
+    def text(self) -> str:
+        return "".join(event["content"] for event in self.events if event["type"] == "chunk")
+
+    @property
+    def usage(self) -> dict[str, int]:
+        usage: dict[str, int] = self.events[-1]["usage"]
+        return usage
+
+
+def read_events(raw: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the events of a stream: each ``data:`` with JSON and a blank line; pings between."""
+    assert raw.endswith(b"\n\n")
+    for block in raw[:-2].split(b"\n\n"):
+        if block != b": ping":
+            assert block.startswith(b"data: {"), block
+            assert b"\n" not in block
+            yield json.loads(block.removeprefix(b"data: "))
+
+
+def answer_to(request: HttpRequest) -> HttpResponse:
+    """Return the answer, not read yet."""
+    return chat_route.serve(request, chat_stream.handle)
+
+
+def ask(bot: Bot | str, message: str, **options: Any) -> Told:
+    """Send a message, and read the answer to its end."""
+    agent_id = bot if isinstance(bot, str) else bot.id
+    response = answer_to(request_to(agent_id, message, **options))
+    return Told(response, response.whole_body())
+
+
+@dataclass
+class Scripted:
+    """A model that says what a test has it say; an event in its script makes it wait for that.
+
+    ``asked`` are the messages of each request; ``waiting`` is set while it waits.
+    """
+
+    script: Sequence[str | Usage | Event | BaseException]
+    asked: list[list[Message]] = field(default_factory=list)
+    granted: list[int] = field(default_factory=list)
+    waiting: Event = field(default_factory=Event)
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_output_tokens: int,
+        cancellation: Cancellation | None = None,
+        **_: Any,
+    ) -> Iterator[str | Usage]:
+        self.asked.append(list(messages))
+        self.granted.append(max_output_tokens)
+        for step in self.script:
+            if isinstance(step, BaseException):
+                raise step
+            if isinstance(step, Event):
+                self.waiting.set()
+                while not step.wait(0.01):
+                    if cancellation and cancellation.cancelled:
+                        raise ModelError("cancelled", "The stream was cancelled.")
+            else:
+                yield step

@@ -1,0 +1,120 @@
+"""A salon that can be booked: a service, its resources and their hours, and what is asked of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.store import calendar_days
+from chalicelib.store.bookings import BOOKINGS, BookingRow
+from tests.conftest import Answer, Api
+
+ALL_DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+DAILY = [{"weekdays": ALL_DAYS, "start": "09:00", "end": "18:00"}]
+CREATE, STATUS = "/api/bookings/create", "/api/bookings/set-status"
+SLOTS, LIST = "/api/bookings/slots", "/api/bookings/list"
+
+
+@dataclass(frozen=True)
+class Salon:
+    """A service, and the resources that it is bound to."""
+
+    api: Api
+    service: str
+    resources: list[str]
+
+    @classmethod
+    def opened(
+        cls,
+        api: Api,
+        resources: Sequence[dict[str, Any]] = ({},),
+        rules: Any = DAILY,
+        **service: Any,
+    ) -> "Salon":
+        """Open a salon: an hour for 1,500 rubles unless the service says otherwise."""
+        ids = []
+        for number, given in enumerate(resources):
+            body = {"name": f"Master {number}", **given}
+            ids.append(api.post("/api/resources/create", body)["resource"]["id"])
+            cls.set_hours(api, ids[-1], rules)
+        body = {"name": "Haircut", "durationMin": 60, "price": 150_000, "resourceIds": ids}
+        made = api.post("/api/services/create", body | service)["service"]
+        return cls(api, made["id"], ids)
+
+    @staticmethod
+    def set_hours(api: Api, resource: str, rules: Any) -> None:
+        """Set the hours of a resource."""
+        api.post("/api/resources/set-availability", {"resourceId": resource, "rules": rules})
+
+    @property
+    def resource(self) -> str:
+        """The first resource."""
+        return self.resources[0]
+
+    def order(self, start: str, client: str = "Ada", **fields: Any) -> dict[str, Any]:
+        """Return the body of a booking."""
+        who = {"name": client, "email": f"{client.lower().replace(' ', '.')}@example.com"}
+        return {"serviceId": self.service, "startAt": start, "client": who, **fields}
+
+    def book(self, start: str, client: str = "Ada", **fields: Any) -> Any:
+        """Book; return the booking."""
+        return self.api.post(CREATE, self.order(start, client, **fields))["booking"]
+
+    def try_to_book(self, start: str, client: str = "Ada", **fields: Any) -> Answer:
+        """Book, or be told why not."""
+        return self.api.call("POST", CREATE, self.order(start, client, **fields))
+
+    def set_status(self, booking: str, status: str, **fields: Any) -> Answer:
+        """Set the status of a booking, or move it."""
+        return self.api.call("POST", STATUS, {"id": booking, "status": status, **fields})
+
+    def search(self, **query: Any) -> Any:
+        """Find slots; ``first`` is from."""
+        if "first" in query:
+            query["from"] = query.pop("first")
+        return self.api.get(f"{SLOTS}?{urlencode({'serviceId': self.service, **query})}")
+
+    def starts(self, **query: Any) -> list[str]:
+        """Return the local starts of the slots, without their offsets."""
+        return [slot["startLocal"][:16] for slot in self.search(**query)["slots"]]
+
+
+def bookings_of(workspace_id: str) -> list[BookingRow]:
+    """Return all bookings of a workspace."""
+    ids = [entry.id for entry in BOOKINGS.entries(workspace_id)]
+    return BOOKINGS.fetch(workspace_id, ids)
+
+
+def check_calendars(workspace_id: str, resources: Sequence[str], capacity: int = 1) -> None:
+    """Check that calendar days are what the bookings imply, and that nothing is sold twice."""
+    rows = bookings_of(workspace_id)
+    now = epoch_ms(clock.now())
+    for resource in resources:
+        own = [row for row in rows if row.resource_id == resource and row.blocks]
+        implied: dict[str, list[Any]] = {}
+        for row in own:
+            for day in calendar_days.days_of(row.busy.buffered):
+                implied.setdefault(day, []).append(row.busy)
+        held = calendar_days.everything(workspace_id, resource)
+        assert {day: sorted(busy) for day, busy in held.items() if busy} == {
+            day: sorted(busy) for day, busy in implied.items()
+        }
+        live = [row.busy.buffered for row in own if not (row.busy.until and row.busy.until <= now)]
+        edges = sorted([(s.start, 1) for s in live] + [(s.end, -1) for s in live])
+        taken = 0
+        for _, change in sorted(edges, key=lambda edge: (edge[0], edge[1])):
+            taken += change
+            assert taken <= capacity
+
+
+def iso(moment: datetime) -> str:
+    """Return a moment as callers send it."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def later(start: str, **length: float) -> str:
+    """Return a time that long after another."""
+    return iso(datetime.fromisoformat(start) + timedelta(**length))

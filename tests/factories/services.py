@@ -1,0 +1,48 @@
+"""Services, resources and bookings, for the tests of several nouns."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from chalicelib.store.bookings import BOOKINGS
+from chalicelib.store.unit import run_unit
+from tests.conftest import Api
+
+
+def make_service(api: Api, name: str = "Haircut", duration: int = 60, **fields: Any) -> Any:
+    """Create a service; return it."""
+    body = {"name": name, "durationMin": duration, **fields}
+    return api.post("/api/services/create", body)["service"]
+
+
+def make_resource(api: Api, name: str = "Anna", **fields: Any) -> Any:
+    """Create a resource; return it."""
+    return api.post("/api/resources/create", {"name": name, **fields})["resource"]
+
+
+def store_booking(
+    workspace_id: str,
+    resource_id: str,
+    starts_at: datetime,
+    *,
+    minutes: int = 60,
+    service_id: str = "s",
+    status: str = "confirmed",
+) -> str:
+    """Store a booking as if it had been made long ago; return its id."""
+    row = BOOKINGS.new(
+        workspace_id,
+        status=status,
+        service_id=service_id,
+        service_name="Haircut",
+        resource_id=resource_id,
+        resource_name="Anna",
+        starts_at=starts_at,
+        ends_at=starts_at + timedelta(minutes=minutes),
+        duration_min=minutes,
+        timezone="Europe/Moscow",
+        price=0,
+        client_id="c",
+        source="api",
+    )
+    run_unit(workspace_id, None, lambda unit: unit.create(row))
+    return row.id

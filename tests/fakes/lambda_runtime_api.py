@@ -1,0 +1,276 @@
+"""Lambda's side of the Runtime API: a real server that a real runtime process talks to.
+
+It is as strict as Lambda where the protocol is (Lambda developer guide, Runtime API and Custom
+runtimes: response streaming): one answer an invocation, of the right type, in chunks, over a
+connection that serves nothing else; what is wrong is noted in ``faults``.
+"""
+
+import base64
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+PATIENCE = 30.0
+BASE = "/2018-06-01/runtime"
+PRELUDE_TYPE = "application/vnd.awslambda.http-integration-response"
+TRAILERS = {"lambda-runtime-function-error-type", "lambda-runtime-function-error-body"}
+
+
+@dataclass
+class Invocation:
+    """An event, and what came back for it."""
+
+    event: dict[str, Any]
+    id: str = field(default_factory=lambda: str(uuid4()))
+    chunks: "queue.Queue[tuple[float, bytes] | None]" = field(default_factory=queue.Queue)
+    arrived: list[tuple[float, bytes]] = field(default_factory=list)
+    error: dict[str, Any] | None = None
+    trailers: dict[str, str] = field(default_factory=dict)
+    begun: float = 0.0
+    hang_up_after: int | None = None
+    """Chunks after which Lambda takes no more."""
+    _pending: bytes = b""
+    prelude: dict[str, Any] = field(default_factory=dict)
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body as it arrives, after its prelude was read."""
+        while (each := self.chunks.get(timeout=PATIENCE)) is not None:
+            self.arrived.append(each)
+            if self.prelude:
+                yield each[1]
+                continue
+            self._pending += each[1]
+            head, mark, rest = self._pending.partition(bytes(8))
+            if mark:
+                self.prelude = json.loads(head)
+                if rest:
+                    yield rest
+
+    def body(self) -> bytes:
+        """Wait for the whole body."""
+        return b"".join(self.pieces())
+
+    @property
+    def broken_off(self) -> dict[str, Any] | None:
+        """What the trailers say, if they do."""
+        told = self.trailers.get("lambda-runtime-function-error-body")
+        return json.loads(base64.b64decode(told, validate=True)) if told else None
+
+
+class LambdaRuntimeApi(ThreadingHTTPServer):
+    """The server."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.waiting: queue.Queue[Invocation | None] = queue.Queue()
+        self.running: dict[str, Invocation] = {}
+        self.init_error: dict[str, Any] | None = None
+        self.ready = threading.Event()
+        self.faults: list[str] = []
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of connections that break: functions are killed in the midst of them."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server_port}"
+
+    def invoke(self, event: dict[str, Any], **options: Any) -> Invocation:
+        """Send an event, as a call of the function's URL does."""
+        invocation = Invocation(event, **options)
+        self.running[invocation.id] = invocation
+        invocation.begun = time.monotonic()
+        self.waiting.put(invocation)
+        return invocation
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: LambdaRuntimeApi
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        assert self.path == f"{BASE}/invocation/next", self.path
+        self.server.ready.set()
+        invocation = self.server.waiting.get()
+        if invocation is None:
+            self.close_connection = True
+            return
+        body = json.dumps(invocation.event).encode()
+        self.send_response(200)
+        self.send_header("Lambda-Runtime-Aws-Request-Id", invocation.id)
+        self.send_header("Lambda-Runtime-Deadline-Ms", str(int(time.time() * 1000) + 360_000))
+        self.send_header("Lambda-Runtime-Trace-Id", f"Root=1-{invocation.id}")
+        self.send_header("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:x:1:function:chat")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        *_, subject, kind = self.path.removeprefix(BASE).split("/")
+        if kind == "error":
+            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            assert told["errorType"] == self.headers["Lambda-Runtime-Function-Error-Type"]
+            if subject == "init":
+                self.server.init_error = told
+                self.server.ready.set()
+            else:
+                invocation = self.server.running.pop(subject)
+                invocation.error = told
+                invocation.chunks.put(None)
+        else:
+            self._take(self.server.running.pop(subject))
+        self.send_response(202)
+        self.send_header("Content-Length", "16")
+        self.end_headers()
+        self.wfile.write(b'{"status": "OK"}')
+
+    def _take(self, invocation: Invocation) -> None:
+        expected = {
+            "content-type": PRELUDE_TYPE,
+            "lambda-runtime-function-response-mode": "streaming",
+            "transfer-encoding": "chunked",
+        }
+        for name, value in expected.items():
+            if self.headers.get(name) != value:
+                self.server.faults.append(f"{name} is {self.headers.get(name)}")
+        announced = {each.strip().lower() for each in self.headers.get("trailer", "").split(",")}
+        if announced != TRAILERS:
+            self.server.faults.append(f"the trailers announced are {announced}")
+        number = 0
+        while size := int(self.rfile.readline(), 16):
+            data = self.rfile.read(size)
+            assert self.rfile.readline() == b"\r\n"
+            invocation.chunks.put((time.monotonic(), data))
+            number += 1
+            if number == invocation.hang_up_after:
+                self.close_connection = True
+                invocation.chunks.put(None)
+                raise ConnectionAbortedError
+        while (line := self.rfile.readline().strip()) != b"":
+            name, _, value = line.decode().partition(": ")
+            invocation.trailers[name.lower()] = value
+        invocation.chunks.put(None)
+
+    def finish(self) -> None:
+        super().finish()
+        self.connection.close()
+
+
+@dataclass
+class Function:
+    """A function that runs: its Lambda, and its process."""
+
+    api: LambdaRuntimeApi
+    process: subprocess.Popen[bytes]
+    written: IO[bytes]
+
+    def log(self) -> str:
+        """What the process has written to its log so far."""
+        self.written.seek(0)
+        return self.written.read().decode()
+
+    def invoke(self, event: dict[str, Any], **options: Any) -> Invocation:
+        assert self.api.ready.wait(PATIENCE), "the function did not begin"
+        return self.api.invoke(event, **options)
+
+
+@contextmanager
+def function(
+    bootstrap: Path,
+    environment: Mapping[str, str],
+    *,
+    python: str = sys.executable,
+    task: Path | None = None,
+) -> Iterator[Function]:
+    """Run a function as Lambda does by its wrapper, in a folder that is none of the checkout's."""
+    api = LambdaRuntimeApi()
+    serving = threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.02})
+    serving.start()
+    written = tempfile.TemporaryFile()  # noqa: SIM115  closed below
+    process = subprocess.Popen(
+        [str(bootstrap), python, "/var/runtime/bootstrap.py"],
+        cwd="/",
+        env={
+            "PATH": os.environ["PATH"],
+            "AWS_LAMBDA_RUNTIME_API": api.address,
+            "AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev-chat-stream",
+            "LAMBDA_TASK_ROOT": str(task or bootstrap.parent),
+            "LAMBDA_RUNTIME_DIR": "/var/runtime",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **environment,
+        },
+        stderr=written,
+    )
+    try:
+        yield Function(api, process, written)
+    finally:
+        process.kill()
+        process.wait()
+        written.close()
+        api.waiting.put(None)
+        api.shutdown()
+        api.server_close()
+        serving.join()
+
+
+def event(
+    body: str | bytes = "{}",
+    method: str = "POST",
+    path: str = "/api/agents/public/chat-stream",
+    headers: Mapping[str, str] | None = None,
+    query: str = "",
+) -> dict[str, Any]:
+    """What a function URL sends (payload format 2.0); bytes are encoded, as all but text is."""
+    encoded = isinstance(body, bytes)
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": {
+            "content-type": "application/json",
+            "host": "abc.lambda-url.eu-central-1.on.aws",
+            "x-forwarded-for": "203.0.113.9",
+            **(headers or {}),
+        },
+        "requestContext": {
+            "accountId": "anonymous",
+            "apiId": "abc",
+            "domainName": "abc.lambda-url.eu-central-1.on.aws",
+            "http": {
+                "method": method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": "203.0.113.9",
+                "userAgent": "curl/8",
+            },
+            "requestId": f"r-{uuid4()}",
+            "routeKey": "$default",
+            "stage": "$default",
+            "time": "22/Nov/2026:12:00:00 +0000",
+            "timeEpoch": 1795348800000,
+        },
+        "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
+        "isBase64Encoded": encoded,
+    }

@@ -1,0 +1,56 @@
+"""Many messages at once: one answer a session, every chat counted, nothing left held."""
+
+from collections import Counter
+
+import pytest
+
+from tests.conftest import Api, Owner, at_once
+from tests.factories.chat import RICH, Bot, ask, new_bot, transcript
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
+
+
+@pytest.fixture
+def bot(owner: Owner) -> Bot:
+    return new_bot(owner)
+
+
+def test_of_messages_that_meet_in_a_session_one_at_a_time_is_answered(bot: Bot, api: Api) -> None:
+    session = ask(bot, "Hi").session
+    told = at_once(8, lambda n: ask(bot, f"Question {n}", sessionId=session))
+    answered = [each for each in told if each.status == 200]
+    assert answered
+    assert {each.answer.data["code"] for each in told if each.status != 200} <= {"session_busy"}
+    messages = transcript(api, bot)
+    assert [m["role"] for m in messages] == ["user", "assistant"] * (1 + len(answered))
+    assert {m["status"] for m in messages} == {"ok"}
+    assert bot.money[1] == 0
+    assert bot.kinds.count("settle") == 1 + len(answered)
+    assert ask(bot, "And now?", sessionId=session).status == 200
+
+
+def test_chats_at_once_are_each_charged_and_counted(bot: Bot, api: Api) -> None:
+    told = at_once(12, lambda n: ask(bot, f"How much is rye bread, {n}?", ip=f"203.0.113.{n}"))
+    assert {each.status for each in told} == {200}
+    assert Counter(bot.kinds) == {"topup": 1, "reserve": 12, "settle": 12}
+    found = api.get(f"/api/agents/stats?agentId={bot.id}")
+    assert (found["dialogs"], found["messages"]) == (12, 24)
+    assert found["tokens"]["total"] == sum(each.usage["totalTokens"] for each in told)
+    assert api.get(f"/api/agents/dialogs?agentId={bot.id}")["total"] == 12
+    assert bot.money[1] == 0
+    assert bot.money[0] < RICH
+
+
+def test_the_same_call_at_once_is_answered_once(bot: Bot) -> None:
+    told = at_once(6, lambda _: ask(bot, "How much is rye bread?", key="k"))
+    assert {each.status for each in told} <= {200, 409}
+    assert len({each.session for each in told if each.status == 200}) == 1
+    assert bot.kinds == ["topup", "reserve", "settle"]
+
+
+def test_a_person_who_writes_from_many_dialogs_is_one_client(bot: Bot, api: Api) -> None:
+    at_once(6, lambda n: ask(bot, "I am ada@example.com", ip=f"203.0.113.{n}"))
+    (client,) = api.get("/api/clients/list")["clients"]
+    assert client["leadsCount"] == 6
+    leads = api.get("/api/forms/collection-list")["collections"]
+    assert len({lead["dialogId"] for lead in leads}) == 6

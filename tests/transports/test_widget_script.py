@@ -1,0 +1,91 @@
+"""``/widget.js`` and the playground, as any page gets them."""
+
+import gzip
+import re
+
+import pytest
+
+from chalicelib.transports import widget
+from tests.conftest import Api
+from tests.transports.conftest import LocalServer
+
+MAX_BYTES = 36_000
+MAX_GZIPPED_BYTES = 13_000
+
+
+def test_any_page_may_load_it_and_caches_keep_it() -> None:
+    answer = Api(None).call("GET", "/widget.js")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
+    assert answer.headers["Cache-Control"].startswith("public, max-age=600")
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_who_has_it_is_not_sent_it_again() -> None:
+    tag = Api(None).call("GET", "/widget.js").headers["ETag"]
+    again = Api(None).call("GET", "/widget.js", headers={"If-None-Match": f"W/{tag}"})
+    assert (again.status, again.body) == (304, b"")
+    assert again.headers["Access-Control-Allow-Origin"] == "*"
+    assert again.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+
+
+def test_it_is_read_and_nothing_else() -> None:
+    assert Api(None).refused("POST", "/widget.js").headers["Allow"] == "GET"
+    assert Api(None).call("OPTIONS", "/widget.js").status == 204
+
+
+def test_it_stays_small() -> None:
+    body = Api(None).call("GET", "/widget.js").body
+    assert len(body) <= MAX_BYTES
+    assert len(gzip.compress(body, 9)) <= MAX_GZIPPED_BYTES
+
+
+def test_only_comments_and_indentation_are_left_out() -> None:
+    source = widget._SOURCE.read_text(encoding="utf-8")
+    served = Api(None).call("GET", "/widget.js").body.decode()
+    lines = [line.strip(" ") for line in source.split("\n")]
+    read = [line for line in lines if line and not re.match(r"//|/\*\*.*\*/$", line)]
+    assert served.split("\n") == [*read, ""]
+
+
+@pytest.mark.parametrize("word", ["innerHTML", "outerHTML", "insertAdjacent", "document.write"])
+def test_it_builds_no_html(word: str) -> None:
+    assert word not in widget._SOURCE.read_text(encoding="utf-8")
+
+
+class TestPlayground:
+    @pytest.mark.parametrize(
+        ("path", "kind"),
+        [
+            ("/playground?agent=%3Cscript%3E", "text/html; charset=utf-8"),
+            ("/playground/", "text/html; charset=utf-8"),
+            ("/playground/page.css", "text/css; charset=utf-8"),
+            ("/playground/page.js", "text/javascript; charset=utf-8"),
+        ],
+    )
+    def test_it_is_the_same_whatever_is_asked(
+        self, local_server: LocalServer, path: str, kind: str
+    ) -> None:
+        reply = local_server.ask(
+            f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+        )
+        assert (reply.status, reply.header("Content-Type")) == (200, kind)
+        assert b"%3C" not in reply.body
+        assert "default-src 'none'" in (reply.header("Content-Security-Policy") or "")
+
+    @pytest.mark.parametrize(
+        ("line", "status"),
+        [
+            ("GET /playground/__init__.py", 404),
+            ("GET /playground/../page.css", 404),
+            ("GET /playgrounds", 404),
+            ("POST /playground", 405),
+        ],
+    )
+    def test_there_is_nothing_else(self, local_server: LocalServer, line: str, status: int) -> None:
+        reply = local_server.ask(
+            f"{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+        )
+        assert reply.status == status
