@@ -295,6 +295,23 @@ def worlds(api: Api, owner: Owner) -> Callable[[], tuple[Api, str, str, list[str
 
 
 class TestReport:
+    def test_bookings_of_the_sites_services_are_joined(
+        self, api: Api, things: Things, time: Time
+    ) -> None:
+        body = {"name": "Class", "durationMin": 60, "siteId": things.site}
+        service = api.post("/api/services/create", body)["service"]["id"]
+        api.post("/api/resources/create", {"name": "Ada", "serviceIds": [service]})
+        for hour in (10, 12):
+            order = {
+                "serviceId": service,
+                "startAt": f"2027-01-20T{hour}:00:00Z",
+                "client": {"name": "Bob", "email": "bob@example.com"},
+                "ignoreSchedule": True,
+            }
+            api.post("/api/bookings/create", order)
+        found = stats(api, things.site)
+        assert found["totals"] == {"views": 0, "visitors": 0, "leads": 0, "bookings": 2}
+
     def test_a_deleted_page_keeps_its_views(self, api: Api, things: Things, hit: Any) -> None:
         hit(page=things.page)
         api.post("/api/pages/delete", {"id": things.page, "confirm": True})

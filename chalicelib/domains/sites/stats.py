@@ -18,7 +18,6 @@ from chalicelib.store.pages import PAGES
 
 MOST = 20
 """Pages and referrers that are named."""
-BOOKINGS = "bookings"
 Granularity = Literal["day", "week", "month"]
 
 
@@ -108,7 +107,7 @@ def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
             views=whole.totals[site_visits.VIEWS],
             visitors=whole.totals[site_visits.VISITORS],
             leads=metrics.total(leads).totals[crm_metrics.CREATED],
-            bookings=whole.totals[BOOKINGS],
+            bookings=whole.totals[crm_metrics.BOOKINGS],
         ),
         series=list(_series(days, args.granularity)),
         top_pages=_top_pages(ctx, _ranked(whole, site_visits.PAGE)),
