@@ -331,7 +331,7 @@ class _Taking:
             SessionBusyError: another answer has begun in the dialog since.
         """
         text, workspace = self.args.message, self.bot.workspace
-        contact = chat_leads.contact_in(text, workspace.country, exchange.channel)
+        contact = chat_leads.contact_of(self.args, workspace.country, exchange.channel)
 
         def stage(unit: UnitOfWork) -> None:
             now = clock.now()

@@ -10,6 +10,7 @@ from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.plans import LEADS_A_MONTH
 from chalicelib.flows import contacts
+from chalicelib.flows.chat_request import ChatContact, ChatRequest
 from chalicelib.flows.contacts import Contact
 from chalicelib.rules import emails, phones, sources
 from chalicelib.store import crm_metrics, leads, limits
@@ -22,12 +23,17 @@ SOURCE = "chat"
 """What statistics count these leads under."""
 
 
-def contact_in(text: str, country: str, channel: str) -> Contact | None:
-    """Return how to reach a visitor, if a message of theirs says so."""
+def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | None:
+    """Return how to reach a visitor, if a form of the widget's, or else their message, says so."""
     if channel == TEST:
         return None
-    email, phone = emails.first_email_in(text), phones.first_phone_in(text, country)
-    return Contact(None, email, phone) if email or phone else None
+    given, text = request.contact or ChatContact(), request.message
+    email = given.email or emails.first_email_in(text)
+    if given.phone:
+        phone: str | None = contacts.phone_of(given.phone, country)
+    else:
+        phone = phones.first_phone_in(text, country)
+    return Contact(given.name, email, phone) if email or phone else None
 
 
 def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
@@ -78,7 +84,9 @@ def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
     if lead is None:
         return
     missing = {
-        name: value for name, value in contact.identity.items() if value and not getattr(lead, name)
+        name: value
+        for name, value in contact._asdict().items()
+        if value and not getattr(lead, name)
     }
     if not missing:
         return

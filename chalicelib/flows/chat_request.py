@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.schema import Id, Wire, optional
+from chalicelib.flows.people import Email, PersonName, PhoneText
 from chalicelib.store.dialogs import Channel
 
 MAX_MESSAGE = 10_000
@@ -16,6 +17,14 @@ def _not_blank(text: str) -> str:
     if not text.strip():
         raise PydanticCustomError("blank", "expected some text, received white space alone")
     return text
+
+
+class ChatContact(Wire):
+    """Who a visitor says to be, in a form beside the chat."""
+
+    name: PersonName | None = optional("Name.")
+    email: Email | None = optional("E-mail address.")
+    phone: PhoneText | None = optional("Any spelling.")
 
 
 class ChatRequest(Wire):
@@ -31,4 +40,5 @@ class ChatRequest(Wire):
     api_key: str | None = optional("Bot key, of a private bot.")
     channel: Channel | None = optional("Where it is led; api by default.")
     page_url: str | None = optional("The page; its query is dropped.")
+    contact: ChatContact | None = optional("How to reach the visitor: makes the dialog a lead.")
     visit_id: Id | None = optional("The widget's visit, for its funnel.")

@@ -245,6 +245,22 @@ class TestLeads:
         crm = api.get("/api/crm/stats")
         assert (crm["created"], crm["bySource"]) == (1, [{"source": "chat", "count": 1}])
 
+    def test_the_form_of_the_widget_says_who_it_is(self, api: Api, bot: Bot) -> None:
+        contact = {"name": "Ada", "phone": "8 495 123-45-67"}
+        told = ask(bot, "My name is Ada, 8 495 123-45-67", contact=contact)
+        again = {"email": "ada@example.com", "name": "Somebody"}
+        ask(bot, "And my mail", contact=again, sessionId=told.session)
+        (lead,) = self.leads(api)
+        assert (lead["name"], lead["phone"]) == ("Ada", "+74951234567")
+        assert lead["email"] == "ada@example.com"
+        (client,) = api.get("/api/clients/list")["clients"]
+        assert (client["name"], client["email"]) == ("Ada", "ada@example.com")
+
+    def test_a_form_that_does_not_fit_is_refused_by_its_field(self, bot: Bot) -> None:
+        refused = answer_to(request_to(bot.id, "Hi", contact={"email": "nobody"}))
+        assert refused.status == 400
+        assert b'"contact.email"' in refused.whole_body()
+
     def test_a_lead_of_a_chat_can_be_worked_on(self, api: Api, bot: Bot) -> None:
         ask(bot, "ada@example.com")
         (lead,) = self.leads(api)
