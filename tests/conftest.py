@@ -302,7 +302,7 @@ def _owner_with_a_key(new_owner: Callable[..., Owner], snapshots: Snapshots) -> 
     def make() -> tuple[str, str]:
         # Made long before any test's own time, whichever test comes first and stops the clock.
         with clock.using(lambda: datetime(2026, 1, 1, tzinfo=UTC)):
-            made = new_owner()
+            made = new_owner(role="admin")
             return made.workspace.id, made.token()
 
     made: tuple[str, str] = snapshots.once("owner", make)

@@ -71,6 +71,7 @@ class Operation(Entry):
     form: bool = False
     if_too_large: str | None = None
     audit: bool = True
+    platform: bool = False
 
     @property
     def reads_query(self) -> bool:
@@ -181,6 +182,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
     form: bool = False,
     if_too_large: str | None = None,
     audit: bool = True,
+    platform: bool = False,
     registry: Registry = REGISTRY,
 ) -> Callable[[Callable[[C, W], R]], Callable[[C, W], R]]:
     """Declare a handler ``(ctx, args) -> result`` as an operation.
@@ -211,6 +213,8 @@ def operation(  # noqa: PLR0913  the declaration is the point
             idempotency key is refused instead of replayed.
         audit: whether the audit log keeps its changes; not what visitors do by the thousand and
             only counters show, such as visits.
+        platform: whether it works with what is the platform's own, such as the blog, whoever calls;
+            the audit log of the caller's workspace keeps its changes.
         registry: where it goes.
     """
     method, _, path = (rest or "CALL ").partition(" ")
@@ -244,6 +248,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
                 form=form,
                 if_too_large=if_too_large,
                 audit=audit,
+                platform=platform,
             )
         )
         return handler

@@ -32,7 +32,8 @@ class Settings:
 
     ``object_store`` is ``s3://<bucket>`` on AWS and ``file://<folder>`` elsewhere;
     ``rate_limit_scale`` multiplies every rate limit (load tests); ``public_url`` is the base URL
-    that visitors see; browsers on ``allowed_origins`` may use the tool server, too.
+    that visitors see; ``sites_domain`` the domain below which each site has a host of its own, if
+    any; browsers on ``allowed_origins`` may use the tool server, too.
     ``barcode_sources`` (asked in this order) and ``photo_source`` name services as
     ``<name>=<base URL>``, separated by spaces; empty means off. ``llm_provider`` is ``demo``
     (embedded), ``off`` (in the stage ``prod`` unless another is named), or one or both of
@@ -50,6 +51,7 @@ class Settings:
     table_prefix: str
     object_store: str
     public_url: str
+    sites_domain: str
     allowed_origins: frozenset[str]
     rate_limit_scale: float
     barcode_sources: str
@@ -122,6 +124,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         table_prefix=env("TABLE_PREFIX", "workspace"),
         object_store=env("OBJECT_STORE", "file://.local/objects"),
         public_url=env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/"),
+        sites_domain=env("SITES_DOMAIN", "").strip().strip(".").lower(),
         allowed_origins=frozenset(env("ALLOWED_ORIGINS", "").split()),
         rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
         barcode_sources=env("BARCODE_SOURCES", _BARCODE_SOURCES),

@@ -19,6 +19,8 @@ class AuditEvent:
     request_id: str = ""
     resources: tuple[str, ...] = ()
     """What changed beside the records that the unit writes, such as ``key:<id>``."""
+    workspace_id: str = ""
+    """Whose audit log keeps it, if not that of the tenant whose rows changed."""
 
     @classmethod
     def by_job(cls, kind: str) -> Self:

@@ -25,7 +25,7 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
 from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.plans import PLANS_WITH_API
-from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal
+from chalicelib.core.principals import PLATFORM, ApiKeyPrincipal, Audience, Principal
 from chalicelib.core.schema import Wire, wire_name
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.core.values import dataclass
@@ -186,6 +186,8 @@ def require_plan(principal: ApiKeyPrincipal) -> None:
 
 def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
     """Return whose rows a call works with; never what a key or a session names by itself."""
+    if operation.platform:
+        return PLATFORM
     free = principal.audience in {Audience.PUBLIC, Audience.OPERATOR}
     if operation.resolve is not None and free:
         return operation.resolve(args)
@@ -306,6 +308,7 @@ class _Call:
             key_id=caller.key_id if isinstance(caller, ApiKeyPrincipal) else "",
             client_ip=caller.client_ip,
             request_id=self.request_id,
+            workspace_id=caller.workspace_id if self.operation.platform else "",
         )
 
 

@@ -172,6 +172,11 @@ def is_own_url(url: str) -> bool:
     return url.startswith(settings().public_url + ADDRESS)
 
 
+def own_file_id(url: str) -> str:
+    """Return the id of the file that a URL of this service's files (``is_own_url``) names."""
+    return url.removeprefix(settings().public_url + ADDRESS)[:ID_LENGTH]
+
+
 def public_url(key: str) -> str:
     """Return the public URL of an object."""
     return f"{settings().public_url}/{key}"
@@ -269,8 +274,7 @@ def _put(  # noqa: PLR0913  what there is to say of a file
 
 def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
     """Return the workspace's own images that some of the URLs are of, by those."""
-    place = settings().public_url + ADDRESS
-    ids = {url: url.removeprefix(place)[:ID_LENGTH] for url in urls if is_own_url(url)}
+    ids = {url: own_file_id(url) for url in urls if is_own_url(url)}
     found = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids.values())} if ids else {}
     return {
         url: found[file_id]

@@ -3,10 +3,20 @@
 from urllib.parse import unquote, urlsplit
 
 
-def page_slug(url: str | None, public_url: str, site_slug: str, domain: str | None) -> str | None:
+def site_url(slug: str, public_url: str, sites_domain: str) -> str:
+    """Return where a site is: on a host of its own below the sites' domain, if there is one.
+
+    Pages of strangers then share no cookies with ours (security.md); without it, under ``/s/``.
+    """
+    return f"https://{slug}.{sites_domain}" if sites_domain else f"{public_url}/s/{slug}"
+
+
+def page_slug(
+    url: str | None, public_url: str, site_slug: str, domain: str | None, sites_domain: str = ""
+) -> str | None:
     """Return the slug of a site's page by its URL, "" for the home page; None if it is none's.
 
-    Pages lie under ``/s/<site>`` of the service, and at the root of the site's own domain.
+    Pages lie at the root of the site's own host, or under ``/s/<site>`` of the service.
     """
     try:
         parts = urlsplit(url or "")
@@ -14,7 +24,8 @@ def page_slug(url: str | None, public_url: str, site_slug: str, domain: str | No
     except ValueError:
         return None
     path = unquote(parts.path)
-    if host is not None and host == domain:
+    own = {domain, f"{site_slug}.{sites_domain}" if sites_domain else None} - {None}
+    if host in own:
         return path.strip("/")
     root = f"/s/{site_slug}"
     if parts.netloc != urlsplit(public_url).netloc or not f"{path}/".startswith(f"{root}/"):

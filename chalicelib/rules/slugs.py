@@ -33,10 +33,12 @@ def candidates(slug: str) -> Iterator[str]:
         yield slug[: MAX_LENGTH - len(end)].rstrip("-") + end
 
 
-def first_free(options: list[str], taken: Container[str]) -> str:
+def first_free(
+    options: list[str], taken: Container[str], reserved: Container[str] = RESERVED
+) -> str:
     """Return the first option that is neither taken nor reserved.
 
     The random last ones practically always are free.
     """
-    free = (option for option in options if option not in taken and option not in RESERVED)
+    free = (option for option in options if option not in taken and option not in reserved)
     return next(free, options[-1])

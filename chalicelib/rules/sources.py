@@ -26,14 +26,19 @@ def source_of(
         for name, value in campaign.items()
         if isinstance(value, str) and (line := one_line(value, MAX_CHARACTERS))
     }
-    host, from_host = _host(page), _host(referrer)
-    foreign = from_host if from_host != host else None
+    foreign = referring_host(page, referrer)
     return {
         "name": kept.get("source", "").lower() or foreign or DIRECT,
         "page": without_query(page),
-        "referrer": from_host,
+        "referrer": _host(referrer),
         "campaign": kept or None,
     }
+
+
+def referring_host(page: str | None, referrer: str | None) -> str | None:
+    """Return the host that led to a page, None if that was its own, or nobody says."""
+    host = _host(referrer)
+    return host if host != _host(page) else None
 
 
 def _host(url: str | None) -> str | None:

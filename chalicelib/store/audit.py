@@ -40,7 +40,7 @@ def row(tenant: str, event: AuditEvent) -> AuditRow:
     """Return the row of a change, to be written in the change's own transaction."""
     now = clock.now()
     return AuditRow(
-        _partition(tenant),
+        _partition(event.workspace_id or tenant),
         new_id(),
         at=now,
         actor=event.actor,

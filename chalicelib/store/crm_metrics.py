@@ -7,6 +7,7 @@ it between counters of that day, however long ago it was (ADR 19).
 from collections.abc import Iterable, Iterator
 from datetime import date
 
+from chalicelib.store import site_visits
 from chalicelib.store.leads import LeadRow
 from chalicelib.store.metrics import Increments
 from chalicelib.store.unit import UnitOfWork
@@ -58,17 +59,12 @@ def count_booking(unit: UnitOfWork, day: date, site_id: str | None, *, with_clie
     """
     counts = Increments(unit.workspace_id)
     if site_id is not None:
-        counts.add(site_subject(site_id), day, {BOOKINGS: 1})
+        counts.add(site_visits.subject(site_id), day, {BOOKINGS: 1})
     if with_client:
         counts.add(subject(), day, {CLIENTS: 1})
         if site_id is not None:
             counts.add(subject(project_id=site_id), day, {CLIENTS: 1})
     counts.stage(unit)
-
-
-def site_subject(site_id: str) -> str:
-    """Return the subject of what is counted of a site itself: its bookings so far."""
-    return f"site:{site_id}"
 
 
 def _subjects(lead: LeadRow) -> Iterator[str]:

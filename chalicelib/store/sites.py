@@ -13,6 +13,7 @@ from pynamodb.attributes import (
 
 from chalicelib.core import clock
 from chalicelib.core.settings import settings
+from chalicelib.rules import site_urls
 from chalicelib.store.claims import ClaimRow, claim
 from chalicelib.store.index_entries import NAME_BYTES
 from chalicelib.store.listing import Listing
@@ -79,7 +80,7 @@ class SiteRow(Record):
         """Where visitors find it: on its own domain once that is proven."""
         if self.domain is not None and self.domain.status == ACTIVE:
             return f"https://{self.domain.name}"
-        return f"{settings().public_url}/s/{self.slug}"
+        return site_urls.site_url(self.slug, settings().public_url, settings().sites_domain)
 
 
 SITES = listed(

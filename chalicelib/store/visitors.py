@@ -1,7 +1,7 @@
 """Visitors, who are known by a hash that changes every day; their IP address is kept nowhere.
 
-The hash is keyed with a random salt of the UTC day, which expires with the day: then nobody can
-try all IP addresses to find who a hash was (security.md, Visitors).
+The hash is keyed with a random salt of the date, which expires once that is over everywhere: then
+nobody can try all IP addresses to find who a hash was (security.md, Visitors).
 """
 
 import hashlib
@@ -19,6 +19,8 @@ from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
 from chalicelib.store.tables import ControlRow
 
 SORT_KEY = "-"
+FURTHEST_WEST = timedelta(hours=12)
+"""How much later than in UTC a day may end, where it ends last."""
 _HASH_CHARACTERS = 32
 
 
@@ -28,13 +30,15 @@ class SaltRow(ControlRow):
     salt = UnicodeAttribute()
 
 
-def visitor_hash(client_ip: str) -> str:
+def visitor_hash(client_ip: str, day: date | None = None) -> str:
     """Return what a visitor is known by today; "" for ``client_ip`` is one visitor, too.
+
+    Or on another ``day``: today's date where the visited site is, for its statistics.
 
     Raises:
         UnavailableError: the day's salt is out of reach.
     """
-    salt = _salt(clock.now().date())
+    salt = _salt(day or clock.now().date())
     digest = hmac.digest(salt.encode(), _network(client_ip).encode(), hashlib.sha256)
     return digest.hex()[:_HASH_CHARACTERS]
 
@@ -55,10 +59,10 @@ def _network(client_ip: str) -> str:
     return str(ip.ipv4_mapped or f"{int(ip) >> 64:016x}::/64")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _salt(day: date) -> str:
     """Return a day's salt: of all processes that make one, the first keeps its own."""
-    ends = datetime.combine(day + timedelta(days=1), time(), clock.now().tzinfo)
+    ends = datetime.combine(day + timedelta(days=1), time(), clock.now().tzinfo) + FURTHEST_WEST
     row = SaltRow(f"SALT#{day.isoformat()}", SORT_KEY, salt=secrets.token_hex(32), expires=ends)
     found = SaltRow.find(row.pk, row.sk)
     if found is not None:

@@ -1,6 +1,7 @@
 """From a request to a principal: a key, in one consistent read, or a visitor."""
 
 from collections.abc import Mapping
+from datetime import date
 
 from chalicelib.core.errors import UnauthorizedError
 from chalicelib.core.operations import Operation
@@ -61,6 +62,9 @@ def identify(operation: Operation, request: HttpRequest) -> Principal:
     return authenticate(request.headers, request.client_ip)
 
 
-def visitor(request: HttpRequest) -> VisitorPrincipal:
-    """Return a visitor; what is known of the client IP is its hash, and the IP goes no further."""
-    return VisitorPrincipal(visitor=visitors.visitor_hash(request.client_ip))
+def visitor(request: HttpRequest, day: date | None = None) -> VisitorPrincipal:
+    """Return a visitor; what is known of the client IP is its hash, and the IP goes no further.
+
+    The hash is that of the UTC day, or of the ``day`` that it is where it counts.
+    """
+    return VisitorPrincipal(visitor=visitors.visitor_hash(request.client_ip, day))

@@ -3,6 +3,7 @@
 Events in, our responses out, and no error body that is not an envelope.
 """
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -20,6 +21,17 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handl
 MCP_PATH = "/api/mcp"
 WIDGET_PATH = "/widget.js"
 PUBLIC_PREFIX = "/api/public/"
+PAGES = {
+    "/blog": ("blog", "index"),
+    "/blog/{slug}": ("blog", "post"),
+    "/blog/rss.xml": ("blog", "rss"),
+    "/sitemap.xml": ("blog", "sitemap"),
+    "/robots.txt": ("blog", "robots"),
+    "/assets/{name}": ("assets", "serve"),
+    "/s/{site}": ("sites", "page"),
+    "/s/{site}/{page}": ("sites", "page"),
+}
+"""What people read, by path: the module of ``web`` and its function that answer a GET or a HEAD."""
 REFUSING = "refuse_"
 """Views that answer 405: API Gateway would answer methods without a route by itself (mcp.md)."""
 
@@ -83,6 +95,11 @@ def mount(app: App) -> None:
     _route(app, "health", "GET", "/api/health", _lazily("rest", "health"))
     _route(app, "openapi_json", "GET", "/api/openapi.json", _lazily("reference", "openapi_json"))
     _share(app, "mcp", "POST", MCP_PATH, _lazily("mcp", "serve"), cors.TOOL_SERVER)
+    for path, (module, name) in PAGES.items():
+        view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
+        handler = _lazily(f"web.{module}", name)
+        _share(app, view, "GET", path, handler, cors.PUBLIC)
+        _route(app, f"{view}_head", "HEAD", path, handler, cors.PUBLIC.handle)
     _share(app, "widget_js", "GET", WIDGET_PATH, _lazily("widget", "script"), cors.PUBLIC)
 
 

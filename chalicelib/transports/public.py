@@ -13,12 +13,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.core.errors import AppError, TooFastError
+from chalicelib.core.errors import AppError, ForbiddenError, TooFastError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation
 from chalicelib.domains.forms.submission import PublicForm, Submitted, public_form
+from chalicelib.domains.sites import visits
 from chalicelib.flows.invoke import Reply
-from chalicelib.rules import form_fields, form_html, form_texts
+from chalicelib.rules import bots, form_fields, form_html, form_texts
 from chalicelib.transports import booking_calendar, form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
@@ -73,6 +74,37 @@ def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
         response = _success(request, reply)
     except AppError as error:
         response = _failure(request, sent, error)
+    return replace(response, log={**response.log, "operation": operation.name})
+
+
+def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
+    """Answer to readers of the blog, but not to keys, who have a list of their own.
+
+    Raises:
+        ForbiddenError: there is an ``Authorization`` header (spec, Blog).
+    """
+    if "authorization" in request.headers:
+        msg = "This list is for readers without a key. With one, GET /api/admin/blog/list."
+        raise ForbiddenError(msg)
+    return rest.serve(operation, request)
+
+
+def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
+    """Answer to the line in a site's page that tells of a visit; a bot's is not counted.
+
+    A visitor is known by a hash of the day that it is where the site is, so that nobody counts
+    twice on one day of its statistics.
+    """
+    rest.check_input(operation, request)
+    sent = json_object(request.body)
+    if bots.is_bot(request.headers.get("user-agent")):
+        told = visits.HitResult(counted=False).model_dump(by_alias=True)
+        return rest.success(Reply(to_json({"data": {"status": True, **told}})))
+    try:
+        principal = visitor(request, visits.local_day(sent.get("projectId")))
+        response = rest.success(rest.call(operation, principal, request, lambda: sent))
+    except AppError as error:
+        response = failure(error, request.request_id)
     return replace(response, log={**response.log, "operation": operation.name})
 
 
@@ -234,5 +266,9 @@ ENTRANCES: Mapping[str, Entrance] = {
                 "content": {booking_calendar.MEDIA_TYPE: {"schema": _TEXT}},
             }
         },
+    ),
+    "record_hit": Entrance(count_hit, responses={}),
+    "list_published_posts": Entrance(
+        list_posts, responses={"403": {"$ref": "#/components/responses/Failure403"}}
     ),
 }

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 NAME = "Тёплый хлеб"
 SITE = "Пекарня «Тёплый хлеб»"
 ABOUT = "Хлеб на закваске, выпечка и торты на заказ. Печём с шести утра."
+REFERRERS = ("search.example", "maps.example", "news.example")
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "Хлеб": ("Пшеничный хлеб", "Ржаной хлеб"),

@@ -7,9 +7,11 @@ noun was added gets it, and what its developer changed or deleted since stays so
 
 import base64
 import json
+import random
 import secrets
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,16 +22,19 @@ from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
-from chalicelib.store import accounts, api_keys, tables, workspaces
+from chalicelib.store import accounts, api_keys, metrics, site_visits, tables, workspaces
 from chalicelib.store.connection import connection
+from chalicelib.store.metrics import Increments
 from chalicelib.transports import chat_route, chat_stream
 from chalicelib.transports.auth import authenticate
 from chalicelib.transports.http import HttpRequest
 from infra.admin import call
 from infra.data_dir import DataDir
-from infra.demo import bakery, pages, pictures, school
+from infra.demo import bakery, pages, pictures, posts, school
 
 EMAIL = "demo@example.com"
+VISITED_DAYS = 35
+FRIDAY = 4
 
 
 def seed(data: DataDir) -> str | None:
@@ -61,7 +66,7 @@ def _key(data: DataDir) -> str | None:
             return None
         demo = {"email": EMAIL, "password": secrets.token_urlsafe(12)}
         data.demo = demo
-        call("create_account", {"email": EMAIL, "password": demo["password"], "name": "Demo"})
+        call("create_account", {**demo, "name": "Demo", "role": "admin"})
         account = accounts.by_email(EMAIL)
     owned = [workspace.id for workspace, _ in workspaces.of_account(account.id)]
     if owned:
@@ -85,6 +90,16 @@ class Caller:
 
     def __init__(self, key: str) -> None:
         self._principal = authenticate({"authorization": f"Bearer {key}"}, "")
+
+    @property
+    def workspace_id(self) -> str:
+        """The workspace that the key is of."""
+        return self._principal.workspace_id
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether it may write the blog."""
+        return self._principal.role == "admin"
 
     def __call__(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
         """Call an operation and return what is inside the envelope."""
@@ -211,6 +226,51 @@ def _submitted(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str
     return lead_id
 
 
+def make_posts(do: Caller) -> None:
+    """Write posts of the platform's blog; an older demo's account, no ADMIN, writes none."""
+    if not do.is_admin:
+        return
+    there = {post["slug"] for post in do("list_blog_posts", size=100)["posts"]}
+    photos = Folder(do, None).folder("Фото").folder("Блог")
+    for post in reversed(posts.POSTS):
+        if post.slug in there:
+            continue
+        values = {name: value for name, value in post._asdict().items() if name != "drawings"}
+        if post.drawings:
+            draw = partial(pictures.showcase, *post.drawings)
+            values["coverImage"] = photos.file(f"{post.slug}.jpg", draw)
+        do("create_blog_post", **values | {"tags": list(post.tags)})
+
+
+def make_visits(do: Caller) -> None:
+    """Count visits of the site's pages over the last weeks, more at week-ends and on the home page.
+
+    By the store, for who opens a page does so today.
+    """
+    site = do("list_sites", search=bakery.SITE)["projects"][0]["id"]
+    ids = [page["id"] for page in do("list_pages", projectId=site)["pages"]]
+    zone = workspaces.get(do.workspace_id).timezone
+    today = clock.local_day(clock.now(), zone)
+    dice = random.Random("visits")  # noqa: S311  repeatable by intent
+    first = today - timedelta(days=VISITED_DAYS - 1)
+    counted = metrics.read(do.workspace_id, site_visits.subject(site), first, today)
+    for day in (day for day, counts in counted.items() if not counts.totals):
+        counts = Increments(do.workspace_id)
+        visitors = dice.randrange(9, 16) + (9 if day.weekday() > FRIDAY else 0)
+        counts.add(site_visits.subject(site), day, {site_visits.VISITORS: visitors})
+        for _ in range(visitors * 2):
+            page_id = dice.choices(ids, [8, 5, 3, 2][: len(ids)])[0]
+            referrer = dice.choices([None, *bakery.REFERRERS], [6, 4, 2, 1])[0]
+            counts.add(
+                site_visits.subject(site),
+                day,
+                {site_visits.VIEWS: 1},
+                page=page_id,
+                referrer=referrer,
+            )
+        counts.write()
+
+
 def make_agent(do: Caller) -> None:
     """Make the bot, and see to it that its owner has money for its answers."""
     if not do("list_agents")["agents"]:
@@ -326,6 +386,8 @@ STEPS = (
     make_bookings,
     make_agent,
     make_dialogs,
+    make_posts,
+    make_visits,
 )
 """What the demo consists of, a function a noun; each leaves alone what is there."""
 

@@ -53,7 +53,7 @@ def restore(new_owner: Callable[..., Owner], snapshots: Snapshots) -> Callable[.
     What came later stays, unless the test empties the database before: then it is just that world.
     """
 
-    def made_or_put_back(name: str = "own", role: str = "user", scope: str | None = None) -> World:
+    def made_or_put_back(name: str = "own", role: str = "admin", scope: str | None = None) -> World:
         def make() -> World:
             owner = new_owner("business", role)
             token = owner.token()

@@ -1,6 +1,7 @@
 """Who may do what: every operation by scope, plan and role; and never across workspaces."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
@@ -81,7 +82,7 @@ def test_without_a_valid_key_there_is_nothing_but_401(operation: Operation, api:
     token = str(api.token)
     for sent in (None, "", "Bearer", "Bearer x", f"Basic {token}", token):
         headers = {} if sent is None else {"Authorization": sent}
-        path = operation.path.replace("{id}", "x")
+        path = re.sub(r"{\w+}", "x", operation.path)
         answer = Api(None).call(operation.method, path, headers=headers)
         assert (answer.status, answer.data["code"]) == (401, "unauthorized"), sent
         assert answer.headers["WWW-Authenticate"] == "Bearer"
@@ -102,8 +103,12 @@ def is_not_found(answer: Answer) -> bool:
     return answer.status == 404 or {outcome["status"] for outcome in outcomes} == {404}
 
 
+OF_WORKSPACES = [o for o in REGISTRY.of(Audience.KEY) if not o.platform]
+"""What is the platform's own, every ADMIN account sees."""
+
+
 @pytest.mark.parametrize(
-    "operation", [o for o in REGISTRY.of(Audience.KEY) if names_things(o)], ids=lambda o: o.name
+    "operation", [o for o in OF_WORKSPACES if names_things(o)], ids=lambda o: o.name
 )
 def test_another_workspaces_ids_are_answered_like_ids_that_never_were(
     operation: Operation, world: World, restore: Callable[..., World]
@@ -133,7 +138,7 @@ def test_an_empty_id_is_nobodys(operation: Operation, api: Api) -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    [o for o in REGISTRY.of(Audience.KEY) if o.read_only and not names_things(o)],
+    [o for o in OF_WORKSPACES if o.read_only and not names_things(o)],
     ids=lambda o: o.name,
 )
 def test_reads_without_an_id_show_nothing_of_another_workspace(
@@ -142,6 +147,12 @@ def test_reads_without_an_id_show_nothing_of_another_workspace(
     theirs = restore("theirs").things
     seen = send(owner.api(), operation, {}).body.decode()
     assert not [thing for thing in vars(theirs).values() if thing in seen]
+
+
+def test_only_what_is_for_admins_is_not_of_a_workspace() -> None:
+    for operation in REGISTRY.of(Audience.KEY):
+        admin_only = operation.scope is not None and operation.scope.admin_only
+        assert operation.platform == admin_only, operation.name
 
 
 def _but_for_use(rows: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core import jobs as job_kinds
-from chalicelib.store import calendar_days, counters, crm_metrics, jobs, metrics
+from chalicelib.store import calendar_days, counters, jobs, metrics, site_visits
 from chalicelib.store.bookings import BOOKINGS
 from tests.conftest import Api, Owner, Time, as_operator, everything
 from tests.factories.examples import FORM, submit
@@ -372,7 +372,7 @@ class TestCreate:
         salon = Salon.opened(api, siteId=site)
         salon.book("2027-01-18T10:00")
         day = date(2027, 1, 15)
-        subject = crm_metrics.site_subject(site)
+        subject = site_visits.subject(site)
         assert metrics.read(owner.workspace.id, subject, day, day)[day].totals == {"bookings": 1}
 
     def test_a_full_day_takes_no_more(self, salon: Salon, monkeypatch: pytest.MonkeyPatch) -> None:

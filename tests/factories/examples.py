@@ -10,7 +10,8 @@ import pytest
 
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.core.principals import Audience, VisitorPrincipal
+from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincipal
+from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
 from chalicelib.gateways.object_store import FolderStore
@@ -40,6 +41,8 @@ class Things:
     form: str
     lead: str
     client: str
+    post: str
+    post_slug: str
     agent: str
     dialog: str
 
@@ -88,6 +91,7 @@ class Things:
         line = {"productId": product["id"], "quantity": 2}
         lead = submit(form, name="Ada", email=f"{new_id()}@example.com", items=[line])
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
+        post = written(title="How we bake", content="With *time*.")
         agent = api.post("/api/agents/create", AGENT)["agent"]["id"]
         workspace_id = workspace_of(agent)
         assert workspace_id
@@ -110,6 +114,8 @@ class Things:
             form=form,
             lead=lead,
             client=client,
+            post=post["id"],
+            post_slug=post["slug"],
             agent=agent,
             dialog=dialog["id"],
         )
@@ -152,6 +158,17 @@ def submit(
     return lead
 
 
+def written(**values: Any) -> dict[str, Any]:
+    """Write a post of the platform's blog as an ADMIN account does; return it."""
+    admin = ApiKeyPrincipal(
+        key_id="blog", account_id="writer", plan="business", role="admin", scopes=frozenset(Scope)
+    )
+    operation = REGISTRY["create_blog_post"]
+    reply = invoke(operation, admin, lambda: values, request_id=new_id())
+    post: dict[str, Any] = json.loads(reply.body)["data"]["post"]
+    return post
+
+
 def top_up(account_id: str, kopecks: int) -> None:
     """Give an account money."""
 
@@ -185,6 +202,7 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "delete_site": lambda t: {"id": t.site},
     "set_site_domain": lambda t: {"id": t.site, "domain": "www.example.com"},
     "toggle_site_stats": lambda t: {"id": t.site, "enabled": False},
+    "get_site_stats": lambda t: {"id": t.site, "from": "2027-01-01", "to": "2027-02-01"},
     "list_pages": lambda t: {"projectId": t.site},
     "get_page": lambda t: {"id": t.page},
     "create_page": lambda t: {"projectId": t.site, "title": "New page"},
@@ -284,6 +302,11 @@ EXAMPLES: dict[str, Callable[[Things], dict[str, Any]]] = {
     "list_clients": lambda _: {"search": "ada", "sort": "lastActivityDesc"},
     "get_client": lambda t: {"id": t.client},
     "update_client": lambda t: {"id": t.client, "tags": ["regular"], "notes": "Likes rye"},
+    "list_blog_posts": lambda _: {"status": "draft", "size": 5},
+    "get_blog_post": lambda t: {"slug": t.post_slug},
+    "create_blog_post": lambda _: {"title": "News", "content": "# Hi", "tags": ["news"]},
+    "update_blog_post": lambda t: {"id": t.post, "title": "Renamed", "status": "published"},
+    "delete_blog_post": lambda t: {"id": t.post},
 }
 
 

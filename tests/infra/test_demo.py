@@ -18,7 +18,7 @@ from chalicelib.flows import invoke as runner
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import barcodes
 from infra.data_dir import DataDir
-from infra.demo import bakery, pages, pictures, school
+from infra.demo import bakery, pages, pictures, posts, school
 from infra.demo import seed as demo
 from infra.demo.seed import EMAIL, seed
 from tests.conftest import Api, as_operator
@@ -167,6 +167,22 @@ def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:
     stats = api.get("/api/crm/stats")
     assert (stats["created"], stats["conversion"]) == (5, 0.2)
     assert {"source": "newsletter", "count": 2} in stats["bySource"]
+
+
+def test_has_posts_to_read_and_visits_to_look_at(api: Api) -> None:
+    assert api.get("/api/admin/blog/list?status=draft")["total"] == 1
+    published = Api(None).get("/api/blog/list")["posts"]
+    assert [post["slug"] for post in published] == [
+        post.slug for post in posts.POSTS if post.status == "published"
+    ]
+    assert sum(post["coverImage"] is not None for post in published) == 3
+    (site,) = api.get("/api/projects/list")["projects"]
+    stats = api.get(f"/api/projects/stats?id={site['id']}")
+    assert min(day["views"] for day in stats["series"]) > 0
+    pages_of_site = api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
+    assert len(stats["topPages"]) == len(pages_of_site)
+    assert {each["host"] for each in stats["referrers"]} == set(bakery.REFERRERS)
+    assert stats["totals"]["leads"] > 0
 
 
 def test_has_masters_with_a_week_of_hours_and_services_to_book(api: Api) -> None:

@@ -491,8 +491,9 @@ class TestList:
         told = rpc(answer)["result"]["instructions"]
         assert '"zzz"; known: workspace, projects, pages, products' in told
 
-    def test_the_instructions_name_what_is_hidden(self, owner: Owner) -> None:
-        client = Client(owner.api("pages:read", "pages:write"), modern=False)
+    def test_the_instructions_name_what_is_hidden(self, new_owner: Callable[..., Owner]) -> None:
+        user = new_owner("business", "user")
+        client = Client(user.api("pages:read", "pages:write"), modern=False)
         told = rpc(client.request("initialize", {}))["result"]["instructions"]
         assert "projects:read" in told
         assert "projects:write" in told

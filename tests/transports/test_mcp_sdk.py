@@ -97,12 +97,12 @@ async def names(client: Client) -> list[str]:
 
 
 def admitted(*scopes: str) -> list[str]:
-    """Return the tools that a key of a USER account with these scopes may call."""
+    """Return the tools that a key of an ADMIN account with these scopes may call."""
     return [
         o.tool
         for o in REGISTRY.of(Audience.KEY)
         if o.tool
-        if o.scope is None or (not o.scope.admin_only and (not scopes or o.scope in scopes))
+        if o.scope is None or not scopes or o.scope in scopes
     ]
 
 

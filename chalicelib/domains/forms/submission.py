@@ -215,7 +215,9 @@ def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
 def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
     """Return the page of the form's own site that a visitor says the form was on."""
     domain = site.domain.name if site.domain and site.domain.status == ACTIVE else None
-    slug = site_urls.page_slug(url, settings().public_url, site.slug, domain)
+    slug = site_urls.page_slug(
+        url, settings().public_url, site.slug, domain, settings().sites_domain
+    )
     return None if slug is None else pages.find_id(ctx.workspace_id, site, slug)
 
 

@@ -1,1 +1,1 @@
-"""Sites: their records, custom domains, suspension, and deletion with everything on them."""
+"""Sites: records, custom domains, suspension, deletion with everything on them, and visits."""

@@ -1,0 +1,1 @@
+"""The platform's blog: its posts, for ADMIN accounts and for readers."""

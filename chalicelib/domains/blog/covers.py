@@ -1,0 +1,82 @@
+"""Covers of posts: copies that the platform keeps, whichever workspace's key names them."""
+
+from collections.abc import Mapping
+
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.unit import AuditEvent
+from chalicelib.flows import rehosting
+from chalicelib.flows.invoke import Context
+from chalicelib.flows.rehosting import RejectedImage, StoredObject
+from chalicelib.gateways.object_store import object_store
+from chalicelib.rules import images
+from chalicelib.store import file_uses, files, jobs
+from chalicelib.store.files import FILES
+from chalicelib.store.images import ImageMap, is_image
+from chalicelib.store.posts import PostRow
+from chalicelib.store.unit import UnitOfWork, run_unit
+
+FOLDER = "Blog"
+UNUSED = "blog-cover-unused"
+"""The scheduled job of removing a cover that no post shows any more."""
+
+
+def weight(url: str | None) -> int:
+    """Return how many heavy calls it is to take a cover: one if it is elsewhere."""
+    return int(url is not None and not rehosting.is_own_url(url))
+
+
+def take_cover(ctx: Context, url: str) -> ImageMap | None:
+    """Return the cover of a URL, which becomes a file of the platform; None if it was not taken.
+
+    That is a warning. The image may be elsewhere, a file of the caller's workspace, which is
+    copied, or a cover that the platform has already. An operation calls this once.
+    """
+    if rehosting.is_own_url(url):
+        copied = ctx.unit.run_side_effect_once("copy", lambda: _copied(ctx, url))
+        if copied:
+            rehosting.provide(ctx.unit, copied)
+    (image,) = rehosting.rehost(ctx, [url], FOLDER)
+    if image is None:
+        return None
+    return ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
+        file_id=image.file_id, url=image.url, width=image.width, height=image.height
+    )
+
+
+def _copied(ctx: Context, url: str) -> Mapping[str, StoredObject | RejectedImage]:
+    """Return a copy of an image of the caller's workspace, by its URL; nothing if it has none."""
+    file = FILES.find(ctx.principal.workspace_id, rehosting.own_file_id(url))
+    if file is None or not is_image(file) or rehosting.public_url(file.key) != url:
+        return {}
+    body = object_store().get(file.key)
+    if body is None:
+        return {}
+    try:
+        return {url: rehosting.stored_object(ctx.workspace_id, body, file.name)}
+    except images.ImageError as error:
+        return {url: RejectedImage(url, error.reason)}
+
+
+def drop_cover(unit: UnitOfWork, post: PostRow) -> None:
+    """Stage the removal of a post's cover, whose record the caller stages without it, if any."""
+    if post.cover is None:
+        return
+    job = jobs.row(UNUSED, unit.tenant, {"fileId": post.cover.file_id})
+    unit.create(job)
+    unit.after_commit(lambda: jobs.attempt(job, remove_unused_cover))
+
+
+@job_handler(UNUSED)
+def remove_unused_cover(job: Job) -> None:
+    """Remove a cover's file, unless a post shows it."""
+    file_id = job.payload["fileId"]
+
+    def stage(unit: UnitOfWork) -> tuple[str | None, ...]:
+        file = FILES.find(unit.tenant, file_id)
+        if file is None or file_uses.records_showing(unit.tenant, file_id):
+            return ()
+        unit.delete(file)
+        files.give_back(unit, int(file.size))
+        return (file.key, file.thumbnail_key)
+
+    rehosting.delete_objects(*run_unit(job.workspace_id, AuditEvent.by_job(UNUSED), stage))

@@ -1,0 +1,73 @@
+"""Style sheets and icons: text of ours and of kept projects, served by the service itself.
+
+A style sheet is one request: the vendored base, the tokens, what all pages share, and what its
+pages add. Its name holds a hash of its content, so that browsers keep it for good. Icons are put
+into the pages.
+"""
+
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.transports.http import HttpRequest, HttpResponse, etag
+
+PATH = "/assets/{name}"
+_FOLDER = Path(__file__).parent
+_SHARED = ("normalize", "tokens", "base")
+STYLE_SHEETS = {"plain": _SHARED, "blog": (*_SHARED, "blog")}
+"""What each style sheet consists of; one for each kind of pages."""
+_CACHED = {
+    True: "public, max-age=31536000, immutable",
+    False: "public, max-age=60",
+}
+_NAME = re.compile(r"([a-z]+)\.([0-9a-f]{12})\.css")
+_COMMENT = re.compile(r"/\*(?!!).*?\*/", re.DOTALL)
+_SPACE = re.compile(r"\s+")
+_AROUND = re.compile(r" ?([{};,]) ?")
+
+
+@cache
+def style_sheet(name: str) -> bytes:
+    """Return a style sheet without comments and needless white space."""
+    parts = [(_FOLDER / "static" / f"{part}.css").read_text() for part in STYLE_SHEETS[name]]
+    text = _SPACE.sub(" ", _COMMENT.sub("", "\n".join(parts)))
+    return _AROUND.sub(r"\1", text).replace(";}", "}").strip().encode()
+
+
+@cache
+def style_url(name: str) -> str:
+    """Return the path of a style sheet, which changes with its content."""
+    digest = hashlib.sha256(style_sheet(name)).hexdigest()[:12]
+    return PATH.replace("{name}", f"{name}.{digest}.css")
+
+
+@cache
+def icon(name: str) -> str:
+    """Return an icon's SVG, which says nothing to a screen reader: a text stands beside it."""
+    svg = _SPACE.sub(" ", (_FOLDER / "icons" / f"{name}.svg").read_text())
+    shape = svg.partition(">")[2] if svg.startswith("<!--") else svg
+    shape = shape[shape.index("<svg") :].replace("> <", "><")
+    return re.sub(r'class="[^"]*"', 'class="icon" aria-hidden="true"', shape, count=1).strip()
+
+
+def serve(request: HttpRequest) -> HttpResponse:
+    """Answer with a style sheet; one of another version is served as it is now.
+
+    Raises:
+        NotFoundError: there is none of the name.
+    """
+    found = _NAME.fullmatch(request.path["name"])
+    if found is None or found[1] not in STYLE_SHEETS:
+        msg = "There is no such file. Reload the page that names it."
+        raise NotFoundError(msg)
+    body = style_sheet(found[1])
+    current = style_url(found[1]).endswith(f"/{found[0]}")
+    headers = {
+        "Content-Type": "text/css; charset=utf-8",
+        "ETag": etag(body),
+        "Cache-Control": _CACHED[current],
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse(200, body, headers)

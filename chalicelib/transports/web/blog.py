@@ -1,0 +1,150 @@
+"""The blog's public pages: index, posts, feed and sitemap; complete without script."""
+
+import re
+from datetime import timedelta
+from email.utils import format_datetime
+from itertools import islice
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from chalicelib.core.settings import settings
+from chalicelib.domains.blog import reading
+from chalicelib.rules import markdown
+from chalicelib.store import posts
+from chalicelib.store.posts import PostRow
+from chalicelib.transports.http import HttpRequest, HttpResponse, etag
+from chalicelib.transports.web import render, texts
+from chalicelib.transports.web.texts import Language
+
+POSTS_A_PAGE = 10
+FEED_POSTS = 30
+OTHER_POSTS = 3
+SITEMAP_URLS = 50_000
+"""Of one sitemap (sitemaps.org)."""
+TAGS_SHOWN = 16
+UPDATED_AFTER = timedelta(days=1)
+"""A post that was changed later than this after its publication says so."""
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML cannot hold (XML 1.0, 2.2)."""
+_SLOWLY = "public, max-age=600"
+
+
+@render.with_pages
+def index(request: HttpRequest) -> HttpResponse:
+    """Show a page of the published posts, the latest first; those with a tag if one is named."""
+    number, tag = _page_number(request), _one(request, "tag") or None
+    if number is None:
+        return _missing(request)
+    found = reading.published(number, POSTS_A_PAGE, tag)
+    count = max(1, -(-found.total // POSTS_A_PAGE))
+    if number > count:
+        return _missing(request)
+
+    def path(page: int) -> str:
+        wanted: dict[str, Any] = {"tag": tag} if tag else {}
+        wanted |= {"page": page} if page > 1 else {}
+        return "/blog" + (f"?{urlencode(wanted, quote_via=quote)}" if wanted else "")
+
+    used = dict.fromkeys([*([tag] if tag else []), *(t for p in found.records for t in p.tags)])
+    return render.page(
+        request,
+        "blog/index.html",
+        posts=found.records,
+        thumbnails=reading.thumbnails(found.records),
+        total=found.total,
+        number=number,
+        count=count,
+        tag=tag,
+        tags_shown=list(used)[:TAGS_SHOWN] if found.total else [],
+        path=path,
+        language_of=_language,
+    )
+
+
+@render.with_pages
+def post(request: HttpRequest) -> HttpResponse:
+    """Show a published post; one that had another slug is where it is now."""
+    found = reading.find(request.path["slug"])
+    if found is None:
+        return _missing(request)
+    if isinstance(found, reading.Moved):
+        headers = {"Location": f"/blog/{quote(found.slug)}", "Cache-Control": render.CACHED}
+        return HttpResponse(301, b"", headers)
+    row, content = found
+    from markupsafe import Markup  # noqa: PLC0415  pages only
+
+    return render.page(
+        request,
+        "blog/post.html",
+        post=row,
+        text=Markup(markdown.to_html(content)),  # noqa: S704  cleaned (``rules.markdown``)
+        post_lang=texts.language_of(f"{row.title} {content[:2000]}"),
+        updated=row.published_at + UPDATED_AFTER < row.updated_at,
+        others=_others(row.id),
+        language_of=_language,
+    )
+
+
+def rss(request: HttpRequest) -> HttpResponse:
+    """Return the feed of the latest posts (RSS 2.0)."""
+    found = reading.published(1, FEED_POSTS).records
+    spoken = render.language(request)
+    text = render.document(spoken, "blog/rss.xml", posts=found, rfc_date=format_datetime)
+    return _xml(text, "application/rss+xml", render.CACHED, Vary="Accept-Language")
+
+
+def sitemap(_request: HttpRequest) -> HttpResponse:
+    """Return the addresses of the blog and its posts (sitemaps.org)."""
+    rows = islice(posts.every_published(), SITEMAP_URLS - 1)
+    return _xml(render.document("en", "blog/sitemap.xml", posts=rows), "application/xml", _SLOWLY)
+
+
+def robots(_request: HttpRequest) -> HttpResponse:
+    """Tell crawlers what is not for them, and where the sitemap is (RFC 9309)."""
+    lines = ("User-agent: *", "Disallow: /api/", "Disallow: /console", "")
+    body = "\n".join([*lines, f"Sitemap: {settings().public_url}/sitemap.xml", ""]).encode()
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _SLOWLY}
+    return HttpResponse(200, body, {**headers, "ETag": etag(body)})
+
+
+def _missing(request: HttpRequest) -> HttpResponse:
+    return render.page(
+        request,
+        "blog/missing.html",
+        404,
+        cached=False,
+        others=_others(),
+        language_of=_language,
+    )
+
+
+def _others(besides: str = "") -> list[PostRow]:
+    latest = reading.published(1, OTHER_POSTS + 1).records
+    return [row for row in latest if row.id != besides][:OTHER_POSTS]
+
+
+def _language(row: PostRow) -> Language:
+    return texts.language_of(f"{row.title} {row.description or row.excerpt or ''}")
+
+
+def _page_number(request: HttpRequest) -> int | None:
+    """Return the number of the page asked for, None if it is none."""
+    text = _one(request, "page") or "1"
+    return int(text) if re.fullmatch("[1-9][0-9]{0,8}", text, re.ASCII) else None
+
+
+def _one(request: HttpRequest, name: str) -> str:
+    values = request.query.get(name) or [""]
+    return values[-1]
+
+
+def _xml(text: str, kind: str, caching: str, **headers: str) -> HttpResponse:
+    body = _NOT_XML.sub("", text).encode()
+    sent = {
+        "Content-Type": f"{kind}; charset=utf-8",
+        "Cache-Control": caching,
+        "ETag": etag(body),
+        "X-Content-Type-Options": "nosniff",
+        **headers,
+    }
+    return HttpResponse(200, body, sent)

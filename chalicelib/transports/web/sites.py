@@ -1,0 +1,53 @@
+"""Sites for their visitors: pages as their authors wrote them, away from everything of ours."""
+
+from chalicelib.core.settings import settings
+from chalicelib.flows import site_pages
+from chalicelib.flows.site_pages import Shown, State
+from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.web import render
+
+SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
+"""For pages on our own host: their scripts run in an origin of their own, without our cookies."""
+
+_NOTICES: dict[State, tuple[str, str, str]] = {
+    "no site": ("file-question", "not_found", "site_not_found"),
+    "no page": ("file-question", "not_found", "site_page_not_found"),
+    "inactive": ("power-off", "site_inactive", "site_inactive_about"),
+    "suspended": ("ban", "site_suspended", "site_suspended_about"),
+    "empty": ("clock", "site_empty", "site_empty_about"),
+}
+"""Icon, title and text of what is shown in a page's place; all of them are 404."""
+
+
+@render.with_pages
+def page(request: HttpRequest) -> HttpResponse:
+    """Show a page of a site, or why there is none."""
+    slug = request.path["site"]
+    domain = settings().sites_domain
+    if domain and _host(request) != f"{slug}.{domain}":
+        return _notice(request, Shown("no site"))
+    shown = site_pages.show(slug, request.path.get("page", ""))
+    if shown.state != "shown":
+        return _notice(request, shown)
+    body = shown.html.encode()
+    headers = {
+        "Content-Type": HTML_TYPE,
+        "Cache-Control": render.CACHED,
+        "ETag": etag(body),
+        "X-Content-Type-Options": "nosniff",
+    }
+    if not domain:
+        headers["Content-Security-Policy"] = SANDBOX
+    return HttpResponse(200, body, headers)
+
+
+def _host(request: HttpRequest) -> str:
+    """Return the host that a visitor asked, which the edge forwards."""
+    host = request.headers.get("x-forwarded-host") or request.headers.get("host", "")
+    return host.partition(":")[0].strip().rstrip(".").lower()
+
+
+def _notice(request: HttpRequest, shown: Shown) -> HttpResponse:
+    icon, title, about = _NOTICES[shown.state]
+    link = (shown.home_url, "to_home") if shown.state == "no page" else None
+    return render.notice(request, 404, icon=icon, title=title, about=about, link=link)

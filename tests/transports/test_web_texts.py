@@ -1,0 +1,86 @@
+"""What pages say: everything in both languages, and numbers, dates and money as read there."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.transports.web import assets, texts
+from chalicelib.transports.web.texts import CATALOGUE, LANGUAGES, Language
+
+FORMS: Mapping[Language, set[str]] = {
+    "ru": {"one", "few", "many", "other"},
+    "en": {"one", "other"},
+}
+
+
+@pytest.mark.parametrize("key", CATALOGUE)
+def test_every_text_is_there_in_every_language_with_the_same_values(key: str) -> None:
+    assert set(CATALOGUE[key]) == set(LANGUAGES)
+    names = set()
+    for language in LANGUAGES:
+        text = CATALOGUE[key][language]
+        forms = {"": text} if isinstance(text, str) else text
+        assert isinstance(text, str) or set(text) == FORMS[language]
+        for form in forms.values():
+            names.add(frozenset(re.findall(r"{(\w+)}", form)))
+    assert len(names) == 1
+
+
+def test_every_text_that_a_template_or_page_names_is_there() -> None:
+    used = set()
+    for file in assets._FOLDER.rglob("*"):
+        if file.suffix in {".html", ".xml"}:
+            used |= set(re.findall(r'say\("(\w+)"', file.read_text()))
+    assert used
+    assert used <= set(CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("ru", "ru"),
+        ("ru-RU,ru;q=0.9,en-US;q=0.8", "ru"),
+        ("en;q=0.5, ru;q=0.6", "ru"),
+        ("de-DE, fr;q=0.9", "en"),
+        ("ru;q=0, en;q=0.1", "en"),
+        ("*;q=0.1", "en"),
+        ("ru;q=x", "en"),
+        ("de, ru", "ru"),
+    ],
+)
+def test_a_reader_is_spoken_to_as_asked(header: str, language: str) -> None:
+    assert texts.preferred(header) == language
+
+
+@given(st.text(max_size=60))
+def test_any_header_is_answered_in_a_language(header: str) -> None:
+    assert texts.preferred(header) in LANGUAGES
+
+
+@pytest.mark.parametrize(
+    ("n", "russian", "english"),
+    [
+        (0, "0 записей", "0 posts"),
+        (1, "1 запись", "1 post"),
+        (3, "3 записи", "3 posts"),
+        (11, "11 записей", "11 posts"),
+        (21, "21 запись", "21 posts"),
+        (1234, "1\xa0234 записи", "1,234 posts"),
+    ],
+)
+def test_plurals_are_those_of_the_language(n: int, russian: str, english: str) -> None:
+    assert texts.say("ru", "posts", n=n) == russian
+    assert texts.say("en", "posts", n=n) == english
+
+
+def test_money_dates_and_times_read_as_they_do_there() -> None:
+    assert texts.money("ru", 123_450) == "1\xa0234,50 ₽"
+    assert texts.money("en", -5) == "-0.05 ₽"
+    assert texts.day("ru", date(2026, 11, 2)) == "2 ноября 2026"
+    moment = datetime(2026, 11, 22, 22, 5, tzinfo=UTC)
+    assert texts.moment("en", moment, "Europe/Moscow") == "23 November 2026, 01:05"
