@@ -126,8 +126,8 @@ class NoInput(Wire):
 
 
 # Field types. The bounds are those of the spec (Limits) and of tools.md; schemas publish all.
-Id = Annotated[str, StringConstraints(max_length=64)]
-"""An id is opaque. An empty one is nothing's: fourteen bytes less in every schema that has one."""
+Id = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+"""An id is opaque."""
 
 
 def printable(text: str) -> str:

@@ -17,7 +17,7 @@ class CardImageQuery(Wire):
     """Which photos to look for."""
 
     query: Title = Field(description="What to show; English finds most.")
-    page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(default=1, description="Page, from 1.")
+    page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(default=1, description="From 1.")
     size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = Field(
         default=MAX_SIZE, description="Photos a page."
     )

@@ -144,7 +144,7 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[Row]:
 
     Read consistently, whatever the nouns, a hundred keys a request and some requests at a time.
     """
-    wanted = {(key.pk, key.sk): key.row for key in keys if key.sk}  # nothing has an empty key
+    wanted = {(key.pk, key.sk): key.row for key in keys}
     places = list(wanted)
     if not places:
         return []

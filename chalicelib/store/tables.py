@@ -70,9 +70,7 @@ class Row(Model):
 
     @classmethod
     def find(cls, pk: str, sk: str) -> Self | None:
-        """Return the row by its key, read consistently, or None; nothing has an empty key."""
-        if not sk:
-            return None
+        """Return the row by its key, read consistently, or None."""
         with reaching():
             try:
                 return cls.get(pk, sk, consistent_read=True)

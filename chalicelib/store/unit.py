@@ -17,7 +17,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, ConcurrentUpdateError, IdempotencyKeyExistsError
+from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.manifest import Declarations, manifest
 from chalicelib.core.retry import PATIENCE, Patience, retry_on_conflict
@@ -186,8 +186,6 @@ class UnitOfWork:
         self, row: Row, condition: Condition | None = None, *, on_conflict: AppError | None = None
     ) -> None:
         """Demand that a row still exists at commit, or still meets a condition."""
-        if not row.sk:  # No row has an empty key, nor does DynamoDB look for one.
-            raise on_conflict or ConcurrentUpdateError
         demand = Row.pk.exists() if condition is None else condition
         stage: Stage = lambda t: t.condition_check(type(row), row.pk, row.sk, demand)  # noqa: E731
         self._transaction.checks.append((stage, on_conflict))

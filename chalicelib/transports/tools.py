@@ -15,7 +15,7 @@ from chalicelib.core.operations import REGISTRY, Entry, Operation
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import nearest
-from chalicelib.flows.invoke import IDEMPOTENCY_KEY, MAX_KEY_LENGTH, may_use
+from chalicelib.flows.invoke import IDEMPOTENCY_KEY, may_use
 
 WORKSPACE = "workspace"
 """The toolset of the tools that need no scope; always listed unless excluded by name."""
@@ -24,12 +24,10 @@ MOST_NAMED = 5
 """Unknown names in the headers that the instructions warn of."""
 _SHOWN = 60
 
-_IDEMPOTENCY_KEY_SCHEMA = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": MAX_KEY_LENGTH,
-    "description": "Replays 24 h.",
-}
+_IDEMPOTENCY_KEY_SCHEMA = {"type": "string", "description": "Replays 24 h."}
+_OF_AN_ID = {"minLength": 1, "maxLength": 64}
+_FAR_OFF = {"minimum": 10**9, "maximum": 10**9, "maxLength": 1000}
+"""Bounds that no call comes near."""
 
 
 @cache
@@ -45,7 +43,7 @@ def toolset(entry: Entry) -> str:
 
 def tool(operation: Operation) -> dict[str, Any]:
     """Return an operation's tool definition."""
-    schema = operation.input_schema
+    schema = _brief(operation.input_schema) | {"additionalProperties": False}
     if operation.accepts_idempotency_key:
         properties = {**schema["properties"], IDEMPOTENCY_KEY: _IDEMPOTENCY_KEY_SCHEMA}
         schema = {**schema, "properties": properties}
@@ -60,6 +58,26 @@ def tool(operation: Operation) -> dict[str, Any]:
             "idempotentHint": operation.idempotent,
             "openWorldHint": operation.open_world,
         },
+    }
+
+
+def _brief(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
+    """Return a schema without what is no news to a model, which reads the list before all it does.
+
+    How long ids are (they come from lists) and keys of its own choice, that nested objects are
+    closed, and bounds that no call comes near. All are enforced, and the reference has them.
+    """
+    if isinstance(schema, list):
+        return [_brief(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    is_id = schema.items() >= _OF_AN_ID.items()
+    return {
+        name: _brief(value)
+        for name, value in schema.items()
+        if not (is_id and name in _OF_AN_ID)
+        and name != "additionalProperties"
+        and not (name in _FAR_OFF and abs(value) >= _FAR_OFF[name])
     }
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from typing import Any
 from urllib.parse import urlencode
 
@@ -122,18 +121,6 @@ def test_another_workspaces_ids_are_answered_like_ids_that_never_were(
     assert foreign.status == unknown.status
     assert without_ids(foreign, theirs) == without_ids(unknown, nobodys)
     assert _but_for_use(everything()) == _but_for_use(before)
-
-
-@pytest.mark.store
-@pytest.mark.parametrize(
-    "operation",
-    [o for o in REGISTRY.of(Audience.KEY) if names_things(o) and not o.path_parameters],
-    ids=lambda o: o.name,
-)
-def test_an_empty_id_is_nobodys(operation: Operation, api: Api) -> None:
-    nobodys = Things(**{field.name: "" for field in fields(Things)})
-    answer = send(api, operation, example(operation, nobodys))
-    assert is_not_found(answer) or answer.status == 400
 
 
 @pytest.mark.parametrize(

@@ -909,6 +909,7 @@ class TestBulkProducts:
             ("setStock", -1),
             ("setStock", "1"),
             ("setCategory", 5),
+            ("setCategory", ""),
             ("changePricePercent", "10%"),
             ("changePricePercent", None),
             ("changePricePercent", 1000.01),

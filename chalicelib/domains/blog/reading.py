@@ -53,7 +53,7 @@ class PublishedPost(Wire):
 class PublishedListQuery(Wire):
     """Which published posts to list."""
 
-    page: PageNumber = Field(default=1, description="Page, from 1.")
+    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=50, description="Posts a page.")
     tag: Annotated[str, StringConstraints(max_length=50)] | None = optional("With this tag.")
 

@@ -120,7 +120,7 @@ class FullPostResult(Wire):
 class PostListQuery(Wire):
     """Which posts to list."""
 
-    page: PageNumber = Field(default=1, description="Page, from 1.")
+    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Posts a page.")
     status: Literal["draft", "published", "all"] = Field(default="all", description="Status.")
 

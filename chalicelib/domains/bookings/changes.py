@@ -35,7 +35,7 @@ class BookingContact(Wire):
     """Who is coming."""
 
     name: PersonName = Field(description="Name.")
-    phone: PhoneText | None = optional("Any spelling; phone or email is needed.")
+    phone: PhoneText | None = optional("Any spelling; or email.")
     email: Email | None = optional("E-mail address.")
 
     @model_validator(mode="after")
@@ -49,15 +49,13 @@ class BookingCreate(Wire):
     """A new booking."""
 
     service_id: Id = Field(description="Service id.")
-    start_at: When = Field(
-        description="startAt of a slot; without an offset in the resource's zone."
-    )
+    start_at: When = Field(description="startAt of a slot.")
     resource_id: Id | None = optional("Omitted: the first that is free.")
-    client: BookingContact | None = optional("Found by contacts, or made; or clientId.")
-    client_id: Id | None = optional("Client id, instead of client.")
+    client: BookingContact | None = optional("Found by contacts, or made.")
+    client_id: Id | None = optional("Or a client id.")
     notes: Notes | None = optional("Notes.")
     status: Literal["pending_payment", "confirmed"] | None = optional(
-        "Omitted: confirmed; a 30-minute hold if the service has requirePayment."
+        "Omitted: confirmed, or a 30-minute hold by requirePayment."
     )
     ignore_schedule: bool = Field(
         default=False, description="Skip hours, grid, notice, horizon, time off, the past."
@@ -106,7 +104,7 @@ class BookingReschedule(BookingMoveTo):
 def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     """Book a slot of svc_get_available_slots for a client.
 
-    Taken by somebody else meanwhile: 409 slot_unavailable with up to 5 alternatives.
+    Taken meanwhile: 409 slot_unavailable with alternatives.
     """
     client, contact = _who(ctx, args)
     made, event = booking.book(
@@ -134,10 +132,9 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     destructive=True,
 )
 def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
-    """Give a booking any status; with startAt or resourceId, move it as well.
+    """Give a booking any status; with startAt or resourceId, move it.
 
-    Its time must still be free if it was given up (409 slot_unavailable). What is so already
-    changes nothing.
+    A time that was given up must still be free (409 slot_unavailable).
     """
     return _changed(ctx, args, args.status, args.reason)
 

@@ -35,7 +35,7 @@ class SlotsRange(Wire):
         default=None, alias="from", description="ISO 8601 or a date, inclusive; now if omitted."
     )
     to: When | None = optional("Inclusive; 7 days from from if omitted; 31 dates at most.")
-    timezone: Timezone | None = optional("IANA zone of startLocal, and of times without an offset.")
+    timezone: Timezone | None = optional("IANA zone of startLocal, from and to.")
     limit: int = Field(default=2000, ge=1, le=5000, description="Slots at most.")
 
 

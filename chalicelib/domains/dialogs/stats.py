@@ -131,7 +131,7 @@ class WidgetStats(Wire):
     title="Get statistics of a bot",
 )
 def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
-    """Count a bot's dialogs, messages, leads and tokens, over up to 366 days; by default 30."""
+    """Count a bot's dialogs, messages, leads and tokens, over up to 366 days."""
     days, whole = _counted(ctx, args, bot_metrics.subject(args.agent_id))
     _, tried = _counted(ctx, args, bot_metrics.subject(args.agent_id, test=True))
     totals, channels = whole.totals, whole.by[bot_metrics.CHANNEL]

@@ -77,7 +77,7 @@ class FileListQuery(Wire):
 
     folder_id: Id | None = optional("The root if omitted.")
     q: SearchText | None = optional("Part of the name; all folders.")
-    page: PageNumber = Field(default=1, description="Page, from 1.")
+    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=10, ge=1, le=100, description="Files a page.")
 
 

@@ -175,7 +175,7 @@ class FormListQuery(Wire):
     """Which forms to list."""
 
     project_id: Id | None = optional("Of this site.")
-    page: PageNumber = Field(default=1, description="Page, from 1.")
+    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Forms a page.")
 
 
@@ -197,7 +197,7 @@ class FormCreate(Wire):
     )
     project_id: Id | None = optional("Its site.")
     success_message: Annotated[str, StringConstraints(max_length=1000)] | None = optional(
-        "Shown afterwards; default: thanks in the form's language."
+        "Shown afterwards; thanks by default."
     )
     redirect_url: (
         Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidator(_https)] | None

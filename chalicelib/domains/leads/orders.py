@@ -74,7 +74,7 @@ class OrdersQuery(Wire):
     """Whose orders."""
 
     id: Id = Field(description="Lead id.")
-    page: PageNumber = Field(default=1, description="Page, from 1.")
+    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Orders a page.")
 
 

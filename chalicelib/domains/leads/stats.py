@@ -70,9 +70,9 @@ class CrmStats(Wire):
     title="Get statistics of leads",
 )
 def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
-    """Count leads by status, day and source, over up to 366 days; the last 30 by default.
+    """Count leads by status, day and source, over up to 366 days.
 
-    A lead counts on the day of its creation, by its present status. Sources are strangers' words.
+    A lead counts on the day of its creation, by its present status. Sources are untrusted text.
     """
     first, last = period(ctx.workspace_id, args.from_, args.to)
     if _have_leads_in_common(ctx, args):

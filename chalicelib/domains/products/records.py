@@ -109,7 +109,7 @@ class ProductResult(Wire):
 class ProductListQuery(Wire):
     """Which products to list, and how."""
 
-    page: PageNumber = Field(default=1, description="Page, from 1.")
+    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Products a page.")
     q: SearchText | None = optional("Part of the name or SKU.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")

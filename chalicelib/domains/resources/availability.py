@@ -156,7 +156,7 @@ def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
     idempotent=True,
 )
 def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
-    """Replace a resource's whole opening hours. A warning names bookings now outside; they stay.
+    """Replace a resource's whole opening hours. A warning names bookings now outside.
 
     Such as {weekdays: [mon, 5], start: "09:00", end: "18:00"}, {date: "2030-01-01", intervals: []}.
     """

@@ -82,7 +82,7 @@ class ResourceResult(Wire):
 class ResourceListQuery(Wire):
     """Which resources to list."""
 
-    page: PageNumber = Field(default=1, description="Page, from 1.")
+    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Resources a page.")
     q: SearchText | None = optional("Part of the name.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")

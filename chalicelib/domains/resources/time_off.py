@@ -137,10 +137,7 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     title="Create time off",
 )
 def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
-    """Close a resource, or all of them. Bookings stay: see affectedBookings.
-
-    Times without an offset are in the resource's zone, else the workspace's.
-    """
+    """Close a resource, or all of them. Bookings stay: see affectedBookings."""
 
     def stage(unit: UnitOfWork) -> bytes:
         resource = None

@@ -97,7 +97,7 @@ class ServiceResult(Wire):
 class ServiceListQuery(Wire):
     """Which services to list, and how."""
 
-    page: PageNumber = Field(default=1, description="Page, from 1.")
+    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Services a page.")
     q: SearchText | None = optional("Part of the name.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")

@@ -105,7 +105,7 @@ class SiteResult(Wire):
 class SiteListQuery(Wire):
     """Which sites to list, and how."""
 
-    page: PageNumber = Field(default=1, description="Page, from 1.")
+    page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=10, ge=1, le=100, description="Sites a page.")
     status: Literal["active", "inactive", "suspended"] | None = optional("Status.")
     search: SearchText | None = optional("In title or slug.")

@@ -87,7 +87,7 @@ class SiteStatsReport(Wire):
 def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
     """Count a site's visits, leads and bookings over up to 366 days.
 
-    Referrers are strangers' words.
+    Referrers are untrusted text.
     """
     site = find(ctx, args.id)
     zone = workspaces.get(ctx.workspace_id).timezone
