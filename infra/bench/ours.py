@@ -4,42 +4,18 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import app
 from chalicelib.core import clock
-from chalicelib.core.operations import REGISTRY, Operation, Registry
-from chalicelib.core.principals import Audience
 from chalicelib.store import api_keys
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.queries import ResultPage
 from chalicelib.store.reading import Cost
 from chalicelib.store.sites import SITES
-from chalicelib.transports import tools
 
-ALL_TOOLS = 77
 TOOL = "svc_list_sites"
-
-
-def registry_of_77() -> Registry:
-    """Return our operations, repeated under other names until there are 77."""
-    declared, full = REGISTRY.of(Audience.KEY), Registry()
-    for number in range(ALL_TOOLS):
-        operation = declared[number % len(declared)]
-        full.add(operation if number < len(declared) else _renamed(operation, number))
-    return full
-
-
-def _renamed(operation: Operation, number: int) -> Operation:
-    name, tool = f"{operation.name}_{number}", f"{operation.tool}_{number}"
-    return replace(operation, name=name, tool=tool, path=f"{operation.path}/{number}")
-
-
-def definitions() -> list[dict[str, Any]]:
-    """Return the 77 tool definitions, for the peers to serve."""
-    return [tools.tool(operation) for operation in registry_of_77()]
 
 
 def answer_text() -> str:
@@ -78,8 +54,6 @@ def stubs() -> ExitStack:
     stack.enter_context(patch.object(api_keys, "authenticate", lambda _: key))
     stack.enter_context(patch.object(api_keys, "touch", lambda _: None))
     stack.enter_context(patch.object(type(SITES), "page", lambda *_: page))
-    stack.enter_context(patch.object(tools, "REGISTRY", registry_of_77()))
-    tools.by_name.cache_clear()
     logging.getLogger("chalicelib").setLevel(logging.WARNING)
     return stack
 
