@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
 import httpx2
@@ -35,6 +36,12 @@ T = TypeVar("T")
 Hooks = dict[str, list[Any]]
 
 every_mode = pytest.mark.parametrize("mode", MODES)
+
+
+def next_weekday(number: int) -> date:
+    """Return a weekday of next week, Monday as 0: the server's clock is not ours to set."""
+    today = datetime.now(UTC).date()
+    return today + timedelta(days=7 - today.weekday() + number)
 
 
 class Sdk:
@@ -261,6 +268,48 @@ class TestWithAKey:
             await call("svc_set_lead_status", id=lead, status="completed")
             stats = await call("svc_crm_stats")
             assert (stats["byStatus"]["completed"], stats["conversion"]) == (1, 1.0)
+
+        sdk.run(owner.token(), use)
+
+    def test_a_booking_from_scratch_is_moved_and_cancelled(self, sdk: Sdk, owner: Owner) -> None:
+        """The chain of the README: Friday after two with this master, then Saturday after all."""
+        friday = next_weekday(4)
+        saturday = friday + timedelta(days=1)
+
+        async def use(client: Client) -> None:
+            async def call(tool: str, **arguments: Any) -> Any:
+                result = await client.call_tool(tool, arguments)
+                assert result.is_error is False, text(result)
+                return text(result)["data"]
+
+            async def slots(**asked: Any) -> Any:
+                found = await call("svc_get_available_slots", serviceId=service, **asked)
+                return [slot["startLocal"] for slot in found["slots"]]
+
+            made = await call("svc_create_service", name="Haircut", durationMin=60, price=150_000)
+            service = made["service"]["id"]
+            made = await call("svc_create_resource", name="Anna", timezone="Europe/Moscow")
+            master = made["resource"]["id"]
+            await call("svc_update_service", id=service, resourceIds=[master])
+            rules = [{"weekdays": ["fri", "sat"], "start": "10:00", "end": "18:00"}]
+            await call("svc_set_availability", resourceId=master, rules=rules)
+            after_two = {"from": f"{friday}T14:00", "to": f"{friday}"}
+            offered = await slots(resourceId=master, **after_two)
+            assert offered[0] == f"{friday}T14:00:00+03:00"
+            who = {"name": "Ada", "phone": "8 916 123-45-67"}
+            booked = await call(
+                "svc_create_booking", serviceId=service, startAt=offered[0], client=who
+            )
+            booking = booked["booking"]["id"]
+            assert offered[0] not in await slots(resourceId=master, **after_two)
+            later = await slots(bookingId=booking, **{"from": f"{saturday}", "to": f"{saturday}"})
+            moved = await call(
+                "svc_set_booking_status", id=booking, status="confirmed", startAt=later[-1]
+            )
+            assert moved["booking"]["startLocal"] == f"{saturday}T17:00:00+03:00"
+            await call("svc_set_booking_status", id=booking, status="cancelled", reason="Ill")
+            found = await call("svc_list_bookings", q="8916", status="cancelled")
+            assert [each["id"] for each in found["bookings"]] == [booking]
 
         sdk.run(owner.token(), use)
 
