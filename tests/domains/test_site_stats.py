@@ -149,6 +149,7 @@ class TestCounting:
         assert stats(api, site)["totals"]["visitors"] == 2
 
     @pytest.mark.store
+    @pytest.mark.slow
     def test_two_hundred_at_once_are_counted_exactly(
         self, api: Api, things: Things, hit: Any
     ) -> None:

@@ -139,6 +139,7 @@ def check_charges(count: int) -> None:
 
 
 @pytest.mark.usefixtures("slow_clock")
+@pytest.mark.slow
 def test_two_hundred_at_once_are_all_served_and_charged_once() -> None:
     top_up(10**6)
     with rejecting_overlaps() as seen:

@@ -243,6 +243,7 @@ def test_a_later_start_adds_nothing_and_undoes_nothing(api: Api, data: DataDir) 
     assert everything_shown(again) == before
 
 
+@pytest.mark.slow
 def test_who_shares_the_database_adds_nothing(api: Api, tmp_path: Path) -> None:
     before = everything_shown(api)
     guest = seeded(DataDir(tmp_path / "guest"))
@@ -256,6 +257,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize(
     "every", [pytest.param(1, marks=pytest.mark.slow), 16], ids=["each step", "every sixteenth"]
 )
+@pytest.mark.slow
 def test_goes_on_after_a_kill_between_any_two_steps(
     every: int,
     small: None,

@@ -225,6 +225,7 @@ class TestRefusals:
 class TestStandIn:
     """Without Java, everything runs on moto's server, and says so."""
 
+    @pytest.mark.slow
     def test_serves_and_says_that_data_will_not_survive(
         self, start: Callable[..., Run], no_java: dict[str, str], tmp_path: Path
     ) -> None:

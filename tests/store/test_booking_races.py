@@ -53,6 +53,7 @@ def _late_answers(database: None) -> Iterator[None]:
         pools[key].timeout = timeout
 
 
+@pytest.mark.slow
 def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
     api: Api, owner: Owner, time: Time
 ) -> None:
@@ -66,6 +67,7 @@ def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
 
 
 @pytest.mark.usefixtures("_slow_commits")
+@pytest.mark.slow
 def test_fifty_who_want_fifty_times_of_one_day_all_get_them(
     api: Api, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -552,6 +552,7 @@ class TestDialog:
         ask(bot, "Four", sessionId=session)
         assert [m.content for m in model.asked[0][1:]] == ["One", "First.", "Four"]
 
+    @pytest.mark.slow
     def test_of_a_long_dialog_the_last_forty_turns_are_told(self, bot: Bot, script: Script) -> None:
         model = script("Yes.", Usage(1, 1))
         session = ask(bot, "0").session

@@ -210,6 +210,7 @@ class TestLimits:
         time.pass_by(minutes=1)
         book(salon)
 
+    @pytest.mark.slow
     def test_two_hundred_a_day_of_a_visitor(self, salon: Salon, time: Time) -> None:
         statuses = []
         for number in range(201):

@@ -382,6 +382,7 @@ class TestFlood:
         assert len(logged.lines) >= 333
         assert IP not in "".join(logged.lines)
 
+    @pytest.mark.slow
     def test_beyond_the_limit_leaves_nothing_but_the_count(
         self, form: Any, api: Api, time: Time, logged: Records
     ) -> None:
