@@ -1,6 +1,7 @@
 """What the fields of a wire model take, as callers name them; read once per model."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import NoneType
 from typing import Any, get_args
@@ -8,7 +9,6 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from chalicelib.core.schema import NULL_COUNTS, Partial, Wire, wire_name
-from chalicelib.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,9 @@ A Lambda instance serves one request at a time, so a counter in its memory limit
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, NamedTuple, Self
-
-from chalicelib.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

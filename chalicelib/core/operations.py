@@ -7,6 +7,7 @@ run one, whoever calls.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from inspect import cleandoc
@@ -18,7 +19,6 @@ from chalicelib.core.manifest import manifest
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
-from chalicelib.core.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ mistakes are paid for; what arrives as a query string is first read by type (``f
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
@@ -17,7 +18,6 @@ from chalicelib.core.fields import fields_of, without_nulls
 from chalicelib.core.json_schema import json_schema
 from chalicelib.core.schema import Wire
 from chalicelib.core.text import nearest
-from chalicelib.core.values import dataclass
 
 W = TypeVar("W", bound=Wire)
 

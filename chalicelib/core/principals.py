@@ -3,12 +3,11 @@
 An operation declares its audience; nothing else asks whether there is a key.
 """
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
 from chalicelib.core.scopes import Scope
-from chalicelib.core.values import dataclass
 
 PLATFORM = "platform"
 """The tenant of what belongs to no workspace: accounts, the blog."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Annotated, Any, ClassVar, Final, Self
@@ -24,7 +25,6 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, is_visible
-from chalicelib.core.values import dataclass
 
 
 class Wire(BaseModel):

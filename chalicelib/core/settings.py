@@ -2,11 +2,9 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
-
-from chalicelib.core.values import dataclass
 
 Provider = Literal["bedrock", "openai", "demo"]
 

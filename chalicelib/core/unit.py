@@ -1,10 +1,9 @@
 """What a unit of work keeps beside its writes: an audit event, an answer to an idempotent call."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from chalicelib.core.errors import IdempotencyMismatchError, InProgressError
-from chalicelib.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

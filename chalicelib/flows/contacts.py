@@ -5,11 +5,11 @@ filled, unless they are another client's; a value that conflicts stays on the le
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.core.values import dataclass
 from chalicelib.flows.people import MAX_NAME
 from chalicelib.rules import emails, form_fields, phones
 from chalicelib.rules.form_fields import FieldSpec

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -28,7 +28,6 @@ from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import PLATFORM, ApiKeyPrincipal, Audience, Principal
 from chalicelib.core.schema import Wire, wire_name
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.core.values import dataclass
 from chalicelib.gateways.object_store import object_store
 from chalicelib.store import idempotency, jobs, limits
 from chalicelib.store.unit import UnitOfWork, run_unit

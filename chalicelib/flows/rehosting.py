@@ -6,6 +6,7 @@ Each is fetched through the safe fetcher, made safe, and stored with a thumbnail
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
 from urllib.parse import unquote, urlsplit
@@ -16,7 +17,6 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.settings import settings
-from chalicelib.core.values import dataclass
 from chalicelib.flows import storage
 from chalicelib.flows.invoke import Context
 from chalicelib.gateways import fetch

@@ -9,11 +9,11 @@ API: https://openfoodfacts.github.io/openfoodfacts-server/api/ref-v2/
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
-from chalicelib.core.values import dataclass
 from chalicelib.gateways.json_api import JsonApiError, get_json, link, services, text
 from chalicelib.rules.barcodes import Barcode
 

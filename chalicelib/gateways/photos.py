@@ -5,12 +5,12 @@ key; without one it takes 20 requests a minute and 200 a day of an address, so c
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.errors import NotConfiguredError, UpstreamFailedError
 from chalicelib.core.settings import settings
-from chalicelib.core.values import dataclass
 from chalicelib.gateways.json_api import JsonApiError, get_json, link, services, text
 
 Orientation = Literal["landscape", "portrait", "square"]

@@ -10,11 +10,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chalicelib.core.text import fold, is_visible
-from chalicelib.core.values import dataclass
 from chalicelib.rules.chat import Message
 
 Kind = Literal["product", "service"]

@@ -6,13 +6,12 @@ deletion that has not seen it begins again, and a file that is gone makes the re
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pynamodb.attributes import NumberAttribute
 from pynamodb.expressions.update import Action
 
-from chalicelib.core.values import dataclass
 from chalicelib.store.tables import ContentRow, Record, Row
 
 R = TypeVar("R", bound=Record)

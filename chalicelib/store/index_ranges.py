@@ -1,5 +1,6 @@
 """Ranges along an index: bounds on numbers and times as bounds on the keys they sort by."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -7,7 +8,6 @@ from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import first_id_at
-from chalicelib.core.values import dataclass
 from chalicelib.store.index_entries import BY_ROW, number_key
 from chalicelib.store.tables import ContentRow
 

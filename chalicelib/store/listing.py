@@ -9,6 +9,7 @@ the same transaction. ``store.queries`` then reads pages of them in the cheapest
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import and_
@@ -19,7 +20,6 @@ from pynamodb.expressions.condition import Condition
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import new_id
 from chalicelib.core.text import cut_bytes, fold
-from chalicelib.core.values import dataclass
 from chalicelib.rules.ordering import Place
 from chalicelib.store import counters, lookups, queries
 from chalicelib.store.file_uses import ShownFiles

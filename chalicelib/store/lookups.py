@@ -5,11 +5,11 @@ people give are hashed: folding may make them longer than a key may be.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from pynamodb.attributes import UnicodeAttribute
 
-from chalicelib.core.values import dataclass
 from chalicelib.store.claims import ClaimRow, claim, name_hash
 from chalicelib.store.reading import Cost, Key, Partition
 from chalicelib.store.tables import ContentRow, Record, Row

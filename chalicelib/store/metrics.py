@@ -11,7 +11,7 @@ holds a value's place in the list. A day takes so many values of a dimension, th
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import lru_cache, partial
 
@@ -22,7 +22,6 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.retry import retry_on_conflict
-from chalicelib.core.values import dataclass
 from chalicelib.store.connection import CONDITION_FAILED, CONFLICTS, error_code, failure, reaching
 from chalicelib.store.reading import Cost, Item, Partition
 from chalicelib.store.tables import ConversationRow

@@ -20,7 +20,7 @@ there, are read eventually consistently, at half the units: they may miss the la
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.text import fold
-from chalicelib.core.values import dataclass
 from chalicelib.store import counters
 from chalicelib.store.index_entries import (
     BY_ROW,

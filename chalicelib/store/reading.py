@@ -4,13 +4,13 @@ Raw, because a PynamoDB model per row costs ten times the CPU, and lists look at
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from heapq import merge
 from typing import Any, NamedTuple, TypeVar, cast
 
 from chalicelib.core import deadline, retry
 from chalicelib.core.errors import UnavailableError
-from chalicelib.core.values import dataclass
 from chalicelib.store.connection import connection, reaching
 from chalicelib.store.tables import ContentRow, Row
 

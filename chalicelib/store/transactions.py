@@ -6,7 +6,7 @@ so the writes are kept in the order in which PynamoDB sends them: checks, delete
 
 import logging
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +17,6 @@ from pynamodb.transactions import TransactWrite
 
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 from chalicelib.core.retry import backoff
-from chalicelib.core.values import dataclass
 from chalicelib.store.connection import (
     CONFLICTS,
     IN_PROGRESS,

@@ -7,7 +7,7 @@ operation, the command line, a scheduled job, a cascade.
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -22,7 +22,6 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.manifest import Declarations, manifest
 from chalicelib.core.retry import PATIENCE, Patience, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.core.values import dataclass
 from chalicelib.store import audit, counters, file_uses, idempotency, jobs
 from chalicelib.store.file_uses import RAISE, FileUseTracker
 from chalicelib.store.index_entries import EntryRow

@@ -5,12 +5,11 @@ credentials.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.settings import settings
-from chalicelib.core.values import dataclass
 from chalicelib.transports import http
 from chalicelib.transports.http import HttpRequest, HttpResponse
 

@@ -7,7 +7,7 @@ import string
 import time
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from math import isfinite
 from typing import Any
@@ -26,7 +26,6 @@ from chalicelib.core.errors import (
     envelope,
     log_fields,
 )
-from chalicelib.core.values import dataclass
 
 MAX_BODY_BYTES = 5_000_000
 """Lambda takes 6 MB, base64 included (contract, Envelope)."""

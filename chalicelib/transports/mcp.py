@@ -7,7 +7,7 @@
 import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
@@ -23,7 +23,6 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import ApiKeyPrincipal
-from chalicelib.core.values import dataclass
 from chalicelib.flows.invoke import authorize, invoke, require_plan, split_key
 from chalicelib.transports import tools
 from chalicelib.transports.auth import authenticate

@@ -35,7 +35,7 @@ def seeded(wanted: Mapping[str, Sequence[int]], *, in_memory: bool = False) -> I
     connection.READ_SECONDS = PATIENCE_SECONDS
     database = dynamodb.start(FOLDER, in_memory=in_memory)
     try:
-        os.environ.update(LOCAL_AWS | {ENDPOINT: database.endpoint})
+        os.environ.update(LOCAL_AWS | {ENDPOINT: database.endpoint, "RATE_LIMIT_SCALE": "1000"})
         tables.ensure_tables()
         workarounds.apply()
         for noun, counts in wanted.items():

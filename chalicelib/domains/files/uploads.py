@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pydantic import Field
@@ -19,7 +20,6 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
-from chalicelib.core.values import dataclass
 from chalicelib.domains.files.folders import FolderName, require_folder
 from chalicelib.domains.files.records import FileName, FileOut, FileResult
 from chalicelib.flows import rehosting, storage

@@ -1,12 +1,12 @@
 """Pages' HTML in the object store: there before a record points to it, gone when none does."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.values import dataclass
 from chalicelib.flows import storage
 from chalicelib.flows.invoke import Context
 from chalicelib.gateways.object_store import object_store

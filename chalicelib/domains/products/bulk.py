@@ -1,6 +1,7 @@
 """One change of many products, with an outcome for each (ADR 0011)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
@@ -14,7 +15,6 @@ from chalicelib.core.errors import (
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import MAX_KOPECKS, NULL_COUNTS, Id, Kopecks, Wire
 from chalicelib.core.scopes import Scope
-from chalicelib.core.values import dataclass
 from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, Summary, commit_outcomes
 from chalicelib.domains.products.order import unique
 from chalicelib.domains.products.records import (

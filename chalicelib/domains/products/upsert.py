@@ -6,7 +6,7 @@ brings rows of its own. All images of a call are fetched before, side by side, u
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -19,7 +19,6 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Kopecks, Partial, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import fold
-from chalicelib.core.values import dataclass
 from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, Summary, commit_outcomes
 from chalicelib.domains.products.records import (
     BarcodeText,
