@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from statistics import median, quantiles
 from threading import Thread
 from typing import Any, NamedTuple
@@ -140,6 +141,8 @@ def _ask(port: int, agent_id: str, session: str | None = None) -> Asked:
     headers = {"Content-Type": "application/json"}
     connection.request("POST", "/api/agents/public/chat-stream", json.dumps(body), headers)
     answer = connection.getresponse()
+    if answer.status != HTTPStatus.OK:
+        raise RuntimeError(answer.read().decode())
     first = _event(answer.readline())
     start_ms = (time.perf_counter() - began) * 1000
     arrivals = []

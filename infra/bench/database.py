@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from chalicelib.core.settings import settings
 from chalicelib.store import connection, counters, tables
 from infra import dynamodb, workarounds
 from infra.bench import bulk
@@ -36,6 +37,7 @@ def seeded(wanted: Mapping[str, Sequence[int]], *, in_memory: bool = False) -> I
     database = dynamodb.start(FOLDER, in_memory=in_memory)
     try:
         os.environ.update(LOCAL_AWS | {ENDPOINT: database.endpoint, "RATE_LIMIT_SCALE": "1000"})
+        settings.cache_clear()
         tables.ensure_tables()
         workarounds.apply()
         for noun, counts in wanted.items():
