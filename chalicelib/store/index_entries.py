@@ -33,7 +33,7 @@ ENTRY_ATTRIBUTES = (
 
 SortKey = Literal["id", "t", "n1", "n2"]
 
-_SEPARATOR = "\t"
+SEPARATOR = "\t"
 """Ends a part of a key.
 
 Less than any character that a part may have, so that parts compare before what follows them.
@@ -44,7 +44,7 @@ _OFFSET = 2**52
 
 def group(value: str | None) -> str:
     """Return what the keys of the rows with one value begin with: of a parent or of a facet."""
-    return f"{value or ''}{_SEPARATOR}"
+    return f"{value or ''}{SEPARATOR}"
 
 
 def number_key(number: int) -> str:
@@ -54,18 +54,18 @@ def number_key(number: int) -> str:
 
 def number_in(sort_key: str) -> int:
     """Return the number that a key in an order over numbers begins with."""
-    return int(sort_key.partition(_SEPARATOR)[0], 16) - _OFFSET
+    return int(sort_key.partition(SEPARATOR)[0], 16) - _OFFSET
 
 
 def token(name: str, value: str) -> str:
     """Return how one value of a multi-valued facet stands in the slot that is searched for it."""
-    return f"{_SEPARATOR}{name}={fold(value)}{_SEPARATOR}"
+    return f"{SEPARATOR}{name}={fold(value)}{SEPARATOR}"
 
 
 def token_values(name: str, tokens: str) -> list[str]:
     """Return the values of a multi-valued facet in that slot, folded."""
     begin = f"{name}="
-    parts = tokens.split(_SEPARATOR)
+    parts = tokens.split(SEPARATOR)
     return [part.removeprefix(begin) for part in parts if part.startswith(begin)]
 
 
@@ -102,7 +102,7 @@ class IndexEntry(NamedTuple):
                 part = cut_bytes(self.texts[0], NAME_BYTES)
             case "n1" | "n2":
                 part = number_key(self.numbers[int(sort[1]) - 1])
-        return f"{part}{_SEPARATOR}{self.id}"
+        return f"{part}{SEPARATOR}{self.id}"
 
 
 def wanted_in(search: str | None) -> str:

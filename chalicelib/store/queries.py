@@ -31,6 +31,7 @@ from chalicelib.core.text import fold
 from chalicelib.store import counters
 from chalicelib.store.index_entries import (
     BY_ROW,
+    SEPARATOR,
     IndexEntry,
     TextRow,
     entries,
@@ -321,7 +322,7 @@ class _Reading(Generic[R]):
         if found.index is None and self._whole:
             for slot, index in self._indexes():
                 if index.partition_by is None and self.listing.sorts[index.sort] == "id":
-                    return IndexRange(f"by_{slot}", "", found.least, found.most)
+                    return IndexRange(f"by_{slot}", SEPARATOR, found.least, found.most)
         return found
 
     def _total(self, rows: int, options: dict[str, Any], *, consistent: bool) -> int:

@@ -15,16 +15,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from chalicelib.core import clock, retry
 from chalicelib.core.errors import UnavailableError
+from chalicelib.core.ids import first_id_at
 from chalicelib.core.text import fold
 from chalicelib.store import counters, index_entries, queries, reading, tables
 from chalicelib.store.connection import ATTEMPTS, connection
+from chalicelib.store.leads import LEADS
 from chalicelib.store.listing import SortIndex
 from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.queries import Query
 from chalicelib.store.reading import Cost, Partition
 from chalicelib.store.tables import ContentRow
 from chalicelib.store.unit import UnitOfWork
-from infra.seed import seed
+from infra.seed import FIRST_MADE_AT, seed
 from tests.conftest import at_once
 from tests.effort import examples
 
@@ -667,3 +669,30 @@ class TestCosts:
             assert found.cost.units <= whole.units / 10
         for sort in PRODUCTS.sorts:
             assert costs[600, sort].units == pytest.approx(costs[2400, sort].units, abs=1)
+
+
+@pytest.mark.store
+@pytest.mark.parametrize("descending", [True, False])
+def test_records_between_two_dates_are_counted_along_their_keys(
+    database: None, monkeypatch: pytest.MonkeyPatch, descending: bool
+) -> None:
+    """Leads have an index of keys alone in the order of creation, beside the table's own."""
+    monkeypatch.setattr(queries, "SMALL_ROWS", 5)
+    list(seed("w", "leads", 40))
+    made = sorted(LEADS.entries("w"), key=lambda each: each.id, reverse=descending)
+    first, last = (FIRST_MADE_AT + timedelta(minutes=n) for n in (35, 265))
+    wanted = [each.id for each in made if first_id_at(first) <= each.id < first_id_at(last)]
+    assert 20 < len(wanted) < 30
+    for page, between in itertools.product((1, 2, 3, 9), (True, False)):
+        query = Query(
+            page=page,
+            size=7,
+            sort="createdAt",
+            descending=descending,
+            ranges={"created_at": (first, last)} if between else {},
+        )
+        found = LEADS.page("w", query)
+        expected = wanted if between else [each.id for each in made]
+        assert found.plan == "index scan"
+        assert found.total == len(expected)
+        assert [row.id for row in found.records] == expected[(page - 1) * 7 :][:7]
