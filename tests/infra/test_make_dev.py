@@ -393,8 +393,8 @@ def free_port() -> int:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something is so, a minute at most."""
-    end = time.monotonic() + 60
+    """Wait until something is so, two minutes at most: machines may be busy."""
+    end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.05)
