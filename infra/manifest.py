@@ -24,7 +24,7 @@ def write(project: Path) -> None:
             msg = f"{manifest.PACKAGE / name} is there already; only a fresh copy gets a manifest."
             raise ValueError(msg)
     operations.load_all()  # Before anything else imports a domain, for the order is kept.
-    from chalicelib.store import unit  # noqa: PLC0415
+    from chalicelib.store import listing  # noqa: PLC0415
     from chalicelib.transports import openapi, reference, tools  # noqa: PLC0415
 
     document = to_json(openapi.document())
@@ -35,7 +35,7 @@ def write(project: Path) -> None:
         operations=tuple(entry.packed() for entry in operations.REGISTRY.entries()),
         tools=tools.definitions(),
         jobs=jobs.JOB_HANDLERS.modules,
-        nouns=unit.NOUNS.modules,
+        nouns=listing.NOUNS.modules,
     )
     text = f'"""What is where, as ``infra.manifest`` found it."""\n\nMANIFEST = {tuple(made)!r}\n'
     (manifest.PACKAGE / manifest.MODULE).write_text(text)

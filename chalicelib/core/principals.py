@@ -3,6 +3,7 @@
 An operation declares its audience; nothing else asks whether there is a key.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
@@ -23,7 +24,7 @@ class Audience(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
+class Principal(ABC):
     """A caller.
 
     ``workspace_id`` is where its calls work, ``plan`` that workspace's, whose quotas apply;
@@ -42,14 +43,14 @@ class Principal:
     client_ip: str = ""
 
     @property
+    @abstractmethod
     def rate_limit_key(self) -> str:
         """Whose calls are counted, and whose idempotency keys are kept, together."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def audit_actor(self) -> str:
         """Who the audit log says it was: an account id, or what stands for one."""
-        raise NotImplementedError
 
     @property
     def log_fields(self) -> dict[str, str]:

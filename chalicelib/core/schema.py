@@ -105,6 +105,15 @@ def exactly_one(model: Wire, *names: str) -> None:
         )
 
 
+def in_order(model: Wire, least: str, most: str) -> None:
+    """Demand that one optional bound is not above another; for the model's validators."""
+    low, high = getattr(model, least), getattr(model, most)
+    if low is not None and high is not None and low > high:
+        low, high = (wire_name(type(model), name) for name in (least, most))
+        message = "{low} is above {high}; swap them"
+        raise PydanticCustomError("bounds", message, {"low": low, "high": high})
+
+
 def optional(description: str) -> Any:  # noqa: ANN401  the default of a field of any type
     """Declare a field that need not be sent; ``null`` stands for its omission, too.
 

@@ -30,6 +30,18 @@ def unknown_resource() -> NotFoundError:
     return NotFoundError.of("resource", "List the resources (svc_list_resources) for valid ids.")
 
 
+def existing_service(workspace_id: str, service_id: str) -> ServiceRow:
+    """Return a service.
+
+    Raises:
+        NotFoundError: no live service of the workspace has this id.
+    """
+    service = SERVICES.find(workspace_id, service_id)
+    if service is None:
+        raise unknown_service()
+    return service
+
+
 def require_resources(ctx: Context, ids: Sequence[str]) -> None:
     """Demand that all resources that a service is to be bound to exist when the unit commits.
 

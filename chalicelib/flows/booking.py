@@ -14,7 +14,7 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.schema import iso
 from chalicelib.core.unit import AuditEvent
-from chalicelib.flows import calendars, contacts
+from chalicelib.flows import binding, calendars, contacts
 from chalicelib.flows.contacts import Contact, Match
 from chalicelib.flows.placement import Place, Placement
 from chalicelib.rules import phones
@@ -88,7 +88,7 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
         SlotUnavailableError: the time cannot be booked; says why, and which ones near it can.
     """
     workspace = calendars.workspace_of(unit)
-    service = calendars.existing_service(unit.workspace_id, order.service_id)
+    service = binding.existing_service(unit.workspace_id, order.service_id)
     match = _match(unit, order)
     # Read last, for the days may not change from here to the commit.
     placement = Placement.of(unit, workspace, service, order.place)

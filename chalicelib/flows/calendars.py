@@ -10,7 +10,6 @@ from typing import NamedTuple, Self
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.errors import NotFoundError
 from chalicelib.rules import slots, zoned_times
 from chalicelib.rules.schedule import Schedule
 from chalicelib.rules.slots import (
@@ -53,18 +52,6 @@ FOR_GOOD = frozenset(
 def workspace_of(unit: UnitOfWork) -> WorkspaceRow:
     """Return the workspace of a unit, read once however often the unit begins again."""
     return unit.run_side_effect_once("workspace", lambda: workspaces.get(unit.workspace_id))
-
-
-def existing_service(workspace_id: str, service_id: str) -> ServiceRow:
-    """Return a service.
-
-    Raises:
-        NotFoundError: no service of the workspace has this id.
-    """
-    service = SERVICES.find(workspace_id, service_id)
-    if service is None:
-        raise NotFoundError.of("service", "List the services (svc_list_services) for valid ids.")
-    return service
 
 
 def service_of(workspace_id: str, booking: BookingRow) -> ServiceRow:

@@ -28,7 +28,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.limits import Limit
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.flows import charging, chat_leads, chat_offers, chat_replays
+from chalicelib.flows import bots, charging, chat_leads, chat_offers, chat_replays
 from chalicelib.flows.charging import Hold, Prices, Terms
 from chalicelib.flows.chat_exchange import Ending, Exchange, message_id
 from chalicelib.flows.chat_replays import Replay
@@ -41,7 +41,6 @@ from chalicelib.rules.chat_history import Turn
 from chalicelib.rules.models import UNKNOWN_CONTEXT, UNKNOWN_OUTPUT, ModelSpec
 from chalicelib.rules.sources import without_query
 from chalicelib.store import (
-    agents,
     bot_keys,
     bot_metrics,
     chat_sessions,
@@ -52,7 +51,7 @@ from chalicelib.store import (
     visits,
     workspaces,
 )
-from chalicelib.store.agents import AGENTS, AgentRow
+from chalicelib.store.agents import AgentRow
 from chalicelib.store.chat_sessions import SessionRow
 from chalicelib.store.dialogs import DIALOGS, KEPT, TEST, Channel, DialogRow
 from chalicelib.store.messages import ASSISTANT, USER
@@ -142,12 +141,8 @@ def _behind_edge() -> bool:
 
 
 def _find_bot(agent_id: str) -> _Bot:
-    unknown = NotFoundError("There is no such bot, or it is switched off.")
-    workspace_id = agents.workspace_of(agent_id)
-    agent = AGENTS.find(workspace_id, agent_id) if workspace_id else None
-    if workspace_id is None or agent is None or not agent.is_active:
-        raise unknown
-    return _Bot(agent, workspaces.get(workspace_id))
+    workspace_id = bots.workspace_of(agent_id)
+    return _Bot(bots.active_bot(workspace_id, agent_id), workspaces.get(workspace_id))
 
 
 def _check_key(bot: _Bot, token: str | None) -> None:

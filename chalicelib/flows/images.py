@@ -47,6 +47,11 @@ def weight(images: Sequence[ImageIn] | None) -> int:
     return int(any(one.url and not rehosting.is_own_url(one.url) for one in images or ()))
 
 
+def weight_of(args: Wire) -> int:
+    """Return how many heavy calls an input with ``images`` is."""
+    return weight(args.provided().get("images"))
+
+
 def take_images(
     ctx: Context,
     wanted: Sequence[ImageIn],

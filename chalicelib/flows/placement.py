@@ -52,7 +52,7 @@ class Place(NamedTuple):
 class Placement:
     """A time that is to be taken, and all that decides whether it can be.
 
-    ``search`` looks for alternatives; ``own`` is the booking that is moved, or blocks anew, and so
+    ``search`` looks for alternatives; ``own`` is the booking that is moved, or blocks again, and so
     is not in its own way.
     """
 

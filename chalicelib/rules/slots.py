@@ -92,7 +92,7 @@ class Calendar(NamedTuple):
     time_off: Sequence[Span] = ()
 
     def without(self, booking_id: str) -> Self:
-        """Return the calendar without a booking: the one that is to be moved or blocks anew."""
+        """Return the calendar without a booking: the one that is to be moved or blocks again."""
         return self._replace(busy=[entry for entry in self.busy if entry.booking_id != booking_id])
 
 

@@ -5,10 +5,9 @@ from typing import Any
 from pynamodb.attributes import BooleanAttribute, ListAttribute, UnicodeAttribute
 
 from chalicelib.store.claims import ClaimRow
-from chalicelib.store.listing import Listing
+from chalicelib.store.listing import Listing, listed
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import listed
 
 ID_CLAIM = "agent-id"
 """The platform-wide look-up from a bot's id, with which visitors come, to its workspace."""
@@ -44,5 +43,4 @@ AGENTS = listed(
 
 def workspace_of(agent_id: str) -> str | None:
     """Return the workspace that a bot is of, or None."""
-    held = ClaimRow.find_claim(ID_CLAIM, agent_id)
-    return held.workspace_id if held else None
+    return ClaimRow.workspace_of(ID_CLAIM, agent_id)

@@ -16,11 +16,11 @@ from chalicelib.core.ids import new_id
 from chalicelib.rules.slots import BusyEntry
 from chalicelib.store.index_entries import BY_ROW, group, partition_of
 from chalicelib.store.index_ranges import IndexRange, key_bounds
-from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.reading import PARALLEL_PARTITIONS, Cost, Partition
 from chalicelib.store.tables import ContentRow, JsonAttribute, Record
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import UnitOfWork
 
 BookingStatus = Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show"]
 STATUSES: tuple[BookingStatus, ...] = get_args(BookingStatus)

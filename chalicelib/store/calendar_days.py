@@ -3,7 +3,7 @@
 A booking is entered in every day that its span meets, buffers included; so two bookings that are in
 each other's way always have a day in common. Whoever books writes those days over the versions that
 were read, in the transaction of the booking: of two at once, one begins again and sees the other.
-Emptied days stay, since another record of the same day would begin its versions anew.
+Emptied days stay, since another record of the same day would begin its versions again.
 """
 
 from collections.abc import Iterable, Iterator

@@ -7,12 +7,12 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from chalicelib.core.errors import AppError
 from chalicelib.rules import trees
 from chalicelib.store import counters
-from chalicelib.store.listing import Listing
+from chalicelib.store.listing import Listing, listed
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.services import SERVICES
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import UnitOfWork
 
 ITEMS: dict[str, Listing[Any]] = {"product": PRODUCTS, "service": SERVICES}
 """What the categories of each kind hold. The facet ``category_id`` of each is counted."""

@@ -32,6 +32,12 @@ class ClaimRow(IdentityRow):
         return cls.find(f"CLAIM#{kind}#{name}", SORT_KEY)
 
     @classmethod
+    def workspace_of(cls, kind: str, name: str) -> str | None:
+        """Return the workspace of who holds a name, or None."""
+        held = cls.find_claim(kind, name)
+        return held.workspace_id if held else None
+
+    @classmethod
     def taken(cls, kind: str, names: Iterable[str]) -> set[str]:
         """Return which of the names are held, in one round trip."""
         keys = {f"CLAIM#{kind}#{name}": name for name in names}

@@ -15,11 +15,11 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.store.index_entries import IndexEntry
-from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup, LookupRow, unique_key
 from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import ContentRow, Record
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import UnitOfWork
 
 EMAIL = "email"
 PHONE = "phone"

@@ -11,9 +11,9 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAt
 from pynamodb.expressions.update import Action
 
 from chalicelib.core.text import cut_bytes
-from chalicelib.store.listing import Listing
+from chalicelib.store.listing import Listing, listed
 from chalicelib.store.tables import ContentRow, Record
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import UnitOfWork
 
 Channel = Literal["widget", "api", "page", "test"]
 CHANNELS: tuple[Channel, ...] = get_args(Channel)

@@ -10,11 +10,11 @@ from chalicelib.core.text import fold
 from chalicelib.rules import stored_files
 from chalicelib.store.file_uses import FILE
 from chalicelib.store.index_entries import NAME_BYTES
-from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup, LookupRow, unique_key
 from chalicelib.store.reading import fetch
 from chalicelib.store.tables import ContentRow, Record
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import UnitOfWork
 
 ROOT = "root"
 """Where files without a folder lie, as far as the list engine is concerned."""

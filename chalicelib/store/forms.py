@@ -6,10 +6,9 @@ from pynamodb.attributes import UnicodeAttribute
 
 from chalicelib.rules.form_fields import FieldSpec, language
 from chalicelib.store.claims import ClaimRow
-from chalicelib.store.listing import Listing
+from chalicelib.store.listing import Listing, listed
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.tables import JsonAttribute, Record
-from chalicelib.store.unit import listed
 
 ID_CLAIM = "form-id"
 """The platform-wide look-up from a form's id, with which visitors come, to its workspace."""
@@ -59,5 +58,4 @@ FORMS = listed(
 
 def workspace_of(form_id: str) -> str | None:
     """Return the workspace that a live form is of, or None."""
-    held = ClaimRow.find_claim(ID_CLAIM, form_id)
-    return held.workspace_id if held else None
+    return ClaimRow.workspace_of(ID_CLAIM, form_id)

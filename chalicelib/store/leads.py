@@ -18,11 +18,11 @@ from chalicelib.core.ids import new_id
 from chalicelib.rules import phones
 from chalicelib.rules.shortening import shorten, size_of
 from chalicelib.store.index_entries import group
-from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import ContentRow, JsonAttribute, Record, Row
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import UnitOfWork
 
 LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
 STATUSES: tuple[LeadStatus, ...] = get_args(LeadStatus)

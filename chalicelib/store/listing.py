@@ -19,6 +19,7 @@ from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import new_id
+from chalicelib.core.manifest import Declarations, manifest
 from chalicelib.core.text import cut_bytes, fold
 from chalicelib.rules.ordering import Place
 from chalicelib.store import counters, lookups, queries
@@ -43,7 +44,7 @@ from chalicelib.store.index_entries import (
 from chalicelib.store.lookups import Lookup, LookupRow, SideRow
 from chalicelib.store.queries import Query, ResultPage
 from chalicelib.store.reading import Cost, Key, Partition, fetch
-from chalicelib.store.tables import ContentRow, Facets, Record
+from chalicelib.store.tables import ContentRow, Facets, Record, Row
 
 R = TypeVar("R", bound=Record)
 
@@ -344,6 +345,27 @@ class Listing(Generic[R]):
     def folded(self, record: R) -> str:
         """Return the searched texts as they compare, a line each."""
         return "\n".join(fold(part) for part in self.text(record))
+
+
+LISTINGS: dict[type[Row], Listing[Any]] = {}
+"""The listing of each noun's row class; nouns register theirs with ``listed``."""
+NOUNS: Declarations[Listing[Any]] = Declarations(manifest().nouns)
+"""The same by the noun; all are known, whether or not their modules are imported."""
+
+
+def listed(listing: Listing[R]) -> Listing[R]:
+    """Register a noun's listing, so that units index and count its records.
+
+    It belongs into the module of its row class.
+    """
+    NOUNS.declare(listing.noun, listing, listing.row.__module__)
+    LISTINGS[listing.row] = listing
+    return listing
+
+
+def listing_of(noun: str) -> Listing[Any]:
+    """Return the listing of a noun."""
+    return NOUNS[noun]
 
 
 def _whole(value: int | datetime | None) -> int | None:

@@ -10,12 +10,12 @@ from chalicelib.core.errors import AppError, ConcurrentUpdateError
 from chalicelib.store.connection import reaching
 from chalicelib.store.file_uses import ShownFiles
 from chalicelib.store.index_entries import IndexEntry, entries, group, under
-from chalicelib.store.listing import Listing
+from chalicelib.store.listing import Listing, listed
 from chalicelib.store.lookups import Lookup, LookupRow, unique_key
 from chalicelib.store.reading import Cost, Key, Partition, fetch
 from chalicelib.store.sites import SITES, SiteRow
 from chalicelib.store.tables import ContentRow, JsonAttribute, Record
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import UnitOfWork
 
 INLINE_DESIGN_BYTES = 1024
 """A longer design system has a row of its own, so that lists, saves and deletions do without it."""

@@ -15,11 +15,11 @@ from chalicelib.core.principals import PLATFORM
 from chalicelib.store.claims import name_hash
 from chalicelib.store.file_uses import ShownFiles
 from chalicelib.store.images import ImageMap
-from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.lookups import SORT_KEY, Lookup
 from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import ContentRow, Record
-from chalicelib.store.unit import UnitOfWork, in_batches, listed
+from chalicelib.store.unit import UnitOfWork, in_batches
 
 DRAFT = "draft"
 PUBLISHED = "published"

@@ -13,10 +13,10 @@ from chalicelib.core import clock
 from chalicelib.rules import barcodes, ordering
 from chalicelib.rules.ordering import Place
 from chalicelib.store.images import SHOWN_IMAGES, ImageMap
-from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.tables import ContentRow, Record
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import UnitOfWork
 
 IN_ORDER = SortIndex("sortOrder")
 ORDER_LOCK = "product-order"

@@ -23,10 +23,10 @@ from chalicelib.rules.schedule import Schedule
 from chalicelib.rules.spans import Span
 from chalicelib.store.images import SHOWN_IMAGES, ImageMap
 from chalicelib.store.index_entries import NAME_BYTES
-from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import ContentRow, JsonAttribute, Record
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import UnitOfWork
 
 IN_ORDER = SortIndex("sortOrder")
 

@@ -15,11 +15,10 @@ from chalicelib.rules.slots import ServiceRules
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.images import SHOWN_IMAGES, ImageMap
 from chalicelib.store.index_entries import BY_ROW, NAME_BYTES, token_values
-from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.reading import Cost, Partition
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import listed
 
 ID_CLAIM = "service-id"
 """The platform-wide look-up from a service's id, with which visitors come, to its workspace."""
@@ -93,8 +92,7 @@ SERVICES = listed(
 
 def workspace_of(service_id: str) -> str | None:
     """Return the workspace that a live service is of, or None."""
-    held = ClaimRow.find_claim(ID_CLAIM, service_id)
-    return held.workspace_id if held else None
+    return ClaimRow.workspace_of(ID_CLAIM, service_id)
 
 
 def number_at_end(workspace_id: str) -> int:

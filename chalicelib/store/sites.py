@@ -16,10 +16,10 @@ from chalicelib.core.settings import settings
 from chalicelib.rules import site_urls
 from chalicelib.store.claims import ClaimRow, claim
 from chalicelib.store.index_entries import NAME_BYTES
-from chalicelib.store.listing import Listing
+from chalicelib.store.listing import Listing, listed
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import UnitOfWork, listed
+from chalicelib.store.unit import UnitOfWork
 
 SLUG_CLAIM = "site-slug"
 ID_CLAIM = "site-id"

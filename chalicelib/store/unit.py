@@ -19,13 +19,12 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.manifest import Declarations, manifest
 from chalicelib.core.retry import PATIENCE, Patience, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.store import audit, counters, file_uses, idempotency, jobs
 from chalicelib.store.file_uses import RAISE, FileUseTracker
 from chalicelib.store.index_entries import EntryRow
-from chalicelib.store.listing import Listing
+from chalicelib.store.listing import LISTINGS, NOUNS, Listing, listing_of
 from chalicelib.store.tables import Record, Row
 from chalicelib.store.transactions import (
     MAX_ITEMS,
@@ -37,11 +36,6 @@ from chalicelib.store.transactions import (
     put_stage,
     update_stage,
 )
-
-LISTINGS: dict[type[Row], Listing[Any]] = {}
-"""The listing of each noun's row class; nouns register theirs with ``listed``."""
-NOUNS: Declarations[Listing[Any]] = Declarations(manifest().nouns)
-"""The same by the noun; all are known, whether or not their modules are imported."""
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
@@ -58,16 +52,6 @@ Without one the operation begins again.
 NOTHING: Taken = {}
 
 log = logging.getLogger(__name__)
-
-
-def listed(listing: Listing[R]) -> Listing[R]:
-    """Register a noun's listing, so that units index and count its records.
-
-    It belongs into the module of its row class.
-    """
-    NOUNS.declare(listing.noun, listing, listing.row.__module__)
-    LISTINGS[listing.row] = listing
-    return listing
 
 
 @dataclass
@@ -449,11 +433,6 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
     except BaseException:
         unit.undo()
         raise
-
-
-def listing_of(noun: str) -> Listing[Any]:
-    """Return the listing of a noun."""
-    return NOUNS[noun]
 
 
 @job_handler(LATE_ENTRIES)

@@ -16,8 +16,9 @@ from chalicelib.core import clock
 from chalicelib.store import counters, crm_metrics
 from chalicelib.store.connection import connection
 from chalicelib.store.leads import LeadRow
+from chalicelib.store.listing import LISTINGS
 from chalicelib.store.tables import Record, Row
-from chalicelib.store.unit import LISTINGS, UnitOfWork, in_batches
+from chalicelib.store.unit import UnitOfWork, in_batches
 from infra.seed import last_moment, parents, records
 
 CHUNK = 500

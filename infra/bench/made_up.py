@@ -6,9 +6,8 @@ from typing import Any
 
 from pynamodb.attributes import ListAttribute, UnicodeAttribute, UTCDateTimeAttribute
 
-from chalicelib.store.listing import Listing, SortIndex
+from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import listed
 from infra.seed import FIRST_MADE_AT, NOUNS, WORDS
 
 TAGS = [f"tag-{number}" for number in range(20)]

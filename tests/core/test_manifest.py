@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.manifest import Declarations, Manifest, digest_of, sources
 from chalicelib.core.operations import REGISTRY, Entry, load_all
-from chalicelib.store.unit import NOUNS
+from chalicelib.store.listing import NOUNS
 from chalicelib.transports import openapi, tools
 
 ROOT = Path(__file__).parents[2]
@@ -117,7 +117,7 @@ import app
 from types import SimpleNamespace
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.store import api_keys
-from chalicelib.store.unit import NOUNS
+from chalicelib.store.listing import NOUNS
 
 logging.disable()
 api_keys.touch = lambda _: None
@@ -173,7 +173,7 @@ import os, sys
 import app
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.operations import REGISTRY
-from chalicelib.store.unit import NOUNS
+from chalicelib.store.listing import NOUNS
 
 def domains():
     parts = (name.split(".") for name in sys.modules)

@@ -4,15 +4,13 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from chalicelib.core.errors import NotFoundError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Wire
 from chalicelib.domains.agents.records import AgentRef
+from chalicelib.flows import bots
 from chalicelib.flows.invoke import Context
-from chalicelib.store import agents
-from chalicelib.store.agents import AGENTS
 
 READINGS = Limit(
     "widget-settings",
@@ -40,22 +38,11 @@ class PublicAgentResult(Wire):
     agent: PublicAgent = Field(description="The bot.")
 
 
-def _resolve(args: AgentRef) -> str:
-    workspace_id = agents.workspace_of(args.id)
-    if workspace_id is None:
-        raise _unknown()
-    return workspace_id
-
-
-def _unknown() -> NotFoundError:
-    return NotFoundError("There is no such bot, or it is switched off.")
-
-
 @operation(
     rest="GET /api/public/agents/{id}",
     title="Read what a widget shows of a bot",
     audience=(Audience.PUBLIC,),
-    resolve=_resolve,
+    resolve=lambda args: bots.workspace_of(args.id),
     limit=READINGS,
     audit=False,
 )
@@ -64,9 +51,7 @@ def get_public_agent(ctx: Context, args: AgentRef) -> PublicAgentResult:
 
     Of a private bot no more is said than that it is one.
     """
-    agent = AGENTS.find(ctx.workspace_id, args.id)
-    if agent is None or not agent.is_active:
-        raise _unknown()
+    agent = bots.active_bot(ctx.workspace_id, args.id)
     if agent.is_private:
         shown = PublicAgent(
             id=agent.id, name="", is_private=True, welcome_message=None, allowed_origins=[]

@@ -11,7 +11,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.schema import Id, Timestamp, When, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.bookings.records import existing_booking
-from chalicelib.flows import calendars, zones
+from chalicelib.flows import binding, calendars, zones
 from chalicelib.flows.calendars import FOR_GOOD, Search
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.slot_records import SlotOut, SlotResource
@@ -69,7 +69,7 @@ class SlotList(Wire):
 )
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find when a service can be booked: book a startAt of these with svc_create_booking."""
-    service = calendars.existing_service(ctx.workspace_id, args.service_id)
+    service = binding.existing_service(ctx.workspace_id, args.service_id)
     return slot_list(ctx, service, args, _moving(ctx, args, service))
 
 

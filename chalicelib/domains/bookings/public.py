@@ -20,7 +20,7 @@ from chalicelib.core.schema import Id, Timestamp, When, Wire, optional
 from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.changes import BookingContact, Notes
 from chalicelib.domains.bookings.free_slots import SlotList, SlotsRange, slot_list
-from chalicelib.flows import booking, calendars
+from chalicelib.flows import binding, booking
 from chalicelib.flows.booking import Change, Order
 from chalicelib.flows.contacts import Contact
 from chalicelib.flows.invoke import Context
@@ -154,7 +154,7 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
     Raises:
         NotFoundError: there is none, or its site is suspended.
     """
-    service = calendars.existing_service(ctx.workspace_id, service_id)
+    service = binding.existing_service(ctx.workspace_id, service_id)
     site = SITES.find(ctx.workspace_id, service.site_id) if service.site_id else None
     if site is not None and site.status == SUSPENDED:
         raise _unknown_service()

@@ -11,9 +11,10 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Wire, optional
+from chalicelib.flows import bots
 from chalicelib.flows.invoke import Context
 from chalicelib.rules.sources import without_query
-from chalicelib.store import agents, visits, workspaces
+from chalicelib.store import visits, workspaces
 from chalicelib.store.metrics import Increments
 from chalicelib.store.sites import SITES
 
@@ -46,22 +47,11 @@ class EventTaken(Wire):
     counted: bool = Field(description="False if the visit had reached that stage before.")
 
 
-def _resolve(args: WidgetEvent) -> str:
-    workspace_id = agents.workspace_of(args.agent_id)
-    if workspace_id is None:
-        raise _unknown()
-    return workspace_id
-
-
-def _unknown() -> NotFoundError:
-    return NotFoundError("There is no such bot, or it is switched off.")
-
-
 @operation(
     rest="POST /api/public/widget-event",
     title="Report a visit of a widget",
     audience=(Audience.PUBLIC,),
-    resolve=_resolve,
+    resolve=lambda args: bots.workspace_of(args.agent_id),
     limit=EVENTS,
     idempotent=True,
     audit=False,
@@ -71,9 +61,7 @@ def widget_event(ctx: Context, args: WidgetEvent) -> EventTaken:
 
     Earlier stages that it lacks count with it.
     """
-    agent = agents.AGENTS.find(ctx.workspace_id, args.agent_id)
-    if agent is None or not agent.is_active:
-        raise _unknown()
+    agent = bots.active_bot(ctx.workspace_id, args.agent_id)
     if args.project_id and SITES.find(ctx.workspace_id, args.project_id) is None:
         raise NotFoundError("There is no such site.")
     today = clock.local_day(clock.now(), workspaces.get(ctx.workspace_id).timezone)

@@ -16,10 +16,10 @@ from chalicelib.domains.files.records import existing_file
 from chalicelib.flows import rehosting
 from chalicelib.flows.invoke import Context
 from chalicelib.store import file_uses, files, jobs
-from chalicelib.store.listing import Listing
+from chalicelib.store.listing import Listing, listing_of
 from chalicelib.store.reading import fetch
 from chalicelib.store.tables import Record
-from chalicelib.store.unit import UnitOfWork, listing_of, run_unit
+from chalicelib.store.unit import UnitOfWork, run_unit
 
 PURGE = "file-purge"
 PLACES_NAMED = 20

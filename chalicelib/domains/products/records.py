@@ -33,6 +33,7 @@ from chalicelib.core.schema import (
     SortOrder,
     Timestamp,
     Wire,
+    in_order,
     optional,
     printable,
 )
@@ -126,8 +127,7 @@ class ProductListQuery(Wire):
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
-        if None not in (self.min_price, self.max_price) and self.min_price > self.max_price:  # type: ignore[operator]  # neither is None
-            raise PydanticCustomError("bounds", "minPrice is above maxPrice; swap them")
+        in_order(self, "min_price", "max_price")
         return self
 
 
@@ -216,11 +216,6 @@ def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
     unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
 
 
-def weight(args: Wire) -> int:
-    """Return how many heavy calls a call is: one if it names images elsewhere."""
-    return images.weight(args.provided().get("images"))
-
-
 @operation(
     tool="svc_list_products",
     rest="GET /api/products/list",
@@ -276,7 +271,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     scope=Scope.PRODUCTS_WRITE,
     title="Create a product",
     open_world=True,
-    limit=HEAVY.weighed(weight),
+    limit=HEAVY.weighed(images.weight_of),
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     """Create a product, last in the order. An image not taken is a warning."""
@@ -294,7 +289,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     scope=Scope.PRODUCTS_WRITE,
     title="Update a product",
     open_world=True,
-    limit=HEAVY.weighed(weight),
+    limit=HEAVY.weighed(images.weight_of),
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     """Change a product. stockDelta adds to the stock atomically; below 0 is refused."""

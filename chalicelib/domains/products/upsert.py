@@ -29,9 +29,8 @@ from chalicelib.domains.products.records import (
     Stock,
     _stored,
     unknown_category,
-    weight,
 )
-from chalicelib.flows import rehosting
+from chalicelib.flows import images, rehosting
 from chalicelib.flows.images import Images
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import RejectedImage, StoredObject
@@ -103,7 +102,7 @@ class UpsertResult(Wire):
 
 def _weight(args: ProductUpsert) -> int:
     """Return how many heavy calls a call is; a dry run fetches nothing."""
-    items = 0 if args.dry_run else sum(map(weight, args.items))
+    items = 0 if args.dry_run else sum(map(images.weight_of, args.items))
     return -(-items // IMAGES_A_HEAVY_CALL)
 
 

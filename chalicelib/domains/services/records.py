@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
@@ -23,6 +22,7 @@ from chalicelib.core.schema import (
     Timestamp,
     Title,
     Wire,
+    in_order,
     optional,
 )
 from chalicelib.core.scopes import Scope
@@ -113,8 +113,7 @@ class ServiceListQuery(Wire):
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
-        if None not in (self.min_price, self.max_price) and self.min_price > self.max_price:  # type: ignore[operator]  # neither is None
-            raise PydanticCustomError("bounds", "minPrice is above maxPrice; swap them")
+        in_order(self, "min_price", "max_price")
         return self
 
 
@@ -190,23 +189,6 @@ class ServiceDeleted(DeletedResult):
     future_bookings: int = Field(description="Its bookings to come, which stay.")
 
 
-def existing_service(ctx: Context, service_id: str) -> ServiceRow:
-    """Return a service.
-
-    Raises:
-        NotFoundError: no live service of the workspace has this id.
-    """
-    service = SERVICES.find(ctx.workspace_id, service_id)
-    if service is None:
-        raise binding.unknown_service()
-    return service
-
-
-def weight(args: Wire) -> int:
-    """Return how many heavy calls a call is: one if it names images elsewhere."""
-    return images.weight(args.provided().get("images"))
-
-
 @operation(
     tool="svc_list_services",
     rest="GET /api/services/list",
@@ -250,7 +232,7 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
 )
 def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
     """Return one service, its whole description included."""
-    return ServiceResult(service=ServiceOut.of(existing_service(ctx, args.id)))
+    return ServiceResult(service=ServiceOut.of(binding.existing_service(ctx.workspace_id, args.id)))
 
 
 @operation(
@@ -259,7 +241,7 @@ def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
     scope=Scope.SERVICES_WRITE,
     title="Create a service",
     open_world=True,
-    limit=HEAVY.weighed(weight),
+    limit=HEAVY.weighed(images.weight_of),
 )
 def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     """Create a service. It has slots once bound to a resource with opening hours."""
@@ -279,11 +261,11 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     title="Update a service",
     open_world=True,
     idempotent=True,
-    limit=HEAVY.weighed(weight),
+    limit=HEAVY.weighed(images.weight_of),
 )
 def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     """Change a service, or bind it. Bookings keep their duration and price."""
-    service = existing_service(ctx, args.id)
+    service = binding.existing_service(ctx.workspace_id, args.id)
     for name, value in _stored(ctx, args.changes, service.images).items():
         setattr(service, name, value)
     ctx.unit.save(service)
@@ -300,7 +282,7 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
 )
 def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
     """Delete a service: its slots end, its bookings stay."""
-    service = existing_service(ctx, args.id)
+    service = binding.existing_service(ctx.workspace_id, args.id)
     ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
     ahead = bookings.future_count(ctx.workspace_id, service_id=service.id)
     return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=ahead)
