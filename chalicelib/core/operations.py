@@ -20,6 +20,9 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Wire
 from chalicelib.core.scopes import Scope
 
+READ, CALL = "READ", "CALL"
+"""The methods of operations without a route: one that only reads, and any other."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -35,8 +38,8 @@ class Entry:
 
     @property
     def read_only(self) -> bool:
-        """Reads are GET, and only reads."""
-        return self.method == "GET"
+        """Reads are GET, and only reads; one without a route says that it is one."""
+        return self.method in {"GET", READ}
 
     def packed(self) -> tuple[Any, ...]:
         """Return the entry as the manifest keeps it, in plain values."""
@@ -169,6 +172,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
     title: str,
     tool: str | None = None,
     rest: str | None = None,
+    reads: bool = False,
     scope: Scope | None = None,
     audience: Iterable[Audience] = KEYS,
     limit: Limit | None = None,
@@ -194,6 +198,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
         tool: its MCP tool, if AI clients may call it.
         rest: its REST route, such as ``GET /api/pages/{id}``; without one it is for the console or
             the command line.
+        reads: whether one without a route only reads; one with a route does if it is a GET.
         scope: the right that a key needs; None: any valid key.
         audience: for whom it is; keys by default.
         limit: how often a caller may call it, counted in the database.
@@ -217,11 +222,11 @@ def operation(  # noqa: PLR0913  the declaration is the point
             the audit log of the caller's workspace keeps its changes.
         registry: where it goes.
     """
-    method, _, path = (rest or "CALL ").partition(" ")
+    method, _, path = (rest or f"{READ if reads else CALL} ").partition(" ")
 
     def declare(handler: Callable[[C, W], R]) -> Callable[[C, W], R]:
         hints = get_type_hints(handler)
-        repeatable = method == "GET" if idempotent is None else idempotent
+        repeatable = method in {"GET", READ} if idempotent is None else idempotent
         takes_key = not repeatable if accepts_idempotency_key is None else accepts_idempotency_key
         registry.add(
             Operation(
@@ -239,7 +244,7 @@ def operation(  # noqa: PLR0913  the declaration is the point
                 destructive=destructive,
                 idempotent=repeatable,
                 open_world=open_world,
-                accepts_idempotency_key=takes_key and method != "GET",
+                accepts_idempotency_key=takes_key and method not in {"GET", READ},
                 audience=frozenset(audience),
                 limit=limit,
                 resolve=resolve,

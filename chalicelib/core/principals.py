@@ -13,6 +13,9 @@ from chalicelib.core.scopes import Scope
 PLATFORM = "platform"
 """The tenant of what belongs to no workspace: accounts, the blog."""
 
+MANAGING = frozenset({"owner", "manager"})
+"""Places in a workspace that may change it; a plain member looks."""
+
 
 class Audience(StrEnum):
     """For whom an operation is. A bot's own tools are the key audience's."""

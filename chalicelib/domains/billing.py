@@ -169,7 +169,7 @@ def adjust(ctx: Context, args: Adjustment) -> CreditResult:
     return _post(ctx, ledger.ADJUST, args)
 
 
-@operation(title="Read a balance", audience=OWN, idempotent=True)
+@operation(title="Read a balance", audience=OWN, reads=True)
 def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
     """Return what an account has available and reserved."""
     wallet = ledger.wallet(_readable_account(ctx, args))
@@ -181,7 +181,7 @@ def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
     )
 
 
-@operation(title="Read the ledger", audience=OWN, idempotent=True)
+@operation(title="Read the ledger", audience=OWN, reads=True)
 def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
     """Return the last entries of an account's ledger, newest first."""
     rows = ledger.entries(_readable_account(ctx, args), args.limit)

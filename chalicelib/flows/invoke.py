@@ -25,7 +25,14 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
 from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.plans import PLANS_WITH_API
-from chalicelib.core.principals import PLATFORM, ApiKeyPrincipal, Audience, Principal
+from chalicelib.core.principals import (
+    MANAGING,
+    PLATFORM,
+    ApiKeyPrincipal,
+    Audience,
+    Principal,
+    SessionPrincipal,
+)
 from chalicelib.core.schema import Wire, wire_name
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.gateways.object_store import object_store
@@ -149,9 +156,11 @@ def _take(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | N
 
 
 def authorize(operation: Operation, principal: Principal) -> None:
-    """Check audience, plan, scope and role, in this order (contract, Keys and scopes)."""
+    """Check audience, place in the workspace, plan, scope and role, in this order."""
     if principal.audience not in operation.audience:
         raise ForbiddenError("This call is not for this kind of caller.")
+    if isinstance(principal, SessionPrincipal):
+        require_manager(operation, principal)
     if not isinstance(principal, ApiKeyPrincipal):
         return
     require_plan(principal)
@@ -163,6 +172,14 @@ def authorize(operation: Operation, principal: Principal) -> None:
         raise InsufficientScopeError(msg)
     msg = f"The scope {scope} is for keys of ADMIN accounts; this key's account is not one."
     raise AdminRequiredError(msg)
+
+
+def require_manager(operation: Operation, principal: SessionPrincipal) -> None:
+    """Refuse changes of a workspace to its plain members, who may look at everything in it."""
+    ours = operation.platform or operation.read_only
+    if not ours and principal.membership not in MANAGING:
+        msg = "Members of a workspace may look, not change. Ask its owner or a manager."
+        raise ForbiddenError(msg)
 
 
 def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:

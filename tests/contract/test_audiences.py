@@ -16,7 +16,7 @@ from chalicelib.core.principals import (
     VisitorPrincipal,
 )
 from chalicelib.core.scopes import Scope
-from chalicelib.flows.invoke import invoke
+from chalicelib.flows.invoke import authorize, invoke
 from chalicelib.transports import openapi, tools
 
 CALLERS: dict[Audience, Principal] = {
@@ -63,3 +63,23 @@ def test_what_is_not_for_keys_has_no_route_tool_or_reference_entry(operation: Op
 
 def test_there_is_something_to_keep_from_keys() -> None:
     assert {operation.name for operation in NOT_FOR_KEYS} >= {"create_key", "create_account"}
+
+
+CHANGES = [o for o in REGISTRY.of(Audience.SESSION) if not (o.read_only or o.platform)]
+
+
+@pytest.mark.parametrize("operation", CHANGES, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("membership", ["member", ""])
+def test_who_does_not_manage_a_workspace_cannot_change_it(
+    operation: Operation, membership: str
+) -> None:
+    caller = SessionPrincipal(account_id="a", workspace_id="w", membership=membership)
+    with pytest.raises(ForbiddenError, match="may look, not change"):
+        invoke(operation, caller, dict, request_id="r")
+
+
+def test_members_may_look() -> None:
+    caller = SessionPrincipal(account_id="a", workspace_id="w", membership="member")
+    for operation in REGISTRY.of(Audience.SESSION):
+        if operation.read_only:
+            authorize(operation, caller)

@@ -1,8 +1,8 @@
-"""Style sheets and icons: text of ours and of kept projects, served by the service itself.
+"""Style sheets, scripts and icons: text of ours and of kept projects, served by the service itself.
 
 A style sheet is one request: the vendored base, the tokens, what all pages share, and what its
-pages add. Its name holds a hash of its content, so that browsers keep it for good. Icons are put
-into the pages.
+pages add. A script only adds to pages that are whole without it. The name of either holds a hash
+of its content, so that browsers keep it for good. Icons are put into the pages.
 """
 
 import hashlib
@@ -18,11 +18,14 @@ _FOLDER = Path(__file__).parent
 _SHARED = ("normalize", "tokens", "base")
 STYLE_SHEETS = {"plain": _SHARED, "blog": (*_SHARED, "blog")}
 """What each style sheet consists of; one for each kind of pages."""
+SCRIPTS: frozenset[str] = frozenset()
+"""Those in ``static``, for pages that name one (``render.page``)."""
+_TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _CACHED = {
     True: "public, max-age=31536000, immutable",
     False: "public, max-age=60",
 }
-_NAME = re.compile(r"([a-z]+)\.([0-9a-f]{12})\.css")
+_NAME = re.compile(r"([a-z]+)\.([0-9a-f]{12})\.(css|js)")
 _COMMENT = re.compile(r"/\*(?!!).*?\*/", re.DOTALL)
 _SPACE = re.compile(r"\s+")
 _AROUND = re.compile(r" ?([{};,]) ?")
@@ -37,10 +40,26 @@ def style_sheet(name: str) -> bytes:
 
 
 @cache
+def script(name: str) -> bytes:
+    """Return a script as it is written."""
+    return (_FOLDER / "static" / f"{name}.js").read_bytes()
+
+
+@cache
 def style_url(name: str) -> str:
     """Return the path of a style sheet, which changes with its content."""
-    digest = hashlib.sha256(style_sheet(name)).hexdigest()[:12]
-    return PATH.replace("{name}", f"{name}.{digest}.css")
+    return _url(name, "css", style_sheet(name))
+
+
+@cache
+def script_url(name: str) -> str:
+    """Return the path of a script, which changes with its content."""
+    return _url(name, "js", script(name))
+
+
+def _url(name: str, kind: str, body: bytes) -> str:
+    digest = hashlib.sha256(body).hexdigest()[:12]
+    return PATH.replace("{name}", f"{name}.{digest}.{kind}")
 
 
 @cache
@@ -53,21 +72,21 @@ def icon(name: str) -> str:
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Answer with a style sheet; one of another version is served as it is now.
+    """Answer with a style sheet or a script; one of another version is served as it is now.
 
     Raises:
         NotFoundError: there is none of the name.
     """
     found = _NAME.fullmatch(request.path["name"])
-    if found is None or found[1] not in STYLE_SHEETS:
+    if found is None or found[1] not in {"css": STYLE_SHEETS, "js": SCRIPTS}[found[3]]:
         msg = "There is no such file. Reload the page that names it."
         raise NotFoundError(msg)
-    body = style_sheet(found[1])
-    current = style_url(found[1]).endswith(f"/{found[0]}")
+    made, url = (style_sheet, style_url) if found[3] == "css" else (script, script_url)
+    body = made(found[1])
     headers = {
-        "Content-Type": "text/css; charset=utf-8",
+        "Content-Type": _TYPES[found[3]],
         "ETag": etag(body),
-        "Cache-Control": _CACHED[current],
+        "Cache-Control": _CACHED[url(found[1]).endswith(f"/{found[0]}")],
         "X-Content-Type-Options": "nosniff",
     }
     return HttpResponse(200, body, headers)

@@ -1,4 +1,7 @@
-"""Pages of templates: one frame, escaped throughout, in the reader's language, without script."""
+"""Pages of templates: one frame, escaped throughout, in the reader's language.
+
+They are whole without script; one of ours may add to a page, and nothing else runs in it.
+"""
 
 import base64
 import hashlib
@@ -29,6 +32,7 @@ _POLICY = (
     "default-src 'none'; style-src {style}; img-src 'self' https: data:; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
+_WITH_SCRIPT = "; script-src 'self'; connect-src 'self'"
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
@@ -51,6 +55,7 @@ def environment() -> "Environment":
     )
     made.globals["icon"] = lambda name: Markup(assets.icon(name))  # noqa: S704  an icon of ours
     made.globals["style_url"] = assets.style_url
+    made.globals["script_url"] = assets.script_url
     made.globals["style"] = lambda name: Markup(_style(name))  # noqa: S704  a style sheet of ours
     made.filters["iso"] = iso
     made.filters["urlquote"] = partial(quote, safe="")
@@ -70,16 +75,28 @@ def document(spoken: Language, template: str, **values: object) -> str:
         "day": lambda when: texts.day(spoken, clock.local_day(when, ZONE)),
         "base_url": settings().public_url,
         "name": SERVICE,
+        "script": None,
     }
     return environment().get_template(template).render({**own, **values})
 
 
 def page(
-    request: HttpRequest, template: str, status: int = 200, *, cached: bool = True, **values: object
+    request: HttpRequest,
+    template: str,
+    status: int = 200,
+    *,
+    cached: bool = True,
+    script: str | None = None,
+    **values: object,
 ) -> HttpResponse:
-    """Return a page; a ``cached`` one is what everybody sees who speaks the reader's language."""
-    body = document(language(request), template, **values).encode()
+    """Return a page; a ``cached`` one is what everybody sees who speaks the reader's language.
+
+    ``script`` names one of ``assets.SCRIPTS``, which adds to it.
+    """
+    body = document(language(request), template, script=script, **values).encode()
     headers = {"Content-Type": HTML_TYPE, "Vary": "Accept-Language", **_guard("'self'")}
+    if script is not None:
+        headers["Content-Security-Policy"] += _WITH_SCRIPT
     if cached:
         headers |= {"Cache-Control": CACHED, "ETag": etag(body)}
     return HttpResponse(status, body, headers)
