@@ -35,7 +35,7 @@ COMMANDS = (
     *("set-plan", "suspend-site", "resume-site", "add-file", "erase-client"),
     *("credit", "adjust", "balance", "ledger"),
     *("set-bot", "set-bot-limits", "create-bot-key", "delete-bot-key"),
-    "import-products",
+    *("import-products", "export", "import"),
 )
 
 

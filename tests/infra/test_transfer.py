@@ -28,7 +28,7 @@ from chalicelib.store.tables import Row
 from infra import admin as command_line
 from infra import batch_writes
 from infra.admin import admin
-from infra.transfer import contents, importing, restoring
+from infra.transfer import contents, export, importing, restoring
 from infra.transfer.rewriting import Addresses, NewIds, Place
 from tests.conftest import OBJECTS, Api, Owner, Time, as_operator, everything
 from tests.domains.test_files import kept
@@ -229,6 +229,45 @@ class TestRoundTrip:
         assert joined is not None
         assert joined.role == "manager"
         assert api_keys.of_workspace(bakery.workspace) == []
+
+    def test_what_changes_during_an_export_is_taken_in_one_state(
+        self,
+        bakery: Furnished,
+        empty: Callable[[], None],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        time: Time,
+    ) -> None:
+        """Save a page, and lengthen a lead, between the look at each and at what belongs to it."""
+        workspace, path = bakery.workspace, tmp_path / "busy.gz"
+        long = "л" * 4000
+        changes: list[Callable[[], Any]] = [
+            lambda: as_key(workspace, "save_page_html", id=bakery.things.page, html="<p>Newer</p>"),
+            lambda: as_key(
+                workspace, "update_lead", id=bakery.things.lead, data={"message": long + "!"}
+            ),
+        ]
+        as_key(workspace, "update_lead", id=bakery.things.lead, data={"message": long})
+        time.pass_by(minutes=1)
+        for name in ("_page", "_lead"):
+            kind = getattr(export, name).__annotations__[name[1:]]
+
+            def look(place: str, record: Any, real: Any = export._LOOKS[kind]) -> Any:
+                if record.id in {bakery.things.page, bakery.things.lead} and changes:
+                    changes.pop(0 if record.id == bakery.things.page else -1)()
+                return real(place, record)
+
+            monkeypatch.setitem(export._LOOKS, kind, look)
+        result = types("export", "--workspace", workspace, "--out", str(path))
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["changedMeanwhile"] == 2
+        assert "Export again" in result.stderr
+        in_an_empty_place(empty, bakery.owner_email)
+        does("import", str(path))
+        page = as_key(workspace, "get_page", id=bakery.things.page)["page"]
+        assert page["html"] == "<p>Newer</p>"
+        lead = as_key(workspace, "get_lead", id=bakery.things.lead)["lead"]
+        assert lead["data"]["message"] == long + "!"
 
     def test_an_answer_under_way_ends_with_what_was_said(self) -> None:
         message = {"content": {"S": "Hel"}, "status": {"S": "partial"}, "is_open": {"BOOL": True}}
