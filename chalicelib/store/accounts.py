@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.store.claims import ClaimRow, claim, name_hash
@@ -15,8 +15,8 @@ SORT_KEY = "account"
 class AccountRow(IdentityRow):
     """An account.
 
-    ``role`` is ``user`` or ``admin``; the password is kept as an argon2id hash only. Sessions older
-    than ``password_set_at`` are over.
+    ``role`` is ``user`` or ``admin``; the password is kept as an argon2id hash only. Sessions of
+    another ``session_epoch`` are over.
     """
 
     email = UnicodeAttribute()
@@ -24,6 +24,7 @@ class AccountRow(IdentityRow):
     role = UnicodeAttribute()
     password_hash = UnicodeAttribute()
     password_set_at = UTCDateTimeAttribute(null=True)
+    session_epoch = NumberAttribute(default=0)
     disabled_at = UTCDateTimeAttribute(null=True)
     created_at = UTCDateTimeAttribute()
 
@@ -56,14 +57,20 @@ def get(account_id: str) -> AccountRow:
     return account
 
 
+def find_by_email(email: str) -> AccountRow | None:
+    """Return the account with this (normal) e-mail address, or None."""
+    held = ClaimRow.find_claim(EMAIL_CLAIM, name_hash(email))
+    return None if held is None else get(held.target)
+
+
 def by_email(email: str) -> AccountRow:
     """Return the account with this (normal) e-mail address.
 
     Raises:
         NotFoundError: nobody has it.
     """
-    held = ClaimRow.find_claim(EMAIL_CLAIM, name_hash(email))
-    if held is None:
+    account = find_by_email(email)
+    if account is None:
         msg = f"No account has the address {email}. Create it with create-account."
         raise NotFoundError(msg)
-    return get(held.target)
+    return account
