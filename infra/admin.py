@@ -212,6 +212,13 @@ _command(
     workspace="workspaceId",
 )
 _command(
+    "list-keys",
+    "list_keys",
+    "Print a workspace's API keys, newest first, revoked ones included; tokens are masked.",
+    _option("workspace"),
+    workspace="workspaceId",
+)
+_command(
     "revoke-key",
     "revoke_key",
     "Revoke an API key for good.",

@@ -31,7 +31,8 @@ from tests.factories.examples import AGENT, FORM, submit
 
 LIST = "/api/projects/list"
 COMMANDS = (
-    *("create-account", "create-workspace", "add-member", "create-key", "revoke-key"),
+    *("create-account", "create-workspace", "add-member"),
+    *("create-key", "list-keys", "revoke-key"),
     *("set-plan", "suspend-site", "resume-site", "add-file", "erase-client"),
     *("credit", "adjust", "balance", "ledger"),
     *("set-bot", "set-bot-limits", "create-bot-key", "delete-bot-key"),
@@ -464,6 +465,21 @@ class TestRevokeKey:
             ("create_key", f"key:{key}", "operator"),
             ("create_workspace", f"workspace:{workspace}", "operator"),
         ]
+
+
+class TestListKeys:
+    def test_prints_them_newest_first_without_tokens(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        made = [operator.makes_a_key(workspace) for _ in range(2)]
+        operator.does("revoke-key", "--key", made[0]["keyId"])
+        printed = operator.does("list-keys", "--workspace", workspace)
+        shown = {key["id"]: key["state"] for key in printed["keys"]}
+        assert shown == {made[1]["keyId"]: "live", made[0]["keyId"]: "revoked"}
+        assert not any(key["token"] in str(printed) for key in made)
+
+    def test_of_no_workspace_is_refused(self, operator: Operator) -> None:
+        assert "No workspace has the id" in operator.fails("list-keys", "--workspace", "nobody")
 
 
 class TestSetPlan:
