@@ -298,6 +298,13 @@ _command(
     agent="agentId",
 )
 _command(
+    "bot-limits",
+    "get_bot_limits",
+    "Print what a bot may spend, and has spent, in the present day, week and month.",
+    _AGENT,
+    agent="agentId",
+)
+_command(
     "create-bot-key",
     "create_bot_key",
     "Create a key of a bot; its token is shown this once.",

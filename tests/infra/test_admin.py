@@ -35,7 +35,7 @@ COMMANDS = (
     *("create-key", "list-keys", "revoke-key"),
     *("set-plan", "suspend-site", "resume-site", "add-file", "erase-client"),
     *("credit", "adjust", "balance", "ledger"),
-    *("set-bot", "set-bot-limits", "create-bot-key", "delete-bot-key"),
+    *("set-bot", "set-bot-limits", "bot-limits", "create-bot-key", "delete-bot-key"),
     "import-products",
 )
 
@@ -787,6 +787,10 @@ class TestBots:
         words = ("--daily", "none", "--monthly", "900")
         printed = operator.does("set-bot-limits", "--agent", agent, *words)
         assert printed == {"agentId": agent, "daily": None, "weekly": 0, "monthly": 900}
+        shown = operator.does("bot-limits", "--agent", agent)
+        windows = ("daily", "weekly", "monthly")
+        assert [shown[each]["limit"] for each in windows] == [None, 0, 900]
+        assert [shown[each]["remaining"] for each in windows] == [None, 0, 900]
         result = operator.types("set-bot-limits", "--agent", agent, "--daily", "many")
         assert (result.exit_code, "many" in result.stderr) == (1, True)
 
@@ -803,6 +807,7 @@ class TestBots:
         [
             ("set-bot", "--active", "true"),
             ("set-bot-limits", "--daily", "1"),
+            ("bot-limits",),
             ("create-bot-key", "--name", "x"),
             ("delete-bot-key", "--key", "x"),
         ],
