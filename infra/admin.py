@@ -212,6 +212,13 @@ _command(
     workspace="workspaceId",
 )
 _command(
+    "list-keys",
+    "list_keys",
+    "Print a workspace's API keys, newest first, revoked ones included; tokens are masked.",
+    _option("workspace"),
+    workspace="workspaceId",
+)
+_command(
     "revoke-key",
     "revoke_key",
     "Revoke an API key for good.",
@@ -288,6 +295,13 @@ _command(
         _option(window, type=_Limit(), required=False, help="Kopecks; none lifts the limit.")
         for window in ("daily", "weekly", "monthly")
     ),
+    agent="agentId",
+)
+_command(
+    "bot-limits",
+    "get_bot_limits",
+    "Print what a bot may spend, and has spent, in the present day, week and month.",
+    _AGENT,
     agent="agentId",
 )
 _command(

@@ -165,6 +165,8 @@ R = TypeVar("R", bound=Wire)
 C = TypeVar("C")
 
 KEYS = (Audience.KEY,)
+KEYS_AND_PEOPLE = (Audience.KEY, Audience.SESSION)
+"""What the console shows, or changes, by the operation that keys have for it."""
 
 
 def operation(  # noqa: PLR0913  the declaration is the point

@@ -4,7 +4,7 @@ The record under a key's hash carries all a request needs, so authentication is 
 """
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 from pynamodb.exceptions import UpdateError
@@ -20,6 +20,7 @@ LAST_USE_PRECISION = timedelta(minutes=10)
 SORT_KEY = "key"
 LOCK = "keys"
 """The lock row (``store.locks``) of changes to which keys live, and on which plan."""
+KeyState = Literal["live", "expired", "revoked"]
 
 
 class ApiKeyRow(IdentityRow):
@@ -44,9 +45,16 @@ class ApiKeyRow(IdentityRow):
         return self.expires_at is not None and bool(self.expires_at <= clock.now())
 
     @property
+    def state(self) -> KeyState:
+        """Whether it still works, or why not; a revoked one that has expired, too, was revoked."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expired else "live"
+
+    @property
     def live(self) -> bool:
         """Whether it still works."""
-        return self.revoked_at is None and not self.expired
+        return self.state == "live"
 
 
 class ApiKeyLookupRow(IdentityRow):
