@@ -139,7 +139,7 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
 
 
 @operation(title="List sessions", audience=SESSION, reads=True, platform=True)
-def list_sessions(ctx: Context, _args: NoInput) -> SessionList:
+def list_sessions(ctx: Context, args: NoInput) -> SessionList:  # noqa: ARG001  every handler has this shape
     """List where the account is signed in."""
     caller = _session(ctx)
     rows = console_sessions.of_account(accounts.get(caller.account_id))
@@ -171,7 +171,7 @@ def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
 
 
 @operation(title="Sign out everywhere", audience=SESSION, idempotent=True, platform=True)
-def sign_out_everywhere(ctx: Context, _args: NoInput) -> SignedOut:
+def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:  # noqa: ARG001  as above
     """End every session of the account, the one that asks included."""
     account = accounts.get(_session(ctx).account_id)
     ctx.unit.update(account, [AccountRow.session_epoch.add(1)])

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 
 from chalicelib.core.errors import ForbiddenError, NotFoundError
 from chalicelib.core.settings import settings
+from chalicelib.flows import bots
 from chalicelib.rules import tokens
 from chalicelib.store import accounts, console_sessions
 from chalicelib.transports.console.routes import PREFIX, Page
@@ -100,6 +101,16 @@ def visit_of(request: HttpRequest) -> Visit | None:
         return None
     console_sessions.touch(session)
     return Visit(request, csrf_token(token), account, session.session_id)
+
+
+def may_try(request: HttpRequest, agent_id: str) -> bool:
+    """Whether a request to a bot's chat comes from a page of the console of the bot's workspace."""
+    visit = visit_of(request)
+    if visit is None:
+        return False
+    check_form(request, request.headers.get(CSRF_HEADER, ""))
+    workspace_id = bots.workspace_of(agent_id)
+    return any(place.workspace.id == workspace_id for place in visit.places)
 
 
 def check_form(request: HttpRequest, given: str) -> None:

@@ -53,9 +53,8 @@ def create(visit: Visit) -> HttpResponse:
         return _form(visit, 200, ticked=preset(chosen, admin=_admin(visit)))
     ticked = frozenset(visit.form.get("scopes", ()))
     try:
-        made = visit.call(
+        made = visit.call_once(
             "create_key",
-            once=True,
             name=visit.text("name"),
             scopes=sorted(ticked),
             expires=_end_of_day(visit.text("expires"), visit.here.workspace.timezone),

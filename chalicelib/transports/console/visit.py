@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from secrets import token_urlsafe
 from typing import Any, NamedTuple
@@ -121,20 +122,32 @@ class Visit:
             membership=self.place.membership.role,
         )
 
-    def call(self, operation: str, /, *, once: bool = False, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
+    def call(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
         """Call an operation and return what is inside the envelope.
-
-        ``once``: under the idempotency key of the form, so that a double click does no harm.
 
         Raises:
             AppError: as the operation says.
         """
+        return self._call(operation, arguments, None)
+
+    def call_once(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
+        """Call one under the idempotency key of the form, so that a double click does no harm.
+
+        Raises:
+            AlreadyCreatedError: the form was sent before, and what it made was shown then.
+            AppError: as the operation says.
+        """
+        return self._call(operation, arguments, self.text(ONCE) or None)
+
+    def _call(
+        self, operation: str, arguments: Mapping[str, Any], key: str | None
+    ) -> dict[str, Any]:
         reply = invoke(
             REGISTRY[operation],
             self.principal,
             lambda: arguments,
             request_id=self.request.request_id,
-            idempotency_key=(self.text(ONCE) or None) if once else None,
+            idempotency_key=key,
         )
         data: dict[str, Any] = from_json(reply.body)["data"]
         return data
@@ -198,7 +211,7 @@ class Visit:
             "done": self._done(),
             "money": lambda kopecks: texts.money(self.language, kopecks),
             "number": lambda n: texts.number(self.language, n),
-            "moment": lambda when: texts.moment(self.language, when, zone),
+            "moment": lambda iso: texts.moment(self.language, datetime.fromisoformat(iso), zone),
         }
         return render.page(
             self.request,
