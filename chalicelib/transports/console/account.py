@@ -82,6 +82,36 @@ def end_sessions(visit: Visit) -> HttpResponse:
     return redirect(f"{door.SIGN_IN}?done=signed_out", [set_cookie(door.COOKIE, "", 0)])
 
 
+def browser_name(told: str) -> str:
+    """Return what people call the browser and the system of a ``User-Agent``; "" if unknown."""
+    browser = next((name for mark, name in _BROWSERS.items() if mark in told), "")
+    system = next((name for mark, name in _SYSTEMS.items() if mark in told), "")
+    return ", ".join(filter(None, (browser, system)))
+
+
+# In this order: each browser also says that it is the ones below it.
+_BROWSERS = {
+    "YaBrowser/": "Yandex Browser",
+    "Edg/": "Edge",
+    "OPR/": "Opera",
+    "Firefox/": "Firefox",
+    "Chrome/": "Chrome",
+    "Safari/": "Safari",
+}
+_SYSTEMS = {
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "Windows": "Windows",
+    "Mac OS X": "macOS",
+    "CrOS": "ChromeOS",
+    "Linux": "Linux",
+}
+
+
 def _account_page(visit: Visit, status: int, problem: Problem | None = None) -> HttpResponse:
-    sessions = visit.call("list_sessions")["sessions"]
+    sessions = [
+        {**each, "browser": browser_name(each["browser"])}
+        for each in visit.call("list_sessions")["sessions"]
+    ]
     return visit.page("account", status, problem=problem, sessions=sessions)

@@ -27,6 +27,8 @@ addEventListener("pageshow", (event) => {
   }
 });
 
+for (const link of document.querySelectorAll("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "center" });
+
 const problem = document.getElementById("problem");
 if (problem) problem.focus();
 
