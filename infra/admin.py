@@ -202,6 +202,13 @@ _command(
     workspace="workspaceId",
 )
 _command(
+    "list-members",
+    "list_members",
+    "Print who works in a workspace.",
+    _option("workspace"),
+    workspace="workspaceId",
+)
+_command(
     "create-key",
     "create_key",
     "Create an API key; its token is shown this once.",

@@ -32,7 +32,7 @@ from tests.factories.examples import AGENT, FORM, submit
 LIST = "/api/projects/list"
 COMMANDS = (
     *("create-account", "create-workspace", "add-member"),
-    *("create-key", "list-keys", "revoke-key"),
+    *("list-members", "create-key", "list-keys", "revoke-key"),
     *("set-plan", "suspend-site", "resume-site", "add-file", "erase-client"),
     *("credit", "adjust", "balance", "ledger"),
     *("set-bot", "set-bot-limits", "bot-limits", "create-bot-key", "delete-bot-key"),
