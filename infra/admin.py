@@ -233,6 +233,15 @@ _command(
     key="id",
 )
 _command(
+    "audit-log",
+    "list_audit_log",
+    "Print who has changed what in a workspace, newest first; it is kept for 90 days.",
+    _option("workspace"),
+    _option("limit", type=int, required=False, help="At most so many, up to 100; default: 50."),
+    _option("before", required=False, help="The next that the last page printed: go on there."),
+    workspace="workspaceId",
+)
+_command(
     "suspend-site",
     "suspend_site",
     "Suspend a site; only resume-site lifts it.",
