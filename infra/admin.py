@@ -202,6 +202,13 @@ _command(
     workspace="workspaceId",
 )
 _command(
+    "list-members",
+    "list_members",
+    "Print who works in a workspace.",
+    _option("workspace"),
+    workspace="workspaceId",
+)
+_command(
     "create-key",
     "create_key",
     "Create an API key; its token is shown this once.",
@@ -224,6 +231,15 @@ _command(
     "Revoke an API key for good.",
     _option("key", help="The keyId that create-key printed."),
     key="id",
+)
+_command(
+    "audit-log",
+    "list_audit_log",
+    "Print who has changed what in a workspace, newest first; it is kept for 90 days.",
+    _option("workspace"),
+    _option("limit", type=int, required=False, help="At most so many, up to 100; default: 50."),
+    _option("before", required=False, help="The next that the last page printed: go on there."),
+    workspace="workspaceId",
 )
 _command(
     "suspend-site",

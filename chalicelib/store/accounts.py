@@ -65,10 +65,14 @@ def find_by_email(email: str) -> AccountRow | None:
     return None if held is None else get(held.target)
 
 
+def key(account_id: str) -> Key:
+    """Return an account's key, to ``fetch`` it with others."""
+    return Key(AccountRow, f"ACCOUNT#{account_id}", SORT_KEY)
+
+
 def of_ids(account_ids: Iterable[str]) -> dict[str, AccountRow]:
     """Return the accounts that have these ids, by id, in one request; unknown ones are left out."""
-    keys = [Key(AccountRow, f"ACCOUNT#{each}", SORT_KEY) for each in dict.fromkeys(account_ids)]
-    return {row.id: row for row in fetch(keys) if isinstance(row, AccountRow)}
+    return {row.id: row for row in fetch(map(key, account_ids)) if isinstance(row, AccountRow)}
 
 
 def by_email(email: str) -> AccountRow:

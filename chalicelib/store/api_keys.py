@@ -3,6 +3,7 @@
 The record under a key's hash carries all a request needs, so authentication is one consistent read.
 """
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, UnavailableError
 from chalicelib.rules import tokens
 from chalicelib.store.connection import reaching
+from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import IdentityRow, JsonAttribute
 
 LAST_USE_PRECISION = timedelta(minutes=10)
@@ -94,6 +96,14 @@ def of_workspace(workspace_id: str) -> list[ApiKeyRow]:
             ApiKeyRow.batch_get([(p.record_pk, SORT_KEY) for p in places], consistent_read=True)
         )
     return sorted(rows, key=lambda row: row.key_id)
+
+
+def of_ids(workspace_id: str, key_ids: Iterable[str]) -> dict[str, ApiKeyRow]:
+    """Return the workspace's keys that have these ids, by id; revoked ones included."""
+    places = [Key(ApiKeyLookupRow, _by_workspace(workspace_id), each) for each in key_ids]
+    found = [row.record_pk for row in fetch(places) if isinstance(row, ApiKeyLookupRow)]
+    rows = fetch(Key(ApiKeyRow, pk, SORT_KEY) for pk in found)
+    return {row.key_id: row for row in rows if isinstance(row, ApiKeyRow)}
 
 
 def live(workspace_id: str) -> list[ApiKeyRow]:

@@ -32,8 +32,8 @@ from tests.factories.examples import AGENT, FORM, submit
 LIST = "/api/projects/list"
 COMMANDS = (
     *("create-account", "create-workspace", "add-member"),
-    *("create-key", "list-keys", "revoke-key"),
-    *("set-plan", "suspend-site", "resume-site", "add-file", "erase-client"),
+    *("list-members", "create-key", "list-keys", "revoke-key"),
+    *("set-plan", "audit-log", "suspend-site", "resume-site", "add-file", "erase-client"),
     *("credit", "adjust", "balance", "ledger"),
     *("set-bot", "set-bot-limits", "bot-limits", "create-bot-key", "delete-bot-key"),
     "import-products",
