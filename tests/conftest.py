@@ -43,7 +43,10 @@ from moto import mock_aws
 
 import app as application
 from chalicelib.core import clock
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import SessionPrincipal
 from chalicelib.core.settings import settings
+from chalicelib.flows.invoke import invoke
 from chalicelib.gateways import barcodes, dns, llm, photos
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import passwords
@@ -272,6 +275,28 @@ class Owner:
     def api(self, *scopes: str) -> Api:
         """Return the API through a new key with these scopes; all by default."""
         return Api(self.token(list(scopes)))
+
+
+def in_console(
+    workspace_id: str,
+    operation: str,
+    /,
+    *,
+    account_id: str = "somebody",
+    membership: str = "owner",
+    key: str | None = None,
+    **arguments: Any,
+) -> Any:
+    """Run an operation as a person in the console; return what is inside the envelope."""
+    person = SessionPrincipal(
+        account_id=account_id, workspace_id=workspace_id, membership=membership
+    )
+    reply = invoke(
+        REGISTRY[operation], person, lambda: arguments, request_id="r", idempotency_key=key
+    )
+    data = json.loads(reply.body)["data"]
+    assert data.pop("status") is True
+    return data
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import Audience
 from chalicelib.transports import cors, edge, form_data
+from chalicelib.transports.console import routes
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
@@ -116,6 +117,11 @@ def mount(app: App) -> None:
         handler = _lazily(f"web.{module}", name)
         _share(app, view, "GET", path, handler, cors.PUBLIC)
         _route(app, f"{view}_head", "HEAD", path, handler, cors.PUBLIC.handle)
+    for path, page in routes.ROUTES.items():
+        view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
+        methods = [*(("GET", "HEAD") if page.get else ()), *(("POST",) if page.post else ())]
+        for method in methods:
+            _route(app, f"{view}_{method.lower()}", method, path, _console(page))
     _share(app, "widget_js", "GET", WIDGET_PATH, _lazily("widget", "script"), cors.PUBLIC)
 
 
@@ -151,6 +157,15 @@ def _serving_visitors(entry: Entry) -> Handler:
         from chalicelib.transports import public  # noqa: PLC0415  as above
 
         return public.serving(REGISTRY[entry.name])(request)
+
+    return serve
+
+
+def _console(page: routes.Page) -> Handler:
+    def serve(request: HttpRequest) -> HttpResponse:
+        from chalicelib.transports.console import door  # noqa: PLC0415  as above
+
+        return door.serve(page, request)
 
     return serve
 

@@ -16,9 +16,13 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 PATH = "/assets/{name}"
 _FOLDER = Path(__file__).parent
 _SHARED = ("normalize", "tokens", "base")
-STYLE_SHEETS = {"plain": _SHARED, "blog": (*_SHARED, "blog")}
+STYLE_SHEETS = {
+    "plain": _SHARED,
+    "blog": (*_SHARED, "blog"),
+    "console": (*_SHARED, "console"),
+}
 """What each style sheet consists of; one for each kind of pages."""
-SCRIPTS: frozenset[str] = frozenset()
+SCRIPTS = frozenset({"console"})
 """Those in ``static``, for pages that name one (``render.page``)."""
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _CACHED = {
