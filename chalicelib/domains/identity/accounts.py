@@ -141,7 +141,11 @@ def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
     password_hash = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
     ctx.unit.update(
         account,
-        [AccountRow.password_hash.set(password_hash), AccountRow.password_set_at.set(now)],
+        [
+            AccountRow.password_hash.set(password_hash),
+            AccountRow.password_set_at.set(now),
+            AccountRow.session_epoch.add(1),
+        ],
     )
     return PasswordSetResult(account_id=account.id, password_set_at=now)
 
