@@ -68,7 +68,7 @@ class JobRow(ControlRow):
     @property
     def due_at(self) -> datetime:
         """When it is due."""
-        return datetime.strptime(self.sk.split("#")[0], _STAMP).replace(tzinfo=UTC)
+        return _due_at(self.sk)
 
     @property
     def job_id(self) -> str:
@@ -167,6 +167,22 @@ def run(handlers: Mapping[str, Work], stop: Callable[[], bool] = lambda: False) 
     while not stop() and _round(handlers, stop, finished, spent):
         pass
     return finished
+
+
+def oldest_due() -> datetime | None:
+    """Return since when the job is due that has waited longest, resting ones included, if any.
+
+    Jobs that fail rest ever longer, so one that has long been due tells of a fault.
+    """
+    due = ControlRow.sk < _stamp(clock.now() + INSTANT)
+    with reaching():
+        found = [
+            row.sk
+            for shard in range(SHARDS)
+            # As plain rows: one that cannot be read as a job waits, too.
+            for row in ControlRow.query(_partition(shard), due, limit=1)
+        ]
+    return _due_at(min(found)) if found else None
 
 
 def _round(
@@ -289,3 +305,7 @@ def _partition(shard: int) -> str:
 
 def _stamp(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):{_STAMP}}"
+
+
+def _due_at(sk: str) -> datetime:
+    return datetime.strptime(sk.partition("#")[0], _STAMP).replace(tzinfo=UTC)

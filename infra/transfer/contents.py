@@ -24,6 +24,7 @@ from chalicelib.store import (
     chat_sessions,
     claims,
     clients,
+    console_sessions,
     counters,
     file_uses,
     files,
@@ -132,6 +133,7 @@ MADE_ANEW: Mapping[type[Row], str] = {
     files.UsageRow: "from what files and pages take",
     jobs.JobRow: "from pending bookings and dialogs; those of deletions under way are taken",
     workspaces.WorkspaceRow: "with the owner's account of the place",
+    workspaces.MemberRow: "with its membership",
     workspaces.MembershipRow: "for members who have an account in the place",
 }
 """What follows from the rest. So it fits, even if the workspace was changed meanwhile."""
@@ -141,6 +143,8 @@ LEFT_OUT: Mapping[type[Row], str] = {
     api_keys.ApiKeyLookupRow: "as its key",
     bot_keys.BotKeyRow: "as an API key",
     bot_keys.BotKeyLookupRow: "as its key",
+    console_sessions.ConsoleSessionRow: "is an account's, and lets in who has it",
+    console_sessions.ConsoleSessionLookupRow: "as its session",
     audit.AuditRow: "append-only: what a place has seen happen, not what is said to have happened",
     ledger.WalletRow: "money is an account's, and of one place",
     ledger.LedgerEntryRow: "as the wallet",

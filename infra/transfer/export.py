@@ -38,6 +38,7 @@ from chalicelib.store import (
     pages,
     site_visits,
     sites,
+    workspace_metrics,
     workspaces,
 )
 from chalicelib.store.connection import reaching
@@ -229,7 +230,7 @@ class _Export:
         """Write the daily counters of whatever the workspace has, or its records name."""
         found = {name: sorted(ids) for name, ids in self._groups.items()}
         all_sites, agents = found.get("sites", []), found.get("agents", [])
-        subjects = [crm_metrics.subject()]
+        subjects = [crm_metrics.subject(), workspace_metrics.SUBJECT]
         subjects += [crm_metrics.subject(form_id=each) for each in found.get("forms", [])]
         for site in all_sites:
             subjects += [crm_metrics.subject(project_id=site), site_visits.subject(site)]

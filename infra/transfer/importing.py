@@ -193,7 +193,7 @@ def _seal(found: Survey, mark: ImportRow, claims: list[ClaimRow], owner: Account
         run_unit(workspace_id, None, partial(_stake, claims=batch))
     found_members = list(members.with_accounts(found.workspace["members"], workspace_id, owner.id))
     memberships = [row for _, row in found_members if row is not None]
-    for some in in_batches(memberships, ROWS_A_UNIT):
+    for some in in_batches(memberships, ROWS_A_UNIT // 2):
         run_unit(workspace_id, None, partial(_join, memberships=some))
     made = _workspace(found, mark, owner)
 
@@ -201,11 +201,9 @@ def _seal(found: Survey, mark: ImportRow, claims: list[ClaimRow], owner: Account
         unit.create(made, on_conflict=ConflictError(f"The workspace {workspace_id} is there now."))
         taken = ConflictError(f'The slug "{made.slug}" was taken meanwhile. Run it again.')
         unit.create(workspaces.slug_claim(made), on_conflict=taken)
-        unit.save(
-            workspaces.membership_row(
-                owner.id, workspace_id, role="owner", joined_at=made.created_at
-            )
-        )
+        joined_at = made.created_at
+        place = workspaces.membership_row(owner.id, workspace_id, role="owner", joined_at=joined_at)
+        _join(unit, [place])
         unit.update(mark, [ImportRow.sealed.set(True)])
 
     resources = (f"workspace:{workspace_id}",)
@@ -229,6 +227,7 @@ def _stake(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
 def _join(unit: UnitOfWork, memberships: list[MembershipRow]) -> None:
     for membership in memberships:
         unit.save(membership)
+        unit.save(workspaces.member_row(membership.account_id, membership.workspace_id))
 
 
 def _workspace(found: Survey, mark: ImportRow, owner: AccountRow) -> WorkspaceRow:

@@ -6,26 +6,19 @@ from typing import Any
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.store import accounts, workspaces
-from chalicelib.store.connection import reaching
 from chalicelib.store.workspaces import MembershipRow, WorkspaceRow
 
 
 def of_workspace(workspace: WorkspaceRow) -> list[dict[str, Any]]:
-    """Return the members besides the owner.
-
-    Memberships lie with their accounts, so it reads the whole table ``identity``, which is small:
-    a row an account, a key, a claim.
-    """
-    with reaching():
-        rows = list(MembershipRow.scan(MembershipRow.sk == workspace.id, consistent_read=True))
+    """Return the members besides the owner, in the order that they joined."""
     return [
         {
-            "email": accounts.get(row.account_id).email,
-            "role": row.role,
-            "joinedAt": row.joined_at.isoformat(),
+            "email": account.email,
+            "role": membership.role,
+            "joinedAt": membership.joined_at.isoformat(),
         }
-        for row in sorted(rows, key=lambda row: row.joined_at)
-        if row.account_id != workspace.owner_id
+        for account, membership in workspaces.members(workspace.id)
+        if account.id != workspace.owner_id
     ]
 
 
