@@ -76,8 +76,9 @@ class Restoring:
                     writer.put(CounterRow, item)
             for day in calendar_days.whole_rows(self.workspace_id, self._busy):
                 writer.put(type(day), day.serialize())
-            usage = files.usage_row(self.workspace_id, self._used)
-            writer.put(type(usage), usage.serialize())
+            if self._used:
+                usage = files.usage_row(self.workspace_id, self._used)
+                writer.put(type(usage), usage.serialize())
 
     def write_jobs(self) -> int:
         """Write what is due later, and return how much that is: once the workspace is there."""

@@ -88,8 +88,15 @@ class Survey:
                 raise FileError("The file is damaged: it has lines that are none of an export.")
 
     def _note_ids(self, line: Line) -> None:
-        if self.with_ids:
-            self.ids.update(rewriting.ids_in(line))
+        if not self.with_ids:
+            return
+        self.ids.update(rewriting.ids_in(line))
+        if contents.noun_at(line.get("at", "")) and line["item"]["sk"]["S"] not in self.ids:
+            msg = (
+                f"{line['item']['sk']['S']!r} is no id that this service makes, as made-up records "
+                "have: no new one can take its place. Import the file with --ids keep."
+            )
+            raise FileError(msg)
 
     def _take_record(self, listing: Listing[Any], item: Line, line: Line) -> None:
         if not any(each.unique or each.platform_wide for each in listing.lookups):

@@ -460,6 +460,14 @@ class TestRefusals:
         assert "same sku" in fails("import", str(file))
         assert everything() == before
 
+    def test_ids_that_are_none_cannot_become_new(self, bakery: Furnished, file: Path) -> None:
+        found = lines_of(file)[:-1]
+        next(line for line in found if line.get("at") == "PRODUCT")["item"]["sk"]["S"] = "seeded-1"
+        _rewrite(file, found)
+        before = everything()
+        assert "'seeded-1' is no id" in fails("import", str(file), "--ids", "new")
+        assert everything() == before
+
     def test_a_file_that_is_there_is_not_written_over(self, bakery: Furnished, file: Path) -> None:
         before = file.read_bytes()
         words = ("export", "--workspace", bakery.workspace, "--out", str(file))
