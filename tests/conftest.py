@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -43,6 +44,7 @@ from moto import mock_aws
 
 import app as application
 from chalicelib.core import clock
+from chalicelib.core.operations import REGISTRY
 from chalicelib.core.settings import settings
 from chalicelib.gateways import barcodes, dns, llm, photos
 from chalicelib.gateways.object_store import object_store
@@ -50,6 +52,7 @@ from chalicelib.rules import passwords
 from chalicelib.store import metrics, tables, visitors, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.workspaces import WorkspaceRow
+from chalicelib.transports import openapi_failures
 from infra import admin
 from tests import effort  # noqa: F401  registers and loads one
 from tests.factories.examples import Things
@@ -107,6 +110,36 @@ def _leaves_no_settings_behind() -> Iterator[None]:
     """Blame a test for the settings that it would leave to whichever test comes next."""
     yield
     assert settings() == SETTINGS
+
+
+class _UndeclaredErrors(logging.Handler):
+    """Notices failures that the reference does not know of: the log names operation and code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[tuple[str, str]] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        name, code = getattr(record, "operation", None), getattr(record, "code", None)
+        if name and code:
+            errors = openapi_failures.errors_of(REGISTRY[name])
+            if code not in {error.code for error in errors}:
+                self.seen.add((name, code))
+
+
+@pytest.fixture(scope="session")
+def _undeclared_errors() -> _UndeclaredErrors:
+    noticed = _UndeclaredErrors()
+    logging.getLogger("chalicelib.transports.http").addHandler(noticed)
+    return noticed
+
+
+@pytest.fixture(autouse=True)
+def _declares_its_errors(_undeclared_errors: _UndeclaredErrors) -> Iterator[None]:
+    """Blame whichever test sees an operation fail with what its declaration does not name."""
+    yield
+    seen, _undeclared_errors.seen = _undeclared_errors.seen, set()
+    assert not seen, "name the error in errors= of the operation"
 
 
 @pytest.fixture(scope="session")

@@ -196,7 +196,11 @@ def _check_model(ctx: Context, name: str) -> None:
 
 
 @operation(
-    tool="svc_list_agents", rest="GET /api/agents/list", scope=Scope.AGENTS_READ, title="List bots"
+    tool="svc_list_agents",
+    rest="GET /api/agents/list",
+    scope=Scope.AGENTS_READ,
+    title="List bots",
+    example={},
 )
 def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  every handler has this shape
     """List all bots, newest first, without their prompts."""
@@ -206,7 +210,11 @@ def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  ever
 
 
 @operation(
-    tool="svc_get_agent", rest="GET /api/agents/{id}", scope=Scope.AGENTS_READ, title="Get a bot"
+    tool="svc_get_agent",
+    rest="GET /api/agents/{id}",
+    scope=Scope.AGENTS_READ,
+    title="Get a bot",
+    example={"id": "AGENT_ID"},
 )
 def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     """Return one bot with its prompt, and its keys masked."""
@@ -220,6 +228,13 @@ def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     rest="POST /api/agents/create",
     scope=Scope.AGENTS_WRITE,
     title="Create a bot",
+    example={
+        "name": "Baker",
+        "systemPrompt": "You sell bread.",
+        "model": "demo",
+        "allowedOrigins": ["https://bakery.example"],
+    },
+    errors=(ConflictError,),
 )
 def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     """Create a chat bot. Treat systemPrompt as public.
@@ -244,6 +259,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     scope=Scope.AGENTS_WRITE,
     title="Update a bot",
     idempotent=True,
+    example={"id": "AGENT_ID", "name": "Miller", "welcomeMessage": None},
 )
 def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
     """Change a bot; what you omit stays as it is. Treat systemPrompt as public."""

@@ -189,6 +189,7 @@ def existing_booking(ctx: Context, booking_id: str) -> BookingRow:
     rest="GET /api/bookings/list",
     scope=Scope.BOOKINGS_READ,
     title="List bookings",
+    example={"from": "2026-01-05", "status": "all", "q": "eve"},
 )
 def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
     """List bookings by status, service, resource, time and client.
@@ -250,6 +251,7 @@ def _zone(ctx: Context, args: BookingListQuery) -> str:
     rest="GET /api/bookings/{id}",
     scope=Scope.BOOKINGS_READ,
     title="Get a booking",
+    example={"id": "BOOKING_ID"},
 )
 def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
     """Return one booking with its history.

@@ -16,9 +16,9 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 PATH = "/assets/{name}"
 _FOLDER = Path(__file__).parent
 _SHARED = ("normalize", "tokens", "base")
-STYLE_SHEETS = {"plain": _SHARED, "blog": (*_SHARED, "blog")}
+STYLE_SHEETS = {"plain": _SHARED, "blog": (*_SHARED, "blog"), "docs": (*_SHARED, "docs")}
 """What each style sheet consists of; one for each kind of pages."""
-SCRIPTS: frozenset[str] = frozenset()
+SCRIPTS = frozenset({"docs"})
 """Those in ``static``, for pages that name one (``render.page``)."""
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _CACHED = {
@@ -35,8 +35,13 @@ _AROUND = re.compile(r" ?([{};,]) ?")
 def style_sheet(name: str) -> bytes:
     """Return a style sheet without comments and needless white space."""
     parts = [(_FOLDER / "static" / f"{part}.css").read_text() for part in STYLE_SHEETS[name]]
-    text = _SPACE.sub(" ", _COMMENT.sub("", "\n".join(parts)))
-    return _AROUND.sub(r"\1", text).replace(";}", "}").strip().encode()
+    return minified("\n".join(parts)).encode()
+
+
+def minified(css: str) -> str:
+    """Return CSS without comments, but for licences, and needless white space."""
+    text = _SPACE.sub(" ", _COMMENT.sub("", css))
+    return _AROUND.sub(r"\1", text).replace(";}", "}").strip()
 
 
 @cache
