@@ -47,6 +47,11 @@ ANSWERS = Path(__file__).with_name("answers.json")
 """What the operations' examples are answered with: recorded by ``make reference``."""
 
 
+def _shown() -> list[Operation]:
+    """Return the operations that programs and visitors' pages call, which have a route."""
+    return [each for each in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if each.path]
+
+
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation; ``SERVER`` stands for the base URL.
 
@@ -54,7 +59,7 @@ def document() -> dict[str, Any]:
     status), ``x-rate-limit`` and ``x-destructive``, and what all codes mean (``x-errors``). The
     reference is made of it and of nothing else.
     """
-    operations = REGISTRY.of(Audience.KEY, Audience.PUBLIC)
+    operations = _shown()
     names, schemas = components(
         [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
         [each.output for each in operations],

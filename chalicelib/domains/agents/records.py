@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import ConflictError, NotFoundError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Patch, Timestamp, Wire, optional, printable
 from chalicelib.core.scopes import Scope
@@ -199,6 +199,7 @@ def _check_model(ctx: Context, name: str) -> None:
     tool="svc_list_agents",
     rest="GET /api/agents/list",
     scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
     title="List bots",
     example={},
 )
@@ -213,6 +214,7 @@ def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  ever
     tool="svc_get_agent",
     rest="GET /api/agents/{id}",
     scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
     title="Get a bot",
     example={"id": "AGENT_ID"},
 )
@@ -227,6 +229,7 @@ def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     tool="svc_create_agent",
     rest="POST /api/agents/create",
     scope=Scope.AGENTS_WRITE,
+    audience=KEYS_AND_PEOPLE,
     title="Create a bot",
     example={
         "name": "Baker",
@@ -257,6 +260,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     tool="svc_update_agent",
     rest="PUT /api/agents/{id}",
     scope=Scope.AGENTS_WRITE,
+    audience=KEYS_AND_PEOPLE,
     title="Update a bot",
     idempotent=True,
     example={"id": "AGENT_ID", "name": "Miller", "welcomeMessage": None},
