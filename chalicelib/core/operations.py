@@ -7,7 +7,7 @@ run one, whoever calls.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from inspect import cleandoc
@@ -77,7 +77,7 @@ class Operation(Entry):
     if_too_large: str | None = None
     audit: bool = True
     platform: bool = False
-    example: Mapping[str, Any] | None = None
+    example: Mapping[str, Any] | None = field(default=None, compare=False)
     errors: tuple[type[AppError], ...] = ()
 
     @property
