@@ -69,5 +69,16 @@ def policies(stage: str) -> None:
         click.echo(file)
 
 
+@main.command("reference")
+def reference() -> None:
+    """Write docs/reference.md anew (make reference records the answers first)."""
+    from chalicelib.core.operations import load_all  # noqa: PLC0415  other commands start without
+
+    load_all()
+    from infra.reference import write  # noqa: PLC0415  as above
+
+    click.echo(write())
+
+
 main.add_command(admin)
 main(prog_name="python -m infra")
