@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any
 
-from chalicelib.transports.web.texts import LANGUAGES
+from chalicelib.transports.web.languages import LANGUAGES
 
 BOTOCORE_DATA = "botocore/data/"
 SERVICE_DATA = re.compile(rf"{BOTOCORE_DATA}([^/]+)/")

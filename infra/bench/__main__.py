@@ -9,7 +9,17 @@ from pathlib import Path
 
 import click
 
-from infra.bench import bookings, chat, cold_start, leads, lists, rest, slots, tool_server
+from infra.bench import (
+    bookings,
+    chat,
+    cold_start,
+    costs,
+    leads,
+    lists,
+    rest,
+    slots,
+    tool_server,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SECTIONS = {
@@ -21,6 +31,7 @@ SECTIONS = {
     "slots": slots.section,
     "bookings": bookings.section,
     "chat": chat.section,
+    "costs": costs.section,
 }
 INTRODUCTION = """\
 # Benchmarks
