@@ -20,8 +20,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import click
 
-from chalicelib.transports.web.languages import LANGUAGES
 from infra import policies, zipcheck
+from infra.unused import is_used, trimmed
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt", "constraints.txt")
@@ -35,12 +35,6 @@ PACKAGER_ONLY = {"chalice"}
 """Chalice packs its own runtime; as a requirement it would bring pip, setuptools, PyYAML … too."""
 MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 """Lambda's names of the architectures, and those that wheels use."""
-SERVICE_DATA = re.compile(r"botocore/data/([^/]+)/")
-SERVICES = {"bedrock-runtime", "dynamodb", "s3", "sts"}
-"""Of the 400 services that botocore describes in 14 MB; clients of others cannot be made."""
-LOCALE_DATA = "babel/locale-data"
-SPOKEN = {"root.dat", *(f"{language}.dat" for language in LANGUAGES)}
-"""What Babel reads for a language: its own data, and what all have in common."""
 UNREACHABLE = re.compile(
     r"NewConnectionError|ConnectTimeout|ProxyError|failure in name resolution|Connection refused"
     r"|from versions: none"
@@ -228,16 +222,8 @@ def _drop_unused(package: Path) -> None:
     with ZipFile(whole) as source, ZipFile(package, "w", ZIP_DEFLATED) as kept:
         for entry in source.infolist():
             if is_used(entry.filename):
-                kept.writestr(entry, source.read(entry))
+                kept.writestr(entry, trimmed(entry.filename, source.read(entry)))
     whole.unlink()
-
-
-def is_used(name: str) -> bool:
-    """Whether the zip needs a file of this name: of libraries' data, only what we speak."""
-    if (service := SERVICE_DATA.match(name)) is not None:
-        return service[1] in SERVICES
-    folder, _, file = name.rpartition("/")
-    return folder != LOCALE_DATA or file in SPOKEN
 
 
 def _add_bytecode(python: Python, package: Path) -> None:

@@ -1,5 +1,6 @@
 """What every test stands on: an empty database, a clock it may set, ways in by the public face."""
 
+import gc
 import itertools
 import json
 import logging
@@ -78,6 +79,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dynamodb-local", action="store_true", help="use DynamoDB Local instead of moto"
     )
     parser.addoption("--update-snapshots", action="store_true", help="write the golden snapshots")
+
+
+def pytest_sessionstart() -> None:
+    """Collect no garbage while tests are collected: nine thousand of them stay."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect it from now on, but never again look for it among what was made so far."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -109,7 +109,7 @@ class ApiGateway:
         ):
             return response
         headers = {**response.headers, "Content-Encoding": "gzip"}
-        return replace(response, body=gzip.compress(body, mtime=0), headers=headers)
+        return response._replace(body=gzip.compress(body, mtime=0), headers=headers)
 
     def _event(self, method: str, path: str, query: str, headers: dict[str, str]) -> dict[str, Any]:
         """Return what Lambda would get, without the body.

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +193,7 @@ def request_to(
 def talk(agent_id: str, message: str, **options: Any) -> HttpResponse:
     """Send a message to a bot; return the answer, read to its end."""
     response = chat_route.serve(request_to(agent_id, message, **options), chat_stream.handle)
-    return replace(response, body=response.whole_body())
+    return response._replace(body=response.whole_body())
 
 
 def example(operation: Operation, things: Things) -> dict[str, Any]:

@@ -192,29 +192,6 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
-class TestWhatIsLeftOut:
-    def test_services_and_languages_that_nothing_here_speaks_of(self) -> None:
-        for name, used in {
-            "botocore/data/dynamodb/2012-08-10/service-2.json.gz": True,
-            "botocore/data/ec2/2016-11-15/service-2.json.gz": False,
-            "botocore/data/endpoints.json": True,
-            "botocore/session.py": True,
-            "babel/locale-data/ru.dat": True,
-            "babel/locale-data/root.dat": True,
-            "babel/locale-data/de.dat": False,
-            "babel/global.dat": True,
-            "chalicelib/transports/web/static/base.css": True,
-        }.items():
-            assert package.is_used(name) is used, name
-
-    def test_every_service_that_the_code_makes_a_client_of_stays(self) -> None:
-        """PynamoDB makes that of DynamoDB."""
-        named = {"dynamodb"}
-        for path in (package.ROOT / "chalicelib").rglob("*.py"):
-            named |= set(re.findall(r"""client\(\s*"([a-z0-9-]+)\"""", path.read_text()))
-        assert {"s3", "bedrock-runtime"} <= named <= package.SERVICES
-
-
 class TestFindPython:
     def test_takes_the_first_that_runs_and_fits(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

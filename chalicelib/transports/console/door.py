@@ -7,7 +7,6 @@ it, so that no other site's form is taken; and what a browser says of where a fo
 import hashlib
 import hmac
 import re
-from dataclasses import replace
 from importlib import import_module
 from secrets import token_urlsafe
 from urllib.parse import quote, urlsplit
@@ -55,7 +54,7 @@ def serve(page: Page, request: HttpRequest) -> HttpResponse:
     """
     refuse_keys(request)
     response = render.with_pages(lambda asked: _answer(page, asked))(request)
-    return replace(response, headers={**response.headers, **_HEADERS})
+    return response._replace(headers={**response.headers, **_HEADERS})
 
 
 def unknown(request: HttpRequest) -> HttpResponse:
@@ -70,7 +69,7 @@ def unknown(request: HttpRequest) -> HttpResponse:
         raise NotFoundError("There is no such page.")
 
     response = render.with_pages(nothing)(request)
-    return replace(response, headers={**response.headers, **_HEADERS})
+    return response._replace(headers={**response.headers, **_HEADERS})
 
 
 def refuse_keys(request: HttpRequest) -> None:
@@ -152,7 +151,7 @@ def _answer(page: Page, request: HttpRequest) -> HttpResponse:
     module = import_module(f"chalicelib.transports.console.{page.module}")
     response: HttpResponse = getattr(module, name)(visit)
     if begun and not response.cookies:
-        response = replace(response, cookies=[cookie(begun)])
+        response = response._replace(cookies=[cookie(begun)])
     return response
 
 
