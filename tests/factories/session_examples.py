@@ -1,0 +1,108 @@
+"""A valid call of every operation for the console, for the sweeps over the registry."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.principals import Audience
+from chalicelib.store import accounts, workspaces
+from tests.conftest import PASSWORD, Owner, as_operator, in_console
+from tests.factories.examples import EXAMPLES, Things, example
+
+
+@dataclass(frozen=True)
+class Held:
+    """What there is to name in a workspace: its things, keys, whose it is, and their session."""
+
+    things: Things
+    workspace_id: str
+    account_id: str
+    email: str
+    key: str
+    bot_key: str
+    session: str
+
+    @classmethod
+    def in_workspace(cls, workspace_id: str, things: Things) -> "Held":
+        """Make what a workspace's things lack."""
+        workspace = workspaces.get(workspace_id)
+        owner = accounts.get(workspace.owner_id)
+        scopes = ["crm:read"]
+        key = as_operator("create_key", workspaceId=workspace_id, name="Laptop", scopes=scopes)
+        bot_key = as_operator("create_bot_key", agentId=things.agent, name="Site")
+        Owner(workspace).signs_in()
+        sessions = in_console(workspace_id, "list_sessions", account_id=owner.id)["sessions"]
+        return cls(
+            things,
+            workspace_id,
+            owner.id,
+            owner.email,
+            key=key["keyId"],
+            bot_key=bot_key["keyId"],
+            session=sessions[0]["id"],
+        )
+
+    @classmethod
+    def that_never_were(cls) -> "Held":
+        """Return ids that nothing has."""
+        return cls(
+            Things.that_never_were(),
+            new_id(),
+            new_id(),
+            f"{new_id().lower()}@example.com",
+            key=new_id(),
+            bot_key=new_id(),
+            session=new_id(),
+        )
+
+    @property
+    def ids(self) -> list[str]:
+        """Everything that nobody of another workspace may see."""
+        own = [text for text in vars(self).values() if isinstance(text, str)]
+        return [*own, *vars(self.things).values()]
+
+
+SESSION_EXAMPLES: dict[str, Callable[[Held], dict[str, Any]]] = {
+    "change_password": lambda _: {"current": PASSWORD, "password": "battery staple"},
+    "create_bot_key": lambda h: {"agentId": h.things.agent, "name": "App"},
+    "create_key": lambda _: {"name": "Laptop", "scopes": ["*:read"]},
+    "delete_bot_key": lambda h: {"agentId": h.things.agent, "keyId": h.bot_key},
+    "end_session": lambda h: {"id": h.session},
+    "get_account": lambda _: {},
+    "get_balance": lambda h: {"account": h.email},
+    "get_bot_limits": lambda h: {"agentId": h.things.agent},
+    "get_overview": lambda _: {},
+    "get_statement": lambda _: {"limit": 5},
+    "list_audit_log": lambda _: {"area": "sites", "limit": 5},
+    "list_bot_keys": lambda h: {"agentId": h.things.agent},
+    "list_keys": lambda _: {},
+    "list_ledger": lambda h: {"account": h.email, "limit": 5},
+    "list_members": lambda _: {},
+    "list_my_workspaces": lambda _: {},
+    "list_sessions": lambda _: {},
+    "revoke_key": lambda h: {"id": h.key},
+    "set_bot_limits": lambda h: {"agentId": h.things.agent, "daily": 500},
+    "sign_out_everywhere": lambda _: {},
+}
+"""Of what is not for keys as well."""
+
+
+def session_example(operation: Operation, held: Held) -> dict[str, Any]:
+    """Return the arguments of a valid call."""
+    if operation.name in EXAMPLES:
+        return example(operation, held.things)
+    return SESSION_EXAMPLES[operation.name](held)
+
+
+def names_something(operation: Operation) -> bool:
+    """Whether the operation's example refers to something of the workspace."""
+    one, other = (session_example(operation, Held.that_never_were()) for _ in "ab")
+    return one != other
+
+
+def of_sessions(*, naming: bool | None = None) -> list[Operation]:
+    """Return the operations for the console; those that name something, or do not."""
+    found = REGISTRY.of(Audience.SESSION)
+    return [o for o in found if naming is None or names_something(o) is naming]
