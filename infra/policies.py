@@ -56,9 +56,7 @@ _EVERY = (
 FUNCTIONS: Mapping[str, Access] = {
     API: Access(
         tables={
-            "identity": (
-                *("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
-            ),
+            "identity": _EVERY,
             "content": _EVERY,
             "conversations": ("GetItem", "PutItem", "Query", "UpdateItem"),
             "control": ("DeleteItem", "GetItem", "PutItem", "UpdateItem"),
