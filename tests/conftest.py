@@ -58,12 +58,13 @@ from chalicelib.store.workspaces import WorkspaceRow
 from chalicelib.transports import openapi_failures
 from chalicelib.transports.chalice_app import MCP_PATH
 from infra import admin
-from tests import effort  # noqa: F401  registers and loads one
+from tests import aws_calls, effort  # noqa: F401  effort registers and loads a profile
 from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
 from tests.fakes.open_facts import OpenFacts
 from tests.fakes.openverse import FakeOpenverse
 from tests.loopback import _loopback_only  # noqa: F401  a fixture
+from tests.policy_check import PolicyCheck
 from tests.quick_moto import _quick_moto  # noqa: F401  a fixture
 from tests.restoring import Snapshots, moto_tables
 
@@ -72,6 +73,12 @@ PASSWORD = "correct horse"
 """Of every owner."""
 SETTINGS = settings()
 OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
+
+aws_calls.install()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(PolicyCheck())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -353,9 +360,10 @@ def in_console(
     person = SessionPrincipal(
         account_id=account_id, workspace_id=workspace_id, membership=membership
     )
-    reply = invoke(
-        REGISTRY[operation], person, lambda: arguments, request_id="r", idempotency_key=key
-    )
+    with aws_calls.entered(aws_calls.API):
+        reply = invoke(
+            REGISTRY[operation], person, lambda: arguments, request_id="r", idempotency_key=key
+        )
     data = json.loads(reply.body)["data"]
     assert data.pop("status") is True
     return data
