@@ -1,0 +1,55 @@
+"""What AWS refuses, in words that say what to do."""
+
+from botocore import exceptions
+
+EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+UNKNOWN_KEY = {
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+}
+DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"}
+
+NO_CREDENTIALS = "There are no AWS credentials. Sign in (aws sso login), or set AWS_PROFILE."
+EXPIRED_CREDENTIALS = "The AWS credentials have expired. Sign in again (aws sso login)."
+NO_REGION = "No AWS region is chosen. Give --region, or set AWS_REGION."
+
+
+def code(error: exceptions.ClientError) -> str:
+    """Return the code by which AWS names an error, such as ``AccessDenied``."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def explain(error: Exception) -> str | None:
+    """Return what an error of the AWS SDK means and what to do; None if it is none of them."""
+    match error:
+        case exceptions.NoCredentialsError() | exceptions.PartialCredentialsError():
+            return NO_CREDENTIALS
+        case exceptions.NoRegionError():
+            return NO_REGION
+        case exceptions.ProfileNotFound():
+            return f"{error}. Set AWS_PROFILE to one that ~/.aws/config has."
+        case (
+            exceptions.TokenRetrievalError()
+            | exceptions.UnauthorizedSSOTokenError()
+            | exceptions.CredentialRetrievalError()
+        ):
+            return EXPIRED_CREDENTIALS
+        case exceptions.EndpointConnectionError() | exceptions.ConnectTimeoutError():
+            return f"AWS does not answer ({error}). Is the network up, and the region a real one?"
+        case exceptions.ClientError():
+            return _refused(error)
+    return None
+
+
+def _refused(error: exceptions.ClientError) -> str:
+    name = code(error)
+    if name in EXPIRED:
+        return EXPIRED_CREDENTIALS
+    if name in UNKNOWN_KEY:
+        return f"AWS does not know these credentials ({name}). Sign in, or choose an AWS_PROFILE."
+    message = error.response.get("Error", {}).get("Message", "")
+    if name in DENIED:
+        return f"These credentials may not call {error.operation_name}: {message or name}"
+    return f"AWS refused {error.operation_name} ({name}): {message}"

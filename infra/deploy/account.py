@@ -1,0 +1,38 @@
+"""Whose AWS account it is, and where: what every command begins with."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import NoRegionError
+
+RETRIES = Config(retries={"mode": "standard", "max_attempts": 6})
+"""API Gateway lets an account make some of these calls once in a few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An AWS account that credentials lead to, one of its regions, and who is signed in."""
+
+    id: str
+    region: str
+    user: str
+
+    def client(self, service: str, region: str | None = None) -> Any:  # noqa: ANN401  boto3's own
+        """Return a client of a service, in the region unless another is named."""
+        return boto3.client(service, region_name=region or self.region, config=RETRIES)
+
+
+def sign_in(region: str | None = None) -> Account:
+    """Return the account that the credentials in use lead to.
+
+    Raises:
+        BotoCoreError, ClientError: there are none, or AWS does not take them; ``aws_errors`` says
+            what that means.
+    """
+    session = boto3.Session(region_name=region)
+    if session.region_name is None:
+        raise NoRegionError
+    identity = session.client("sts", config=RETRIES).get_caller_identity()
+    return Account(identity["Account"], session.region_name, identity["Arn"])
