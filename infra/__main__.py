@@ -54,20 +54,5 @@ def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
     click.echo(json.dumps({"workspaceId": target, "noun": noun, "count": count, "seed": number}))
 
 
-@main.command("policies")
-@click.option("--stage", default="dev", show_default=True, help="As in .chalice/config.json.")
-def policies(stage: str) -> None:
-    """Put the region and account you are signed in to into a packaged stage's IAM policies."""
-    from infra.package import project_of  # noqa: PLC0415  other commands start without the store
-    from infra.policies import Place, write  # noqa: PLC0415
-
-    project = project_of(stage)
-    if not project.is_dir():
-        msg = f"{project} is missing. Run make package STAGE={stage} first."
-        raise click.ClickException(msg)
-    for file in write(project, stage, Place.signed_in()):
-        click.echo(file)
-
-
 main.add_command(admin)
 main(prog_name="python -m infra")

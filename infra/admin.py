@@ -11,16 +11,14 @@ import click
 
 from infra.cli_errors import OneLineErrors
 
-ROOT = Path(__file__).parent.parent
-
 
 def connect(stage: str | None) -> None:
     """Point the stores at a deployed stage, or at what ``make dev`` keeps."""
     if stage:
         os.environ["STAGE"] = stage
-        stages = json.loads((ROOT / ".chalice" / "config.json").read_text())["stages"]
-        for name, value in stages.get(stage, {}).get("environment_variables", {}).items():
-            os.environ.setdefault(name, value)
+        if not os.environ.get("OBJECT_STORE"):
+            msg = f"Set OBJECT_STORE to the bucket of the stage {stage}: s3://<bucket>."
+            raise click.ClickException(msg)
         return
     state = Path(os.environ.get("DATA_DIR", ".local")) / "dev.json"
     if "AWS_ENDPOINT_URL_DYNAMODB" not in os.environ:

@@ -21,9 +21,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import click
 
 from chalicelib.transports.web.texts import LANGUAGES
-from infra import policies, zipcheck
+from infra import policies, stage_config, zipcheck
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = stage_config.ROOT
 SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt", "constraints.txt")
 PIP = "pip<26.3"
 """Chalice's own limit."""
@@ -38,6 +38,8 @@ MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 SERVICE_DATA = re.compile(r"botocore/data/([^/]+)/")
 SERVICES = {"bedrock-runtime", "dynamodb", "s3", "sts"}
 """Of the 400 services that botocore describes in 14 MB; clients of others cannot be made."""
+UNKNOWN = stage_config.Facts()
+"""Of a stage that is packaged to be looked at, not deployed."""
 LOCALE_DATA = "babel/locale-data"
 SPOKEN = {"root.dat", *(f"{language}.dat" for language in LANGUAGES)}
 """What Babel reads for a language: its own data, and what all have in common."""
@@ -68,20 +70,29 @@ class Package:
     python: Python
 
 
-def build(stage: str, out: Path, python: str | None = None, root: Path = ROOT) -> Package:
+def build(
+    stage: str,
+    out: Path,
+    python: str | None = None,
+    root: Path = ROOT,
+    facts: stage_config.Facts = UNKNOWN,
+) -> Package:
     """Build the stage's zip and template in ``out`` and check the zip.
+
+    Of the facts, only the architecture decides what is in the zip.
 
     A refused zip is left as ``refused.zip``, for inspection, where nothing deploys it.
 
     Raises:
+        click.ClickException: as ``stage_config.generate`` does.
         PackageError: no fitting Python, no package index, a fault of the zip.
     """
     work = root / "build"
-    architecture = _architecture(root, stage)
+    architecture = stage_config.architecture(stage_config.load(root), stage, facts)
     builder = _environment(find_python(python), work, root)
     project = _copy(root, project_of(stage, root))
     write_manifest(builder, project)
-    policies.write(project, stage, policies.Place())
+    stage_config.write(project, stage, facts, policies.Place(), root)
     package = out / "deployment.zip"
     package.unlink(missing_ok=True)
     _say("Packaging {} for python{}.{} on {}.".format(stage, *builder.version, architecture))
@@ -139,16 +150,6 @@ def _version(python: str) -> tuple[int, int] | None:
 
 def _output(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
-
-
-def _architecture(root: Path, stage: str) -> str:
-    """Return the stage's architecture. Chalice would package an unknown stage without a word."""
-    config = json.loads((root / ".chalice" / "config.json").read_text())
-    if stage not in config["stages"]:
-        msg = f'No stage "{stage}" in .chalice/config.json; it has {", ".join(config["stages"])}.'
-        raise PackageError(msg)
-    settings = {**config, **config["stages"][stage]}
-    return str(settings.get("lambda_architecture", "x86_64"))
 
 
 def _environment(python: Python, work: Path, root: Path) -> Python:
@@ -292,9 +293,14 @@ def _say(text: str) -> None:
 @click.option("--stage", default="dev", show_default=True, help="As in .chalice/config.json.")
 @click.option("--out", type=click.Path(path_type=Path), default="build/package", show_default=True)
 @click.option("--python", help="The Python to package with. Default: the first fitting one found.")
-def main(stage: str, out: Path, python: str | None) -> None:
+@click.option(
+    "--architecture",
+    type=click.Choice(stage_config.ARCHITECTURES),
+    help="Default: the stage's in .chalice/config.json.",
+)
+def main(stage: str, out: Path, python: str | None, architecture: str | None) -> None:
     """Build the Lambda zip and its template, check them and say what takes the room."""
-    package = build(stage, out, python)
+    package = build(stage, out, python, facts=stage_config.Facts(architecture=architecture))
     size = package.zip.stat().st_size / zipcheck.MIB
     click.echo(f"{package.zip}: {size:.1f} MiB. The largest parts, in KiB:")
     click.echo(f"{'':40} {'zipped':>8} {'unpacked':>8}")

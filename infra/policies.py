@@ -1,7 +1,7 @@
 """IAM policies, one a function, generated from the tables, the stage and its bucket (ADR 0017).
 
-``make package`` writes them into the stage's copy of the project, with placeholders for region and
-account; ``python -m infra policies`` puts in those of whoever is signed in, before the deployment.
+``stage_config`` writes them into the stage's copy of the project: for ``make package`` with
+placeholders for region and account, for a deployment with those of whoever is signed in.
 """
 
 import json
@@ -110,10 +110,8 @@ def write(project: Path, stage: str, place: Place) -> list[Path]:
 
 
 def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> dict[str, Any]:
-    """Return the policy of a function in a stage of ``.chalice/config.json``."""
-    settings = read(
-        {**config["environment_variables"], **config["stages"][stage]["environment_variables"]}
-    )
+    """Return the policy of a function in a stage, by the stage's generated config."""
+    settings = read(config["stages"][stage]["environment_variables"])
     access = FUNCTIONS[function]
     bucket = f"arn:aws:s3:::{settings.object_store.removeprefix('s3://')}"
     # A bucket's ARN names neither region nor account, and its name is free once it is deleted.

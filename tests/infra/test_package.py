@@ -15,14 +15,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
+import click
 import pytest
 
 from chalicelib.core import manifest
-from infra import package, zipcheck
+from infra import package, stage_config, zipcheck
 from tests.fakes import lambda_runtime_api
 from tests.fakes.lambda_runtime_api import event
 
-CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
+BUCKET = "workspace-dev-objects"
 MACHINE = platform.machine()
 OTHER_MACHINE = {"x86_64": "aarch64"}.get(MACHINE, "x86_64")
 TARGET = zipcheck.Target((3, 12), MACHINE)
@@ -236,7 +237,7 @@ class TestFindPython:
 
 class TestBuild:
     def test_refuses_an_unknown_stage(self, tmp_path: Path) -> None:
-        with pytest.raises(package.PackageError, match='No stage "prd"'):
+        with pytest.raises(click.ClickException, match='No stage "prd"'):
             package.build("prd", tmp_path)
 
     def test_copies_only_what_git_knows_and_the_service_needs(self, tmp_path: Path) -> None:
@@ -285,8 +286,7 @@ class TestBuild:
 # What follows builds the real zip and stands in for Lambda: `make test-package`.
 
 ENVIRONMENT = {
-    **CONFIG["environment_variables"],
-    **CONFIG["stages"]["dev"]["environment_variables"],
+    **stage_config.environment(stage_config.load(), "dev", stage_config.Facts(bucket=BUCKET)),
     "AWS_REGION": "eu-central-1",
     "AWS_DEFAULT_REGION": "eu-central-1",
     "AWS_ACCESS_KEY_ID": "test",

@@ -1,7 +1,6 @@
 """What the functions' IAM policies allow: what they need, and nothing of another stage."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,10 +19,10 @@ from chalicelib.store.connection import connection
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.unit import LATE_ENTRIES
 from chalicelib.transports import schedules
-from infra import package, policies
+from infra import policies, stage_config
 from tests.conftest import Api, Owner, Time, as_operator
 
-CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
+CONFIG = stage_config.load()
 PLACE = policies.Place("eu-central-1", "123456789012")
 FUNCTIONS = list(policies.FUNCTIONS)
 
@@ -42,8 +41,13 @@ def stage(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def policy(stage: str, function: str) -> dict[str, Any]:
+    facts = stage_config.Facts(bucket=f"workspace-{stage}-objects")
+    return policies.policy(stage_config.generate(CONFIG, stage, facts), stage, function, PLACE)
+
+
 def statements(stage: str, function: str) -> list[dict[str, Any]]:
-    return policies.policy(CONFIG, stage, function, PLACE)["Statement"]
+    return policy(stage, function)["Statement"]
 
 
 def allowed(stage: str, function: str) -> Allowed:
@@ -67,12 +71,7 @@ def test_every_function_of_the_app_has_a_policy_that_chalice_finds() -> None:
     functions = {policies.API, *(each.name for each in application.app.pure_lambda_functions)}
     functions |= {each.name for each in application.app.event_sources}
     assert functions == set(FUNCTIONS)
-    configured = CONFIG["lambda_functions"]
-    assert {name: configured[name]["iam_policy_file"] for name in functions} == {
-        name: policies.file_name(name) for name in functions
-    }
-    # A stage's own would come before the function's.
-    assert not any("iam_policy_file" in stage for stage in CONFIG["stages"].values())
+    assert functions == set(CONFIG["lambda_functions"])
     assert CONFIG["autogen_policy"] is False
 
 
@@ -120,7 +119,7 @@ class TestPolicy:
 
     def test_fits_into_a_role(self, stage: str, function: str) -> None:
         """10,240 characters for all inline policies of a role (IAM quotas)."""
-        assert len(json.dumps(policies.policy(CONFIG, stage, function, PLACE))) < 10_240
+        assert len(json.dumps(policy(stage, function))) < 10_240
 
 
 def test_scheduled_jobs_neither_write_nor_read_objects(stage: str) -> None:
@@ -131,12 +130,6 @@ def test_scheduled_jobs_neither_write_nor_read_objects(stage: str) -> None:
 def test_only_what_asks_models_may(stage: str) -> None:
     asking = {f for f in FUNCTIONS if any(a.startswith("bedrock:") for a, _ in allowed(stage, f))}
     assert asking == {policies.API, "chat-stream"}
-
-
-def test_every_stage_streams_the_chat(stage: str) -> None:
-    """Chalice reads a function's variables in its stage only."""
-    own = CONFIG["stages"][stage]["lambda_functions"]["chat-stream"]["environment_variables"]
-    assert own == {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
 
 
 def test_the_chat_has_no_objects(stage: str) -> None:
@@ -215,13 +208,12 @@ class TestWrite:
     @pytest.fixture
     def project(self, tmp_path: Path) -> Path:
         (tmp_path / ".chalice").mkdir()
-        shutil.copy(package.ROOT / ".chalice" / "config.json", tmp_path / ".chalice")
+        stage_config.write(tmp_path, "prod", stage_config.Facts(), policies.Place())
         return tmp_path
 
     def test_leaves_placeholders_until_the_place_is_known(self, project: Path) -> None:
-        for file in policies.write(project, "prod", policies.Place()):
-            assert file.parent == project / ".chalice"
-            text = file.read_text()
+        for function in FUNCTIONS:
+            text = (project / ".chalice" / policies.file_name(function)).read_text()
             assert "arn:aws:dynamodb:${AWS::Region}:${AWS::AccountId}:table/workspace-prod-" in text
             assert json.loads(text)["Version"] == "2012-10-17"
 
@@ -230,7 +222,7 @@ class TestWrite:
         for file in policies.write(project, "prod", policies.Place.signed_in()):
             text = file.read_text()
             assert f"arn:aws:dynamodb:eu-central-1:{DEFAULT_ACCOUNT_ID}:table/" in text
-            assert "${" not in text
+            assert "${AWS::" not in text
 
     def test_says_what_is_missing_without_credentials(
         self, monkeypatch: pytest.MonkeyPatch
