@@ -1,5 +1,6 @@
 """Whose AWS account it is, and where: what every command begins with."""
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +28,13 @@ class Account:
 def sign_in(region: str | None = None) -> Account:
     """Return the account that the credentials in use lead to.
 
+    ``AWS_REGION`` counts as in the other SDKs; Python's reads ``AWS_DEFAULT_REGION`` only.
+
     Raises:
         BotoCoreError, ClientError: there are none, or AWS does not take them; ``aws_errors`` says
             what that means.
     """
-    session = boto3.Session(region_name=region)
+    session = boto3.Session(region_name=region or os.environ.get("AWS_REGION"))
     if session.region_name is None:
         raise NoRegionError
     identity = session.client("sts", config=RETRIES).get_caller_identity()

@@ -224,7 +224,7 @@ class TestFindPython:
         old = script(tmp_path / "old", "echo 3 11")
         fitting = script(tmp_path / "fitting", "echo 3 12")
         choice = [str(tmp_path / "absent"), broken, old, fitting, "never reached"]
-        monkeypatch.setattr(package, "_candidates", lambda: iter(choice))
+        monkeypatch.setattr(package, "_candidates", lambda _: iter(choice))
         assert package.find_python() == package.Python(fitting, (3, 12))
 
     def test_says_what_it_tried(self, tmp_path: Path) -> None:
