@@ -37,7 +37,7 @@ stack and region        what it takes, and what it tells
 import json
 from pathlib import Path
 
-from infra import data_stack
+from infra import alarms_stack, data_stack
 from infra.names import APP
 
 STACKS = ("data", "edge-global", "edge", "alarms")
@@ -45,6 +45,8 @@ STACKS = ("data", "edge-global", "edge", "alarms")
 GLOBAL_REGION = "us-east-1"
 """Where AWS wants certificates and rules for CloudFront (ACM and WAF developer guides)."""
 _FOLDER = Path(__file__).parent / "templates"
+_MADE = {"data": data_stack.template, "alarms": alarms_stack.template}
+"""Those that are made of the models' tables and of the functions; the others are files."""
 
 
 def stack_name(stage: str, stack: str) -> str:
@@ -59,6 +61,6 @@ def region_of(stack: str, region: str) -> str:
 
 def template(stack: str) -> str:
     """Return a stack's template, as CloudFormation takes it; it is the same for all stages."""
-    if stack == "data":
-        return json.dumps(data_stack.template(), indent=1)
+    if stack in _MADE:
+        return json.dumps(_MADE[stack](), indent=1)
     return (_FOLDER / f"{stack}.yaml").read_text()
