@@ -23,24 +23,23 @@ def code(error: exceptions.ClientError) -> str:
 
 def explain(error: Exception) -> str | None:
     """Return what an error of the AWS SDK means and what to do; None if it is none of them."""
-    match error:
-        case exceptions.NoCredentialsError() | exceptions.PartialCredentialsError():
-            return NO_CREDENTIALS
-        case exceptions.NoRegionError():
-            return NO_REGION
-        case exceptions.ProfileNotFound():
-            return f"{error}. Set AWS_PROFILE to one that ~/.aws/config has."
-        case (
-            exceptions.TokenRetrievalError()
-            | exceptions.UnauthorizedSSOTokenError()
-            | exceptions.CredentialRetrievalError()
-        ):
-            return EXPIRED_CREDENTIALS
-        case exceptions.EndpointConnectionError() | exceptions.ConnectTimeoutError():
-            return f"AWS does not answer ({error}). Is the network up, and the region a real one?"
-        case exceptions.ClientError():
-            return _refused(error)
-    return None
+    if isinstance(error, exceptions.ClientError):
+        return _refused(error)
+    if isinstance(error, exceptions.ProfileNotFound):
+        return f"{error}. Set AWS_PROFILE to one that ~/.aws/config has."
+    if isinstance(error, (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError)):
+        return f"AWS does not answer ({error}). Is the network up, and the region a real one?"
+    return next((says for kind, says in _SAYS.items() if isinstance(error, kind)), None)
+
+
+_SAYS: dict[type[Exception], str] = {
+    exceptions.NoCredentialsError: NO_CREDENTIALS,
+    exceptions.PartialCredentialsError: NO_CREDENTIALS,
+    exceptions.NoRegionError: NO_REGION,
+    exceptions.TokenRetrievalError: EXPIRED_CREDENTIALS,
+    exceptions.UnauthorizedSSOTokenError: EXPIRED_CREDENTIALS,
+    exceptions.CredentialRetrievalError: EXPIRED_CREDENTIALS,
+}
 
 
 def _refused(error: exceptions.ClientError) -> str:

@@ -43,10 +43,10 @@ UNKNOWN = stage_config.Facts()
 LOCALE_DATA = "babel/locale-data"
 SPOKEN = {"root.dat", *(f"{language}.dat" for language in LANGUAGES)}
 """What Babel reads for a language: its own data, and what all have in common."""
-UNREACHABLE = re.compile(
+NO_ANSWER = re.compile(
     r"NewConnectionError|ConnectTimeout|ProxyError|failure in name resolution|Connection refused"
-    r"|from versions: none"
 )
+UNREACHABLE = re.compile(rf"{NO_ANSWER.pattern}|from versions: none")
 
 
 class PackageError(click.ClickException):
@@ -183,13 +183,18 @@ def environment(python: Python, work: Path, requirements: Path) -> Python:
     Raises:
         PackageError: the package index does not answer, or lacks what is required.
     """
-    venv = work / "venv-{}.{}".format(*python.version)
+    venv = environment_of(python, work)
     inside = Python(str(venv / "bin" / "python"), python.version)
     if _version(inside.path) != python.version:
         _say(f"Making {venv} with {python.path}.")
         _run(python, "-m", "venv", "--clear", str(venv))
     _pip(inside, "install", "--quiet", PIP, "-r", str(requirements))
     return inside
+
+
+def environment_of(python: Python, work: Path) -> Path:
+    """Return where the environment is that packages for a Python's version."""
+    return work / f"venv-{_dotted(python.version)}"
 
 
 def _copy(root: Path, project: Path) -> Path:
@@ -206,8 +211,7 @@ def _copy(root: Path, project: Path) -> Path:
             target = project / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)  # with the right to run
-    requirements = project / "requirements.txt"
-    requirements.write_text("".join(_shipped_requirements(requirements.read_text())))
+    (project / "requirements.txt").write_text("".join(shipped_requirements(project)))
     return project
 
 
@@ -216,11 +220,15 @@ def write_manifest(python: Python, project: Path) -> None:
     _run(python, "-P", str(Path(__file__).with_name("manifest.py")), str(project.resolve()))
 
 
-def _shipped_requirements(text: str) -> Iterator[str]:
-    for line in text.splitlines(keepends=True):
-        name = re.match(r"[\w.-]+", line)
-        if name is None or zipcheck.normalised(name[0]) not in PACKAGER_ONLY:
-            yield line
+def shipped_requirements(root: Path) -> list[str]:
+    """Return the lines of a checkout's requirements that its zip is packed by."""
+    lines = (root / "requirements.txt").read_text().splitlines(keepends=True)
+    named = [(line, re.match(r"[\w.-]+", line)) for line in lines]
+    return [
+        line
+        for line, name in named
+        if name is None or zipcheck.normalised(name[0]) not in PACKAGER_ONLY
+    ]
 
 
 def _resolve(python: Python, project: Path) -> set[tuple[str, str]]:

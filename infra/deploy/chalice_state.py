@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from botocore.exceptions import ClientError
 

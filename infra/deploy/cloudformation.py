@@ -65,6 +65,7 @@ class Stack:
     progress: Progress
 
     def __post_init__(self) -> None:
+        """Find out what it is called, and where it is."""
         self.name = stacks.stack_name(self.stage, self.stack)
         self.region = stacks.region_of(self.stack, self.account.region)
         self._client = self.account.client("cloudformation", self.region)
@@ -102,12 +103,8 @@ class Stack:
             changes = self._propose(parameters, update=exists)
             for change in changes:
                 self.progress.note(str(change))
-            if keep and (lost := [change for change in changes if change.loses]):
-                raise StackError(
-                    f"Refused: the stack {self.name} keeps data, and this would {lost[0]}. "
-                    "Nothing was changed. Bring the template back to what is deployed; what must "
-                    "go is taken out by hand, after a backup (docs/operations.md)."
-                )
+            if keep:
+                self._refuse_losses(changes)
             if changes:
                 confirm(changes)
         except BaseException:
@@ -118,7 +115,8 @@ class Stack:
             self._client.execute_change_set(StackName=self.name, ChangeSetName=self._change_set)
             status = self._settled(before)
             if status not in {"CREATE_COMPLETE", "UPDATE_COMPLETE"}:
-                raise StackError(f"The stack {self.name} is {status}: {self._failure(before)}")
+                msg = f"The stack {self.name} is {status}: {self._failure(before)}"
+                raise StackError(msg)
         else:
             self._forget()
             self.progress.note("No changes.")
@@ -137,8 +135,18 @@ class Stack:
         self._client.delete_stack(StackName=found["StackId"])
         status = self._settled(before, found["StackId"])
         if status not in {None, "DELETE_COMPLETE"}:
-            raise StackError(f"The stack {self.name} is {status}: {self._failure(before)}")
+            msg = f"The stack {self.name} is {status}: {self._failure(before)}"
+            raise StackError(msg)
         return True
+
+    def _refuse_losses(self, changes: list[Change]) -> None:
+        if lost := [str(change) for change in changes if change.loses]:
+            msg = (
+                f"Refused: the stack {self.name} keeps data, and this would {', '.join(lost)}. "
+                "Nothing was changed. Bring the template back to what is deployed; what must go is "
+                "taken out by hand, after a backup (docs/operations.md)."
+            )
+            raise StackError(msg)
 
     def _found(self, name: str | None = None) -> dict[str, Any] | None:
         try:
@@ -157,9 +165,12 @@ class Stack:
         """
         status = self._settled(self._event_ids())
         if status in STUCK:
-            raise StackError(f"The stack {self.name} is {status}. {STUCK[status]}, and run again.")
+            msg = f"The stack {self.name} is {status}. {STUCK[status]}, and run again."
+            raise StackError(msg)
         if status in UNMADE:
-            self.progress.note(f"Its creation had failed ({status}): it is deleted, and begun anew.")
+            self.progress.note(
+                f"Its creation had failed ({status}): it is deleted, and begun anew."
+            )
             self.delete()
             return False
         return status not in {None, REVIEW, "DELETE_COMPLETE"}
@@ -184,14 +195,17 @@ class Stack:
             ],
         )
         while True:
-            made = self._client.describe_change_set(StackName=self.name, ChangeSetName=self._change_set)
+            made = self._client.describe_change_set(
+                StackName=self.name, ChangeSetName=self._change_set
+            )
             if made["Status"] == "CREATE_COMPLETE":
                 return list(self._changes(made))
             if made["Status"] == "FAILED":
                 reason = made.get("StatusReason", "")
                 if any(text in reason for text in NO_CHANGES):
                     return []
-                raise StackError(f"CloudFormation does not take the stack {self.name}: {reason}")
+                msg = f"CloudFormation does not take the stack {self.name}: {reason}"
+                raise StackError(msg)
             time.sleep(POLL_SECONDS)
 
     def _taken(self, body: str) -> set[str]:

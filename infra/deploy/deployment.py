@@ -92,8 +92,10 @@ class Deployment:
             releases.prune(store)
         return self._result(release, resources, edge)
 
-    def rollback(self, name: str, *, break_lock: bool, python: str | None) -> dict[str, Any]:
+    def rollback(self, name: str | None, *, break_lock: bool, python: str | None) -> dict[str, Any]:
         """Put an earlier release's code into the functions; data and edge stay as they are.
+
+        Without a name it is the one before that which runs.
 
         Raises:
             click.ClickException: there is no such release, or it could not be deployed.
@@ -102,7 +104,7 @@ class Deployment:
         edge = self.stack("edge").outputs() or {}
         with ExitStack() as held:
             self.lock(held, store, break_lock=break_lock)
-            release = releases.find(store, name)
+            release = releases.find(store, name) if name else releases.previous(store)
             facts = self._learn(outputs, Wanted(self.stage))
             with self.progress.step(f"Release {release.id}"):
                 project = package.project_of(self.stage, self.root)
@@ -131,10 +133,11 @@ class Deployment:
         if outputs := self.stack("data").outputs():
             return outputs, self.store(outputs)
         self._refuse_another_region()
-        raise click.ClickException(
+        msg = (
             f"The stage {self.stage} is not deployed in {self.account.region} of the account "
             f"{self.account.id}. Run make deploy STAGE={self.stage}."
         )
+        raise click.ClickException(msg)
 
     def _source(self, *, allow_dirty: bool) -> Source:
         source = Source.of(self.root)
@@ -151,15 +154,16 @@ class Deployment:
         Raises:
             click.ClickException: its bucket is in another region.
         """
-        ours = f"{Facts.table_prefix}-{self.stage}-{self.account.id}-"
+        ours = f"{Facts().table_prefix}-{self.stage}-{self.account.id}-"
         pages = self.account.client("s3").get_paginator("list_buckets").paginate(Prefix=ours)
         names = [bucket["Name"] for page in pages for bucket in page.get("Buckets", ())]
         elsewhere = [name.removeprefix(ours) for name in names if name.startswith(ours)]
         if elsewhere and self.account.region not in elsewhere:
-            raise click.ClickException(
+            msg = (
                 f"The stage {self.stage} is deployed in {elsewhere[0]}, and this is "
                 f"{self.account.region}. Give --region {elsewhere[0]}."
             )
+            raise click.ClickException(msg)
 
     def lock(self, held: ExitStack, store: Store, *, break_lock: bool) -> None:
         """Hold the lock until all is done, and begin no step once it is lost."""
@@ -168,7 +172,7 @@ class Deployment:
         held.callback(setattr, self.progress, "before_step", lambda: None)
 
     def _data_parameters(self) -> dict[str, str]:
-        return {"Stage": self.stage, "TablePrefix": Facts.table_prefix}
+        return {"Stage": self.stage, "TablePrefix": Facts().table_prefix}
 
     def _learn(self, outputs: dict[str, str], wanted: Wanted) -> Facts:
         facts = settings.facts(
@@ -225,10 +229,11 @@ class Deployment:
         client = self.account.client("lambda")
         for function in _functions(resources):
             if client.get_function_configuration(FunctionName=function)["CodeSha256"] != ours:
-                raise click.ClickException(
+                msg = (
                     f"{function} does not have the zip that was checked: Chalice packed another. "
                     "Delete build/ and run again."
                 )
+                raise click.ClickException(msg)
 
     def _put_edge(
         self,

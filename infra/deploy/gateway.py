@@ -34,7 +34,10 @@ _LATE = Answer(
 )
 _BROKEN = Answer("internal_error", "The service could not answer. Try again in a moment.")
 _BUSY = Answer(
-    "rate_limited", "Too many requests at once. Try again in a second.", 429, (("Retry-After", "1"),)
+    "rate_limited",
+    "Too many requests at once. Try again in a second.",
+    429,
+    (("Retry-After", "1"),),
 )
 ANSWERS: dict[str, Answer] = {
     # An unknown path, or method of a known one; with a key, AWS takes that for its own signature.
@@ -90,10 +93,11 @@ def find(client: Any, name: str, function: str) -> str | None:  # noqa: ANN401  
         if api["name"] == name and _calls(client, api["id"], function)
     ]
     if len(found) > 1:
-        raise click.ClickException(
-            f"Several REST APIs lead to {function}: {', '.join(found)}. Delete all but the one that "
-            "the edge stack leads to (aws apigateway delete-rest-api)."
+        msg = (
+            f"Several REST APIs lead to {function}: {', '.join(found)}. Delete all but the one "
+            "that the edge stack leads to (aws apigateway delete-rest-api)."
         )
+        raise click.ClickException(msg)
     return found[0] if found else None
 
 
@@ -111,7 +115,7 @@ def _calls(client: Any, api: str, function: str) -> bool:  # noqa: ANN401  boto3
 
 
 def _response(answer: Answer) -> dict[str, Any]:
-    """Return what API Gateway is told; it replaces ``$context…`` and takes the rest to the letter."""
+    """Return what API Gateway is told; it fills in ``$context…`` and keeps the rest."""
     headers = {
         "Access-Control-Allow-Origin": "*",
         "Access-Control-Expose-Headers": "X-Request-Id, Retry-After",

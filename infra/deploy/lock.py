@@ -120,11 +120,12 @@ def _acquire(store: Store, *, break_lock: bool) -> Lock:
         return _acquire(store, break_lock=break_lock)
     holder = Holder(**json.loads(found[0]))
     if not (break_lock or holder.gone):
-        raise LockedError(
+        msg = (
             f"{holder.user} on {holder.host} (process {holder.pid}) has been deploying this stage "
             f"since {holder.since}. Wait for it; if it is dead, the lock lapses at {holder.until}, "
             "or give --break-lock."
         )
+        raise LockedError(msg)
     if etag := store.put_if(KEY, mine, IfMatch=found[1]):
         return Lock(store, since, etag)
     return _acquire(store, break_lock=break_lock)

@@ -20,7 +20,7 @@ from infra.package import ROOT, Package
 
 CURRENT = f"{STATE}current.json"
 KEPT = 20
-"""Releases; of older ones only the bucket's former versions remain, for as long as it keeps those."""
+"""Releases; what is deleted can be restored for as long as the bucket keeps versions."""
 CONFIG = Path(".chalice", "config.json")
 DEPLOYMENTS = Path(".chalice", "deployments")
 PACKAGER = "requirements-packager.txt"
@@ -131,7 +131,22 @@ def find(store: Store, name: str) -> Release:
         return found[0]
     fault = "Several releases are" if found else "No release is"
     ids = ", ".join(each.id for each in found) or "python -m infra releases lists all there are"
-    raise click.ClickException(f'{fault} "{name}": {ids}.')
+    msg = f'{fault} "{name}": {ids}.'
+    raise click.ClickException(msg)
+
+
+def previous(store: Store) -> Release:
+    """Return the newest release that is older than the one that runs.
+
+    Raises:
+        click.ClickException: there is none.
+    """
+    known, running = listed(store), current(store)
+    ids = [release.id for release in known]
+    older = known[ids.index(running) + 1 :] if running in ids else []
+    if not older:
+        raise click.ClickException("There is no release before the one that runs.")
+    return older[0]
 
 
 def listed(store: Store) -> list[Release]:

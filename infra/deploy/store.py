@@ -65,7 +65,8 @@ class Store:
         """Write an object into a file."""
         found = self.get(key)
         if found is None:
-            raise click.ClickException(f"s3://{self.bucket}/{key} is missing.")
+            msg = f"s3://{self.bucket}/{key} is missing."
+            raise click.ClickException(msg)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(found[0])
 
