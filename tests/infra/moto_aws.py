@@ -1,21 +1,33 @@
 """moto's server as a stand-in for AWS: with the API that Chalice imports, and zips to look into.
 
-moto takes OpenAPI 3 alone, and Chalice sends API Gateway its Swagger 2.0 (shared design note
-chalice.md); what moto reads of a document is the same in both, so it is relabelled.
+moto takes OpenAPI 3 alone, and Chalice sends API Gateway its Swagger 2.0; what moto reads of a
+document is the same in both, so it is relabelled.
 """
 
+import json
+import os
+import secrets
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from moto.apigateway.models import APIGatewayBackend
 from moto.awslambda.models import lambda_backends
+from moto.cloudformation.models import ChangeSet
+from moto.cloudformation.responses import CloudFormationResponse
 from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.common_models import CloudFormationModel
 from moto.moto_server import werkzeug_app
+from moto.secretsmanager.models import secretsmanager_backends
 
 from infra import moto_server
 
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
 CODE = "/moto-code/"
 """Below it are the zips of functions, by region and name: Lambda gives out a link to S3."""
+ACCOUNT_SETTINGS = "/2016-08-19/account-settings/"
+"""Lambda's, which moto does not have."""
+CONCURRENCY = int(os.environ.get("CONCURRENCY", "1000"))
 
 
 def relabelled(document: dict[str, Any]) -> dict[str, Any]:
@@ -42,23 +54,78 @@ def accept_swagger() -> None:
     APIGatewayBackend.put_rest_api = put_rest_api
 
 
-def giving_code(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-    """Serve the zips that functions were made of beside moto's own paths."""
+def follow_change_sets() -> None:
+    """Have moto's stacks know what a change set made of them: their outputs and parameters."""
+    apply = ChangeSet.apply
+
+    def applied(self: Any) -> None:
+        apply(self)
+        self.stack.template, self.stack.parameters = self.template, self.parameters
+        self.stack._parse_template()
+        self.stack.output_map = self.stack._create_output_map()
+
+    ChangeSet.apply = applied
+    # An empty change set is one that failed; moto has that, too, but refuses to make one.
+    CloudFormationResponse._validate_different_update = lambda *_: None
+
+
+class SecretResource(CloudFormationModel):
+    """A secret of a stack, which moto leaves out: made up, or without a value."""
+
+    def __init__(self, arn: str) -> None:
+        self.physical_resource_id = arn
+
+    @staticmethod
+    def cloudformation_name_type() -> str:
+        return "Name"
+
+    @staticmethod
+    def cloudformation_type() -> str:
+        return "AWS::SecretsManager::Secret"
+
+    @classmethod
+    def create_from_cloudformation_json(
+        cls, resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **_: Any
+    ) -> Any:
+        about = cloudformation_json["Properties"]
+        length = about.get("GenerateSecretString", {}).get("PasswordLength")
+        made = secretsmanager_backends[account_id][region_name].create_secret(
+            name=about["Name"],
+            secret_string=secrets.token_hex(length // 2) if length else None,
+            secret_binary=None,
+            description=about.get("Description"),
+            tags=[],
+            kms_key_id=None,
+            client_request_token=None,
+            replica_regions=[],
+            force_overwrite=False,
+        )
+        return cls(json.loads(made)["ARN"])
+
+
+def with_more(app: Wsgi) -> Wsgi:
+    """Serve what moto lacks beside its own paths."""
 
     def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
-        if not path.startswith(CODE):
-            return app(environ, start)
-        region, name = path.removeprefix(CODE).split("/")
-        function = lambda_backends[DEFAULT_ACCOUNT_ID][region].get_function(name)
-        start("200 OK", [("Content-Type", "application/zip")])
-        return [function.code_bytes]
+        if path == ACCOUNT_SETTINGS:
+            start("200 OK", [("Content-Type", "application/json")])
+            limit = {"UnreservedConcurrentExecutions": CONCURRENCY}
+            return [json.dumps({"AccountLimit": limit}).encode()]
+        if path.startswith(CODE):
+            region, name = path.removeprefix(CODE).split("/")
+            function = lambda_backends[DEFAULT_ACCOUNT_ID][region].get_function(name)
+            start("200 OK", [("Content-Type", "application/zip")])
+            return [function.code_bytes]
+        return app(environ, start)
 
     return serve
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve until killed."""
     accept_swagger()
+    follow_change_sets()
     stock = werkzeug_app.DomainDispatcherApplication
-    moto_server.DomainDispatcherApplication = lambda *a, **k: giving_code(stock(*a, **k))
+    moto_server.DomainDispatcherApplication = lambda *a, **k: with_more(stock(*a, **k))
     moto_server.main()
