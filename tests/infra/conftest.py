@@ -1,12 +1,15 @@
 """AWS as moto's server has it, in a process of its own, and what a deployment of ours needs there."""
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,14 @@ from typing import Any
 import pytest
 import requests
 
-from infra import package, stacks
+from infra import package, policies, stage_config, stacks
+from infra.deploy import chalice_state
 from infra.deploy.account import Account, sign_in
 from infra.deploy.deployment import Deployment
 from infra.deploy.progress import Progress
+from infra.names import APP, function_name
+from infra.package import UNKNOWN
+from infra.stage_config import Facts
 
 REGION = "eu-central-1"
 STAND_INS = {
@@ -46,8 +53,10 @@ def moto(**environment: str) -> Iterator[str]:
         text=True,
     ) as server:
         assert server.stdout
-        yield f"http://127.0.0.1:{int(server.stdout.readline())}"
-        server.kill()
+        try:
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        finally:
+            server.kill()
 
 
 @pytest.fixture(scope="session")
@@ -135,6 +144,184 @@ def connected(address: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
         stacks, "template", lambda name: stand_in(name) if name in STAND_INS else template(name)
     )
     return Aws(address, sign_in())
+
+
+class QuickChalice:
+    """In place of Chalice and its packager: the same calls of AWS, for a program of one line.
+
+    Chalice itself, with the real application, is what test_deploy_whole.py runs.
+    """
+
+    def __init__(self, aws: Aws) -> None:
+        self.aws = aws
+        self.dies_after: str | None = None
+        """The kind of resource after whose creation the process is killed."""
+
+    def build(
+        self, stage: str, out: Path, python: Any, root: Path, facts: Facts
+    ) -> package.Package:
+        builder, project = self.prepare(stage, python, root, facts)
+        program = (root / "app.py").read_text()
+        out.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(out / "deployment.zip", "w") as archive:
+            archive.writestr(zipfile.ZipInfo("app.py"), program)
+        cached = project / ".chalice" / "deployments" / f"{hash_of(program)}-python3.13.zip"
+        cached.parent.mkdir()
+        shutil.copy(out / "deployment.zip", cached)
+        return package.Package(out / "deployment.zip", project, builder)
+
+    def prepare(
+        self, stage: str, python: Any = None, root: Path = package.ROOT, facts: Facts = UNKNOWN
+    ) -> tuple[package.Python, Path]:
+        project = package.project_of(stage, root)
+        shutil.rmtree(project, ignore_errors=True)
+        (project / ".chalice").mkdir(parents=True)
+        shutil.copy(root / "app.py", project)
+        stage_config.write(project, stage, facts, policies.Place(), root)
+        return package.Python(sys.executable, (3, 13)), project
+
+    def run(
+        self, python: Any, project: Path, command: str, *arguments: str, region: str | None = None
+    ) -> str:
+        stage = arguments[1]
+        file = chalice_state.file_of(project, stage)
+        before = {each["name"]: each for each in json.loads(file.read_text())["resources"]}
+        if command == "delete":
+            for each in reversed(before.values()):
+                self._delete(each)
+            return "Deleting"
+        own = stage_config.load(project)["stages"][stage]
+        program = (project / "app.py").read_text()
+        zipped = project / ".chalice" / "deployments" / f"{hash_of(program)}-python3.13.zip"
+        after: list[dict[str, str]] = []
+        for name in policies.FUNCTIONS:
+            after += self._function(stage, name, own, zipped.read_bytes(), project, before)
+        after.append(self._api(stage, before.get("rest_api")))
+        chalice_state.put_into(project, stage, after)
+        return "Creating\nUpdating"
+
+    def _function(
+        self, stage: str, name: str, own: Any, code: bytes, project: Path, before: Any
+    ) -> list[dict[str, str]]:
+        full = function_name(stage, name)
+        role = f"{full}-api_handler" if name == policies.API else full
+        iam, functions = self.aws.client("iam"), self.aws.client("lambda")
+        with suppress(iam.exceptions.EntityAlreadyExistsException):
+            trust = {"Statement": [{"Principal": {"Service": "lambda.amazonaws.com"}}]}
+            iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps(trust))
+        policy = (project / ".chalice" / policies.file_name(name)).read_text()
+        iam.put_role_policy(RoleName=role, PolicyName=role, PolicyDocument=policy)
+        arn = iam.get_role(RoleName=role)["Role"]["Arn"]
+        self._die("iam_role")
+        settings = own["lambda_functions"][name].get("environment_variables", {})
+        environment = {"Variables": own["environment_variables"] | settings}
+        try:
+            functions.update_function_code(FunctionName=full, ZipFile=code)
+            functions.update_function_configuration(FunctionName=full, Environment=environment)
+        except functions.exceptions.ResourceNotFoundException:
+            functions.create_function(
+                FunctionName=full,
+                Runtime="python3.13",
+                Role=arn,
+                Handler="app.app",
+                Code={"ZipFile": code},
+                Environment=environment,
+            )
+        function = functions.get_function(FunctionName=full)["Configuration"]["FunctionArn"]
+        self._die("lambda_function")
+        return [
+            {
+                "name": f"{name}_role",
+                "resource_type": "iam_role",
+                "role_arn": arn,
+                "role_name": role,
+            },
+            {"name": name, "resource_type": "lambda_function", "lambda_arn": function},
+        ]
+
+    def _api(self, stage: str, before: dict[str, str] | None) -> dict[str, str]:
+        client = self.aws.client("apigateway")
+        api = before["rest_api_id"] if before else client.create_rest_api(name=APP)["id"]
+        (root,) = client.get_resources(restApiId=api)["items"]
+        where = {"restApiId": api, "resourceId": root["id"], "httpMethod": "GET"}
+        if not before:
+            client.put_method(**where, authorizationType="NONE")
+            function = function_name(stage, policies.API)
+            uri = f"arn:aws:apigateway:x:lambda:path/functions/a:function:{function}/invocations"
+            client.put_integration(**where, type="AWS_PROXY", integrationHttpMethod="POST", uri=uri)
+        self._die("rest_api")
+        client.create_deployment(restApiId=api, stageName=stage)
+        url = f"https://{api}.execute-api.{REGION}.amazonaws.com/{stage}/"
+        return {
+            "name": "rest_api",
+            "resource_type": "rest_api",
+            "rest_api_id": api,
+            "rest_api_url": url,
+        }
+
+    def _delete(self, resource: dict[str, str]) -> None:
+        match resource["resource_type"]:
+            case "rest_api":
+                self.aws.client("apigateway").delete_rest_api(restApiId=resource["rest_api_id"])
+            case "lambda_function":
+                self.aws.client("lambda").delete_function(FunctionName=resource["lambda_arn"])
+            case "iam_role":
+                role = resource["role_name"]
+                self.aws.client("iam").delete_role_policy(RoleName=role, PolicyName=role)
+                self.aws.client("iam").delete_role(RoleName=role)
+        self._die(f"deleted {resource['resource_type']}")
+
+    def _die(self, kind: str) -> None:
+        if self.dies_after == kind:
+            raise Killed
+
+
+class Killed(BaseException):
+    """In place of a signal that ends the process at once."""
+
+
+def hash_of(program: str) -> str:
+    return hashlib.md5(program.encode(), usedforsecurity=False).hexdigest()
+
+
+@pytest.fixture
+def chalice(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> QuickChalice:
+    """Deployments within seconds, in this process."""
+    quick = QuickChalice(aws)
+    monkeypatch.setattr(package, "build", quick.build)
+    monkeypatch.setattr(package, "prepare", quick.prepare)
+    monkeypatch.setattr(package, "chalice", quick.run)
+    monkeypatch.setattr(package, "environment", lambda python, *_: python)
+    monkeypatch.setattr(package, "find_python", lambda *_: package.Python(sys.executable, (3, 13)))
+    return quick
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A git checkout with a program of one line, and this project's Chalice config."""
+    root = tmp_path / "checkout"
+    (root / ".chalice").mkdir(parents=True)
+    shutil.copy(package.ROOT / ".chalice" / "config.json", root / ".chalice")
+    (root / "app.py").write_text("app = 1\n")
+    (root / "requirements.txt").write_text("chalice==1.34.0\n")
+    (root / ".gitignore").write_text("build/\n")
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    commit(root)
+    return root
+
+
+def commit(root: Path, program: str | None = None) -> str:
+    """Commit what a checkout holds, with another program if one is given; return the commit."""
+    if program is not None:
+        (root / "app.py").write_text(program)
+    who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
+    git = ("git", "-C", str(root), *who)
+    subprocess.run([*git, "add", "--all"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Change"], check=True)
+    told = subprocess.run(
+        [*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True
+    )
+    return told.stdout.strip()
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:

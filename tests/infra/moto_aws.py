@@ -25,7 +25,7 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 CODE = "/moto-code/"
 """Below it are the zips of functions, by region and name: Lambda gives out a link to S3."""
-ACCOUNT_SETTINGS = "/2016-08-19/account-settings/"
+ACCOUNT_SETTINGS = "/2016-08-19/account-settings"
 """Lambda's, which moto does not have."""
 CONCURRENCY = int(os.environ.get("CONCURRENCY", "1000"))
 
@@ -85,7 +85,12 @@ class SecretResource(CloudFormationModel):
 
     @classmethod
     def create_from_cloudformation_json(
-        cls, resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **_: Any
+        cls,
+        resource_name: str,
+        cloudformation_json: Any,
+        account_id: str,
+        region_name: str,
+        **_: Any,
     ) -> Any:
         about = cloudformation_json["Properties"]
         length = about.get("GenerateSecretString", {}).get("PasswordLength")
@@ -108,7 +113,7 @@ def with_more(app: Wsgi) -> Wsgi:
 
     def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
-        if path == ACCOUNT_SETTINGS:
+        if path.rstrip("/") == ACCOUNT_SETTINGS:
             start("200 OK", [("Content-Type", "application/json")])
             limit = {"UnreservedConcurrentExecutions": CONCURRENCY}
             return [json.dumps({"AccountLimit": limit}).encode()]

@@ -60,7 +60,10 @@ class Story:
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     with moto() as address, pytest.MonkeyPatch.context() as patch:
         aws = connected(address, patch)
-        clones = clone(tmp_path_factory.mktemp("a") / "x"), clone(tmp_path_factory.mktemp("b") / "x")
+        clones = (
+            clone(tmp_path_factory.mktemp("a") / "x"),
+            clone(tmp_path_factory.mktemp("b") / "x"),
+        )
         story = Story(aws, clones, [], [], [])
         for root in (clones[0], clones[0], clones[1]):
             aws.said.clear()
