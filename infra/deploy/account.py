@@ -1,7 +1,7 @@
 """Whose AWS account it is, and where: what every command begins with."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
@@ -19,10 +19,14 @@ class Account:
     id: str
     region: str
     user: str
+    _clients: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False, compare=False)
 
     def client(self, service: str, region: str | None = None) -> Any:  # noqa: ANN401  boto3's own
         """Return a client of a service, in the region unless another is named."""
-        return boto3.client(service, region_name=region or self.region, config=RETRIES)
+        key = service, region or self.region
+        if key not in self._clients:
+            self._clients[key] = boto3.client(service, region_name=key[1], config=RETRIES)
+        return self._clients[key]
 
 
 def sign_in(region: str | None = None) -> Account:

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def _moto() -> Iterator[str]:
         yield address
 
 
+@cache
 def stand_in(stack: str) -> str:
     """Return the template that moto makes in place of a stack that it cannot make."""
     from cfnlint.decode import cfn_yaml
@@ -287,19 +289,27 @@ def hash_of(program: str) -> str:
 @pytest.fixture
 def chalice(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> QuickChalice:
     """Deployments within seconds, in this process."""
+    return quick_chalice(aws, monkeypatch)
+
+
+def quick_chalice(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> QuickChalice:
     quick = QuickChalice(aws)
     monkeypatch.setattr(package, "build", quick.build)
     monkeypatch.setattr(package, "prepare", quick.prepare)
     monkeypatch.setattr(package, "chalice", quick.run)
     monkeypatch.setattr(package, "environment", lambda python, *_: python)
-    monkeypatch.setattr(package, "find_python", lambda *_: package.Python(sys.executable, (3, 13)))
+    python = package.Python(sys.executable, (3, 13))
+    monkeypatch.setattr(package, "find_python", lambda *_: python)
     return quick
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A git checkout with a program of one line, and this project's Chalice config."""
-    root = tmp_path / "checkout"
+    return new_checkout(tmp_path / "checkout")
+
+
+def new_checkout(root: Path) -> Path:
     (root / ".chalice").mkdir(parents=True)
     shutil.copy(package.ROOT / ".chalice" / "config.json", root / ".chalice")
     (root / "app.py").write_text("app = 1\n")
