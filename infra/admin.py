@@ -200,6 +200,13 @@ _command(
     workspace="workspaceId",
 )
 _command(
+    "list-members",
+    "list_members",
+    "Print who works in a workspace.",
+    _option("workspace"),
+    workspace="workspaceId",
+)
+_command(
     "create-key",
     "create_key",
     "Create an API key; its token is shown this once.",
@@ -210,11 +217,27 @@ _command(
     workspace="workspaceId",
 )
 _command(
+    "list-keys",
+    "list_keys",
+    "Print a workspace's API keys, newest first, revoked ones included; tokens are masked.",
+    _option("workspace"),
+    workspace="workspaceId",
+)
+_command(
     "revoke-key",
     "revoke_key",
     "Revoke an API key for good.",
     _option("key", help="The keyId that create-key printed."),
     key="id",
+)
+_command(
+    "audit-log",
+    "list_audit_log",
+    "Print who has changed what in a workspace, newest first; it is kept for 90 days.",
+    _option("workspace"),
+    _option("limit", type=int, required=False, help="At most so many, up to 100; default: 50."),
+    _option("before", required=False, help="The next that the last page printed: go on there."),
+    workspace="workspaceId",
 )
 _command(
     "suspend-site",
@@ -286,6 +309,13 @@ _command(
         _option(window, type=_Limit(), required=False, help="Kopecks; none lifts the limit.")
         for window in ("daily", "weekly", "monthly")
     ),
+    agent="agentId",
+)
+_command(
+    "bot-limits",
+    "get_bot_limits",
+    "Print what a bot may spend, and has spent, in the present day, week and month.",
+    _AGENT,
     agent="agentId",
 )
 _command(

@@ -119,6 +119,8 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
     if key:
         header = f"-H 'Authorization: Bearer {key}'"
         lines += [
+            f"  Console   {stack.url}/console",
+            *_console_lines(stack),
             f"  API key   {key}  (the demo workspace, every scope)",
             "",
             "  List the sites:",
@@ -137,6 +139,13 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
             "            .venv/bin/python -m infra admin create-key (--help says how)",
         ]
     return "\n".join([*lines, "", "  Ctrl-C stops everything.", ""])
+
+
+def _console_lines(stack: LocalStack) -> list[str]:
+    """Return how to sign in to the console, unless the demo is of before there was one."""
+    demo = stack.data.demo
+    known = "email" in demo and "password" in demo
+    return [f"            {demo['email']}, password {demo['password']}"] if known else []
 
 
 _QUESTION = "Сколько стоит ржаной хлеб?"

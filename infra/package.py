@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import click
 
-from chalicelib.transports.web.texts import LANGUAGES
+from chalicelib.transports.web.languages import LANGUAGES
 from infra import policies, stage_config, zipcheck
 
 ROOT = stage_config.ROOT

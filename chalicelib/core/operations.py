@@ -29,6 +29,7 @@ class Entry:
     """What is known of an operation before its module is imported: how it is found, and by whom."""
 
     name: str
+    title: str
     module: str
     tool: str | None
     method: str
@@ -44,21 +45,21 @@ class Entry:
     def packed(self) -> tuple[Any, ...]:
         """Return the entry as the manifest keeps it, in plain values."""
         scope, audience = self.scope and str(self.scope), tuple(sorted(map(str, self.audience)))
-        return (self.name, self.module, self.tool, self.method, self.path, scope, audience)
+        call = (self.tool, self.method, self.path)
+        return (self.name, self.title, self.module, *call, scope, audience)
 
     @staticmethod
     def unpacked(packed: tuple[Any, ...]) -> "Entry":
         """Return the entry that the manifest keeps."""
-        name, module, tool, method, path, scope, audience = packed
+        name, title, module, tool, method, path, scope, audience = packed
         whom = frozenset(map(Audience, audience))
-        return Entry(name, module, tool, method, path, scope and Scope(scope), whom)
+        return Entry(name, title, module, tool, method, path, scope and Scope(scope), whom)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Entry):
     """An operation's declaration. Made by ``@operation`` only."""
 
-    title: str
     description: str
     input: type[Wire]
     output: type[Wire]
@@ -165,6 +166,8 @@ R = TypeVar("R", bound=Wire)
 C = TypeVar("C")
 
 KEYS = (Audience.KEY,)
+KEYS_AND_PEOPLE = (Audience.KEY, Audience.SESSION)
+"""What the console shows, or changes, by the operation that keys have for it."""
 
 
 def operation(  # noqa: PLR0913  the declaration is the point

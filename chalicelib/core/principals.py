@@ -90,12 +90,14 @@ class ApiKeyPrincipal(Principal):
 class SessionPrincipal(Principal):
     """A person in the console.
 
-    ``membership`` is the role in the workspace: owner, manager or member; "" outside of one.
+    ``membership`` is the place in the workspace: owner, manager or member; "" outside of one.
+    ``session_id`` is the session's, not its token.
     """
 
     audience: ClassVar[Audience] = Audience.SESSION
 
     membership: str = ""
+    session_id: str = ""
 
     @property
     def rate_limit_key(self) -> str:

@@ -114,7 +114,8 @@ def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
         open_streams.begin(caller.visitor, caller.request_id)
     kept: IdempotencyRecord | None = None
     try:
-        _check_key(bot, args.api_key)
+        if not caller.in_console:
+            _check_key(bot, args.api_key)
         session = _find_session(bot, args.session_id)
         kept = _kept(args, caller, bot)
         replay = kept and chat_replays.find_or_mark(

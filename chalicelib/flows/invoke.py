@@ -163,7 +163,7 @@ def authorize(operation: Operation, principal: Principal) -> None:
         require_manager(operation, principal)
     if not isinstance(principal, ApiKeyPrincipal):
         return
-    require_plan(principal)
+    require_plan(principal.plan)
     if may_use(operation, principal):
         return
     scope = operation.scope
@@ -192,10 +192,9 @@ def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:
     )
 
 
-def require_plan(principal: ApiKeyPrincipal) -> None:
-    """Refuse keys of workspaces below the Business plan."""
-    if principal.plan not in PLANS_WITH_API:
-        plan = principal.plan
+def require_plan(plan: str) -> None:
+    """Refuse keys, and the making of keys, to workspaces below the Business plan."""
+    if plan not in PLANS_WITH_API:
         msg = f"The API needs the Business plan or above; this workspace is on {plan}. Upgrade."
         raise PlanRequiredError(msg)
 

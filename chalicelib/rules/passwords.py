@@ -1,6 +1,7 @@
 """Passwords of accounts: argon2id hashes (RFC 9106), checked in constant time."""
 
 from functools import cache
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,3 +19,25 @@ def hasher() -> "PasswordHasher":
 def hashed(password: str) -> str:
     """Return what is stored of a password."""
     return hasher().hash(password)
+
+
+@cache
+def _nobodys() -> str:
+    """Return the hash of a password that nobody knows."""
+    return hashed(token_urlsafe(32))
+
+
+def matches(stored: str | None, password: str) -> bool:
+    """Whether a password is the one that was hashed; without a hash it takes as long to say no."""
+    from argon2.exceptions import InvalidHashError, VerificationError  # noqa: PLC0415  as above
+
+    try:
+        hasher().verify(stored or _nobodys(), password)
+    except (VerificationError, InvalidHashError):
+        return False
+    return stored is not None
+
+
+def outdated(stored: str) -> bool:
+    """Whether a password hashed today would be hashed with other parameters."""
+    return hasher().check_needs_rehash(stored)

@@ -30,16 +30,17 @@ def window_keys(moment: datetime, timezone: str) -> WindowKeys:
 
 def seconds_left(window: Window, moment: datetime, timezone: str) -> int:
     """Return how many seconds after a moment the next window begins."""
-    begins = clock.moment_of(_next(window, clock.local_day(moment, timezone)), timezone)
-    return max(1, ceil((begins - moment).total_seconds()))
+    key = window_keys(moment, timezone)[WINDOWS.index(window)]
+    return max(1, ceil((window_end(window, key, timezone) - moment).total_seconds()))
 
 
-def _next(window: Window, day: date) -> date:
-    """Return the first day of the next window."""
+def window_end(window: Window, key: str, timezone: str) -> datetime:
+    """Return when the window of a key is over: the first moment of the next one."""
     match window:
         case "daily":
-            return day + timedelta(days=1)
+            day = date.fromisoformat(key) + timedelta(days=1)
         case "weekly":
-            return day + timedelta(days=7 - day.weekday())
+            day = date.fromisoformat(key) + timedelta(days=7)
         case "monthly":
-            return (day.replace(day=1) + timedelta(days=32)).replace(day=1)
+            day = (date.fromisoformat(f"{key}-01") + timedelta(days=32)).replace(day=1)
+    return clock.moment_of(day, timezone)

@@ -1,11 +1,13 @@
 """Accounts: who signs in, owns workspaces and makes keys."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.store.claims import ClaimRow, claim, name_hash
+from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import IdentityRow
 
 EMAIL_CLAIM = "email"
@@ -15,8 +17,8 @@ SORT_KEY = "account"
 class AccountRow(IdentityRow):
     """An account.
 
-    ``role`` is ``user`` or ``admin``; the password is kept as an argon2id hash only. Sessions older
-    than ``password_set_at`` are over.
+    ``role`` is ``user`` or ``admin``; the password is kept as an argon2id hash only. Sessions of
+    another ``session_epoch`` are over.
     """
 
     email = UnicodeAttribute()
@@ -24,6 +26,7 @@ class AccountRow(IdentityRow):
     role = UnicodeAttribute()
     password_hash = UnicodeAttribute()
     password_set_at = UTCDateTimeAttribute(null=True)
+    session_epoch = NumberAttribute(default=0)
     disabled_at = UTCDateTimeAttribute(null=True)
     created_at = UTCDateTimeAttribute()
 
@@ -56,14 +59,30 @@ def get(account_id: str) -> AccountRow:
     return account
 
 
+def find_by_email(email: str) -> AccountRow | None:
+    """Return the account with this (normal) e-mail address, or None."""
+    held = ClaimRow.find_claim(EMAIL_CLAIM, name_hash(email))
+    return None if held is None else get(held.target)
+
+
+def key(account_id: str) -> Key:
+    """Return an account's key, to ``fetch`` it with others."""
+    return Key(AccountRow, f"ACCOUNT#{account_id}", SORT_KEY)
+
+
+def of_ids(account_ids: Iterable[str]) -> dict[str, AccountRow]:
+    """Return the accounts that have these ids, by id, in one request; unknown ones are left out."""
+    return {row.id: row for row in fetch(map(key, account_ids)) if isinstance(row, AccountRow)}
+
+
 def by_email(email: str) -> AccountRow:
     """Return the account with this (normal) e-mail address.
 
     Raises:
         NotFoundError: nobody has it.
     """
-    held = ClaimRow.find_claim(EMAIL_CLAIM, name_hash(email))
-    if held is None:
+    account = find_by_email(email)
+    if account is None:
         msg = f"No account has the address {email}. Create it with create-account."
         raise NotFoundError(msg)
-    return get(held.target)
+    return account

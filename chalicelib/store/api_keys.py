@@ -3,8 +3,9 @@
 The record under a key's hash carries all a request needs, so authentication is one consistent read.
 """
 
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 from pynamodb.exceptions import UpdateError
@@ -13,6 +14,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, UnavailableError
 from chalicelib.rules import tokens
 from chalicelib.store.connection import reaching
+from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import IdentityRow, JsonAttribute
 
 LAST_USE_PRECISION = timedelta(minutes=10)
@@ -20,6 +22,7 @@ LAST_USE_PRECISION = timedelta(minutes=10)
 SORT_KEY = "key"
 LOCK = "keys"
 """The lock row (``store.locks``) of changes to which keys live, and on which plan."""
+KeyState = Literal["live", "expired", "revoked"]
 
 
 class ApiKeyRow(IdentityRow):
@@ -44,9 +47,16 @@ class ApiKeyRow(IdentityRow):
         return self.expires_at is not None and bool(self.expires_at <= clock.now())
 
     @property
+    def state(self) -> KeyState:
+        """Whether it still works, or why not; a revoked one that has expired, too, was revoked."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expired else "live"
+
+    @property
     def live(self) -> bool:
         """Whether it still works."""
-        return self.revoked_at is None and not self.expired
+        return self.state == "live"
 
 
 class ApiKeyLookupRow(IdentityRow):
@@ -86,6 +96,14 @@ def of_workspace(workspace_id: str) -> list[ApiKeyRow]:
             ApiKeyRow.batch_get([(p.record_pk, SORT_KEY) for p in places], consistent_read=True)
         )
     return sorted(rows, key=lambda row: row.key_id)
+
+
+def of_ids(workspace_id: str, key_ids: Iterable[str]) -> dict[str, ApiKeyRow]:
+    """Return the workspace's keys that have these ids, by id; revoked ones included."""
+    places = [Key(ApiKeyLookupRow, _by_workspace(workspace_id), each) for each in key_ids]
+    found = [row.record_pk for row in fetch(places) if isinstance(row, ApiKeyLookupRow)]
+    rows = fetch(Key(ApiKeyRow, pk, SORT_KEY) for pk in found)
+    return {row.key_id: row for row in rows if isinstance(row, ApiKeyRow)}
 
 
 def live(workspace_id: str) -> list[ApiKeyRow]:

@@ -52,12 +52,14 @@ class BudgetRow(LedgerRow):
 
     def room(self, window: Window, key: str, *, settled_alone: bool = False) -> int | None:
         """Return how much of a window's limit is left, of what is settled alone; None if no end."""
-        limit = self.limit(window)
-        if limit is None or getattr(self, f"{window}_key") != key:
-            return limit
-        used: int = getattr(self, f"{window}_used")
-        held: int = getattr(self, f"{window}_held") if settled_alone else 0
-        return int(limit - used + held)
+        limit, (used, held) = self.limit(window), self.used_in(window, key)
+        return None if limit is None else limit - used + (held if settled_alone else 0)
+
+    def used_in(self, window: Window, key: str) -> tuple[int, int]:
+        """Return what was used in a window of this key, and how much of it may come back."""
+        if getattr(self, f"{window}_key") != key:
+            return 0, 0
+        return int(getattr(self, f"{window}_used")), int(getattr(self, f"{window}_held"))
 
     def current(self, keys: WindowKeys) -> WindowKeys:
         """Return the windows to count in: a later one that is begun already stays begun.

@@ -87,13 +87,15 @@ class Row(Model):
 class IdentityRow(Row):
     """A row of ``identity``.
 
-    Accounts, workspaces, memberships, keys, look-ups and global claims.
+    Accounts, workspaces, memberships, keys, look-ups and global claims; sessions, which expire.
     """
 
     class Meta:
         """PynamoDB's settings."""
 
         table_name = TableName("identity")
+
+    expires = TTLAttribute(null=True)
 
 
 class ByRow(LocalSecondaryIndex["ContentRow"]):  # type: ignore[no-untyped-call]  # PynamoDB's own hook

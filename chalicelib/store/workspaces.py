@@ -1,12 +1,15 @@
 """Workspaces and who belongs to them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute, VersionAttribute
 
 from chalicelib.core.errors import NotFoundError
+from chalicelib.store import accounts
+from chalicelib.store.accounts import AccountRow
 from chalicelib.store.claims import ClaimRow, claim
 from chalicelib.store.connection import reaching
+from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import IdentityRow
 
 SLUG_CLAIM = "workspace-slug"
@@ -55,6 +58,17 @@ class MembershipRow(IdentityRow):
         return self.pk.split("#")[1]
 
 
+class MemberRow(IdentityRow):
+    """Says, under a workspace, that an account is a member of it; the membership says as what."""
+
+
+class Member(NamedTuple):
+    """An account with its place in a workspace."""
+
+    account: AccountRow
+    membership: MembershipRow
+
+
 def row(workspace_id: str, **attributes: Any) -> WorkspaceRow:  # noqa: ANN401  the row's attributes
     """Return a workspace's row, to be staged."""
     return WorkspaceRow(f"WORKSPACE#{workspace_id}", SORT_KEY, **attributes)
@@ -68,6 +82,11 @@ def slug_claim(workspace: WorkspaceRow) -> ClaimRow:
 def membership_row(account_id: str, workspace_id: str, **attributes: Any) -> MembershipRow:  # noqa: ANN401  the row's attributes
     """Return the row of an account's place in a workspace, to be staged."""
     return MembershipRow(_memberships(account_id), workspace_id, **attributes)
+
+
+def member_row(account_id: str, workspace_id: str) -> MemberRow:
+    """Return the row by which a workspace knows its member, to be staged with the membership."""
+    return MemberRow(f"W#{workspace_id}#MEMBER", account_id)
 
 
 def _memberships(account_id: str) -> str:
@@ -101,3 +120,14 @@ def of_account(account_id: str) -> list[tuple[WorkspaceRow, MembershipRow]]:
 def membership(account_id: str, workspace_id: str) -> MembershipRow | None:
     """Return an account's membership of a workspace, or None."""
     return MembershipRow.find(_memberships(account_id), workspace_id)
+
+
+def members(workspace_id: str) -> list[Member]:
+    """Return the members of a workspace, in the order that they joined."""
+    ids = [row.sk for row in MemberRow.partition(member_row("", workspace_id).pk)]
+    keys = [Key(MembershipRow, _memberships(each), workspace_id) for each in ids]
+    found = fetch([*map(accounts.key, ids), *keys])
+    people = {row.id: row for row in found if isinstance(row, AccountRow)}
+    places = [row for row in found if isinstance(row, MembershipRow)]
+    joined = sorted(places, key=lambda row: (row.joined_at, row.account_id))
+    return [Member(people[row.account_id], row) for row in joined]

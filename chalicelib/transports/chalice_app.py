@@ -4,7 +4,7 @@ Events in, our responses out, and no error body that is not an envelope.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
@@ -12,10 +12,16 @@ from uuid import uuid4
 
 from chalice.app import Chalice, Response
 
-from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
+from chalicelib.core.errors import (
+    AppError,
+    ForbiddenError,
+    MethodNotAllowedError,
+    NotFoundError,
+)
 from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import Audience
-from chalicelib.transports import cors, form_data
+from chalicelib.transports import cors, edge, form_data
+from chalicelib.transports.console import routes
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
 MCP_PATH = "/api/mcp"
@@ -51,14 +57,25 @@ class App(Chalice):
         about["requestId"] = about.get("requestId") or str(uuid4())
         methods = self.routes.get(about.get("resourcePath", ""), {})
         method = about.get("httpMethod", "")
-        if method in methods:
+        error = _refusal(event, method, methods)
+        if error is None:
             reply: dict[str, Any] = super().__call__(event, context)
             return reply
-        error = method_not_allowed(method, methods) if methods else unknown_path()
         request = HttpRequest(method, "unrouted", {}, request_id=about["requestId"])
         place = about.get("resourcePath") or event.get("path", "")
         run = cors.PUBLIC.handle if place.startswith(PUBLIC_PREFIX) else handle
         return _chalice(run(request, lambda r: failure(error, r.request_id))).to_dict()
+
+
+def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> AppError | None:
+    """Return why a request gets no further than here, if it does not: by the edge alone it does."""
+    try:
+        edge.check(_lower_case(event.get("headers") or {}))
+    except ForbiddenError as error:
+        return error
+    if method in methods:
+        return None
+    return method_not_allowed(method, methods) if methods else unknown_path()
 
 
 def unknown_path() -> NotFoundError:
@@ -100,6 +117,11 @@ def mount(app: App) -> None:
         handler = _lazily(f"web.{module}", name)
         _share(app, view, "GET", path, handler, cors.PUBLIC)
         _route(app, f"{view}_head", "HEAD", path, handler, cors.PUBLIC.handle)
+    for path, page in routes.ROUTES.items():
+        view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
+        methods = [*(("GET", "HEAD") if page.get else ()), *(("POST",) if page.post else ())]
+        for method in methods:
+            _route(app, f"{view}_{method.lower()}", method, path, _console(page))
     _share(app, "widget_js", "GET", WIDGET_PATH, _lazily("widget", "script"), cors.PUBLIC)
 
 
@@ -139,6 +161,15 @@ def _serving_visitors(entry: Entry) -> Handler:
     return serve
 
 
+def _console(page: routes.Page) -> Handler:
+    def serve(request: HttpRequest) -> HttpResponse:
+        from chalicelib.transports.console import door  # noqa: PLC0415  as above
+
+        return door.serve(page, request)
+
+    return serve
+
+
 def _lazily(module: str, name: str) -> Handler:
     """Return what answers with a function of a module of this package."""
 
@@ -163,17 +194,22 @@ def _request(app: App, method: str, path: str, path_values: dict[str, str]) -> H
     current = app.current_request
     if current is None:
         raise RuntimeError("Chalice calls a view only within a request")
-    query = current.query_params
+    query, headers = current.query_params, _lower_case(current.headers)
+    peer = (current.context.get("identity") or {}).get("sourceIp") or ""
     return HttpRequest(
         method=method,
         route=path,
-        headers={name.lower(): value for name, value in current.headers.items()},
+        headers=headers,
         query={name: query.getlist(name) for name in query} if query else {},
         path={name: unquote(value) for name, value in path_values.items()},
         body=_bytes(current.raw_body),
-        client_ip=(current.context.get("identity") or {}).get("sourceIp") or "",
+        client_ip=edge.client_ip(headers, peer),
         request_id=current.context["requestId"],
     )
+
+
+def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def _chalice(response: HttpResponse) -> Response:

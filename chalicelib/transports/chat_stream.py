@@ -18,6 +18,7 @@ from chalicelib.flows.chat_replays import Replay
 from chalicelib.flows.chat_request import ChatRequest
 from chalicelib.rules.pricing import Usage
 from chalicelib.store import visitors
+from chalicelib.store.dialogs import TEST
 from chalicelib.transports.http import (
     TEXT_TYPE,
     HttpRequest,
@@ -37,36 +38,32 @@ PING = b": ping\n\n"
 
 
 def handle(request: HttpRequest) -> HttpResponse:
-    """Answer a visitor's message.
+    """Answer a message of a visitor, or of one of the bot's own people who tries it in the console.
 
     Raises:
         AppError: it is refused (``flows.chat.take``).
     """
-    return _handle(request, in_console=False)
-
-
-def handle_in_console(request: HttpRequest) -> HttpResponse:
-    """Answer one of the bot's own people, whom the console has signed in: the channel ``test``.
-
-    Raises:
-        AppError: as ``handle`` does.
-    """
-    return _handle(request, in_console=True)
-
-
-def _handle(request: HttpRequest, *, in_console: bool) -> HttpResponse:
     check_body(request, TEXT_TYPE, limit=MAX_BODY_BYTES)
     args = parsing.parse(ChatRequest, json_object(request.body))
     caller = Caller(
         visitor=visitors.visitor_hash(request.client_ip),
         request_id=request.request_id,
         idempotency_key=request.headers.get("idempotency-key"),
-        in_console=in_console,
+        in_console=_in_console(request, args),
     )
     taken = chat.take(args, caller)
     events = _replayed(taken) if isinstance(taken, Replay) else Answer(taken)
     stream = EventStream(events, caller)
     return HttpResponse(200, stream, STREAM_HEADERS, log={"agentId": args.agent_id[:64]})
+
+
+def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
+    """Whether it is a try in the console; what only says so counts as a program's (chat.md)."""
+    if args.channel != TEST or "cookie" not in request.headers:
+        return False
+    from chalicelib.transports.console import door  # noqa: PLC0415  visitors have no use for it
+
+    return door.may_try(request, args.agent_id)
 
 
 def _replayed(replay: Replay) -> Iterator[ChatEvent]:

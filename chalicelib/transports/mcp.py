@@ -122,7 +122,7 @@ def serve(request: HttpRequest) -> HttpResponse:
     check_size(request)
     principal = authenticate(request.headers, request.client_ip)
     TOOL_SERVER.check_origin(request)
-    require_plan(principal)
+    require_plan(principal.plan)
     status, body, more = respond(request, principal)
     headers = {"Content-Type": JSON_TYPE} if body else {}
     return HttpResponse(status, body, headers, {**principal.log_fields, **more})

@@ -58,9 +58,14 @@ _FORM_FILE = "file"
 """What documentation calls the part with the file; any name is taken."""
 
 
+def _shown() -> list[Operation]:
+    """Return the operations that programs and visitors' pages call, which have a route."""
+    return [each for each in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if each.path]
+
+
 def document(server: str = SERVER) -> dict[str, Any]:
     """Return the OpenAPI document of every operation, as a server at a base URL answers it."""
-    operations = REGISTRY.of(Audience.KEY, Audience.PUBLIC)
+    operations = _shown()
     names, schemas = components(
         [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
         [each.output for each in operations],
@@ -123,7 +128,7 @@ def _area(operation: Operation) -> str:
 
 
 def _areas() -> list[str]:
-    used = {_area(operation) for operation in REGISTRY.of(Audience.KEY, Audience.PUBLIC)}
+    used = {_area(operation) for operation in _shown()}
     return [
         area
         for area in dict.fromkeys(["workspace", *(scope.area for scope in Scope), _PUBLIC])

@@ -31,10 +31,11 @@ from tests.factories.examples import AGENT, FORM, submit
 
 LIST = "/api/projects/list"
 COMMANDS = (
-    *("create-account", "create-workspace", "add-member", "create-key", "revoke-key"),
-    *("set-plan", "suspend-site", "resume-site", "add-file", "erase-client"),
+    *("create-account", "create-workspace", "add-member"),
+    *("list-members", "create-key", "list-keys", "revoke-key"),
+    *("set-plan", "audit-log", "suspend-site", "resume-site", "add-file", "erase-client"),
     *("credit", "adjust", "balance", "ledger"),
-    *("set-bot", "set-bot-limits", "create-bot-key", "delete-bot-key"),
+    *("set-bot", "set-bot-limits", "bot-limits", "create-bot-key", "delete-bot-key"),
     "import-products",
 )
 
@@ -466,6 +467,21 @@ class TestRevokeKey:
         ]
 
 
+class TestListKeys:
+    def test_prints_them_newest_first_without_tokens(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        made = [operator.makes_a_key(workspace) for _ in range(2)]
+        operator.does("revoke-key", "--key", made[0]["keyId"])
+        printed = operator.does("list-keys", "--workspace", workspace)
+        shown = {key["id"]: key["state"] for key in printed["keys"]}
+        assert shown == {made[1]["keyId"]: "live", made[0]["keyId"]: "revoked"}
+        assert not any(key["token"] in str(printed) for key in made)
+
+    def test_of_no_workspace_is_refused(self, operator: Operator) -> None:
+        assert "No workspace has the id" in operator.fails("list-keys", "--workspace", "nobody")
+
+
 class TestSetPlan:
     @pytest.mark.parametrize("lower", ["free", "start"])
     def test_takes_effect_on_the_next_request(
@@ -771,6 +787,10 @@ class TestBots:
         words = ("--daily", "none", "--monthly", "900")
         printed = operator.does("set-bot-limits", "--agent", agent, *words)
         assert printed == {"agentId": agent, "daily": None, "weekly": 0, "monthly": 900}
+        shown = operator.does("bot-limits", "--agent", agent)
+        windows = ("daily", "weekly", "monthly")
+        assert [shown[each]["limit"] for each in windows] == [None, 0, 900]
+        assert [shown[each]["remaining"] for each in windows] == [None, 0, 900]
         result = operator.types("set-bot-limits", "--agent", agent, "--daily", "many")
         assert (result.exit_code, "many" in result.stderr) == (1, True)
 
@@ -787,6 +807,7 @@ class TestBots:
         [
             ("set-bot", "--active", "true"),
             ("set-bot-limits", "--daily", "1"),
+            ("bot-limits",),
             ("create-bot-key", "--name", "x"),
             ("delete-bot-key", "--key", "x"),
         ],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.rules.spending import WINDOWS, seconds_left, window_keys
+from chalicelib.rules.spending import WINDOWS, seconds_left, window_end, window_keys
 
 ZONES = ["Europe/Moscow", "UTC", "America/New_York", "Africa/Cairo", "Pacific/Kiritimati"]
 
@@ -44,6 +44,16 @@ def test_a_window_lasts_until_its_seconds_are_over(moment: datetime, zone: str) 
         before = window_keys(moment + timedelta(seconds=left - 1.001), zone)[number]
         assert after > now[number]
         assert before == now[number] or left == 1
+
+
+@given(moments, st.sampled_from(ZONES))
+def test_the_end_of_a_window_is_the_first_moment_of_the_next(moment: datetime, zone: str) -> None:
+    keys = window_keys(moment, zone)
+    for number, window in enumerate(WINDOWS):
+        end = window_end(window, keys[number], zone)
+        assert end > moment
+        assert window_keys(end - timedelta(milliseconds=1), zone)[number] == keys[number]
+        assert window_keys(end, zone)[number] > keys[number]
 
 
 @given(

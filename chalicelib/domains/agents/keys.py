@@ -9,7 +9,7 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, Wire, printable
+from chalicelib.core.schema import Id, Timestamp, Wire, printable
 from chalicelib.domains.agents.records import existing_agent, workspace_of
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import tokens
@@ -51,8 +51,39 @@ class BotKeyDeleted(Wire):
     key_id: Id = Field(description="Key id.")
 
 
-def _workspace_of(args: BotKeyCreate | BotKeyRef) -> str:
+class BotKeyOut(Wire):
+    """A key of a bot, without its token, which nobody has but who made it."""
+
+    id: Id = Field(description="Key id.")
+    name: str = Field(description="What it is for.")
+    masked: str = Field(description="What may be shown of its token: prefix and last four.")
+    created_at: Timestamp = Field(description="When it was made.")
+
+
+class BotKeyListQuery(Wire):
+    """Which bot's keys."""
+
+    agent_id: Id = Field(description="Bot id.")
+
+
+class BotKeyList(Wire):
+    """All keys of a bot."""
+
+    keys: list[BotKeyOut] = Field(description="Newest first.")
+    most: int = Field(description="How many a bot may have.")
+
+
+def _workspace_of(args: BotKeyCreate | BotKeyRef | BotKeyListQuery) -> str:
     return workspace_of(args.agent_id)
+
+
+@operation(title="List a bot's keys", audience=MANAGED, resolve=_workspace_of, reads=True)
+def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
+    """List the keys of a bot, newest first; tokens are shown by nothing."""
+    agent = existing_agent(ctx, args.agent_id)
+    rows = bot_keys.of_agent(ctx.workspace_id, agent.id)[::-1]
+    shown = [BotKeyOut.from_row(row.attribute_values, id=row.key_id) for row in rows]
+    return BotKeyList(keys=shown, most=MAX_KEYS)
 
 
 @operation(

@@ -1,14 +1,20 @@
 """What a bot may spend a day, a week and a month."""
 
+from typing import Self
+
 from pydantic import Field
 
+from chalicelib.core import clock
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, Kopecks, Patch, Wire, optional
+from chalicelib.core.schema import Id, Kopecks, Patch, Timestamp, Wire, optional
 from chalicelib.domains.agents.records import existing_agent, workspace_of
 from chalicelib.flows.invoke import Context
-from chalicelib.rules.spending import WINDOWS
-from chalicelib.store import budgets
+from chalicelib.rules.spending import WINDOWS, Window, window_end, window_keys
+from chalicelib.store import budgets, workspaces
+from chalicelib.store.budgets import BudgetRow
+
+MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
 class BotLimits(Patch):
@@ -31,13 +37,54 @@ class BotLimitsResult(Wire):
     monthly: int | None = Field(description="A month, or null: no limit.")
 
 
-def _workspace_of(args: BotLimits) -> str:
+class BotBudgetQuery(Wire):
+    """Which bot's budget."""
+
+    agent_id: Id = Field(description="Bot id.")
+
+
+class WindowUse(Wire):
+    """What a bot may spend in the present window, and what it has, in kopecks."""
+
+    limit: int | None = Field(description="The most it may spend, or null: no limit.")
+    spent: int = Field(description="What it has spent, open reservations included.")
+    held: int = Field(description="Reserved of that for answers under way; some may come back.")
+    remaining: int | None = Field(description="What is left of the limit; null: no limit.")
+    window: str = Field(description="The window: 2027-01-15, 2027-W02 (ISO 8601) or 2027-01.")
+    ends_at: Timestamp = Field(description="When it is over, and the next one begins with 0.")
+
+    @classmethod
+    def of(cls, budget: BudgetRow, window: Window, key: str, timezone: str) -> Self:
+        """Return what is used of a stored budget in the window of a key."""
+        used, held = budget.used_in(window, key)
+        room = budget.room(window, key)
+        return cls(
+            limit=budget.limit(window),
+            spent=used,
+            held=held,
+            remaining=None if room is None else max(0, room),
+            window=key,
+            ends_at=window_end(window, key, timezone),
+        )
+
+
+class BotBudget(Wire):
+    """What a bot may spend, and what it has spent, in the workspace's days, weeks and months."""
+
+    agent_id: Id = Field(description="Bot id.")
+    timezone: str = Field(description="IANA name of the zone that days begin in.")
+    daily: WindowUse = Field(description="Today.")
+    weekly: WindowUse = Field(description="This week, from Monday on.")
+    monthly: WindowUse = Field(description="This month.")
+
+
+def _workspace_of(args: BotLimits | BotBudgetQuery) -> str:
     return workspace_of(args.agent_id)
 
 
 @operation(
     title="Set a bot's spending limits",
-    audience=(Audience.SESSION, Audience.OPERATOR),
+    audience=MANAGED,
     resolve=_workspace_of,
     idempotent=True,
 )
@@ -50,3 +97,22 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
     limits = budgets.set_limits(ctx.unit, budget, wanted)
     ctx.unit.mention(f"agent:{agent.id}")
     return BotLimitsResult(agent_id=agent.id, **limits)
+
+
+@operation(
+    title="Read what a bot may spend and has spent",
+    audience=MANAGED,
+    resolve=_workspace_of,
+    reads=True,
+)
+def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
+    """Return a bot's limits, and what is spent of each in the present day, week and month."""
+    agent = existing_agent(ctx, args.agent_id)
+    zone = workspaces.get(ctx.workspace_id).timezone
+    budget = budgets.budget(ctx.workspace_id, agent.id)
+    keys = budget.current(window_keys(clock.now(), zone))
+    windows: dict[str, WindowUse] = {
+        window: WindowUse.of(budget, window, key, zone)
+        for window, key in zip(WINDOWS, keys, strict=True)
+    }
+    return BotBudget(agent_id=agent.id, timezone=zone, **windows)

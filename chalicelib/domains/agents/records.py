@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import ConflictError, NotFoundError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Patch, Timestamp, Wire, optional, printable
 from chalicelib.core.scopes import Scope
@@ -196,7 +196,11 @@ def _check_model(ctx: Context, name: str) -> None:
 
 
 @operation(
-    tool="svc_list_agents", rest="GET /api/agents/list", scope=Scope.AGENTS_READ, title="List bots"
+    tool="svc_list_agents",
+    rest="GET /api/agents/list",
+    scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
+    title="List bots",
 )
 def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  every handler has this shape
     """List all bots, newest first, without their prompts."""
@@ -206,7 +210,11 @@ def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  ever
 
 
 @operation(
-    tool="svc_get_agent", rest="GET /api/agents/{id}", scope=Scope.AGENTS_READ, title="Get a bot"
+    tool="svc_get_agent",
+    rest="GET /api/agents/{id}",
+    scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
+    title="Get a bot",
 )
 def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     """Return one bot with its prompt, and its keys masked."""
@@ -219,6 +227,7 @@ def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     tool="svc_create_agent",
     rest="POST /api/agents/create",
     scope=Scope.AGENTS_WRITE,
+    audience=KEYS_AND_PEOPLE,
     title="Create a bot",
 )
 def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
@@ -242,6 +251,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     tool="svc_update_agent",
     rest="PUT /api/agents/{id}",
     scope=Scope.AGENTS_WRITE,
+    audience=KEYS_AND_PEOPLE,
     title="Update a bot",
     idempotent=True,
 )

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.schema import (
     Id,
     PageNumber,
@@ -188,6 +188,7 @@ def existing_booking(ctx: Context, booking_id: str) -> BookingRow:
     tool="svc_list_bookings",
     rest="GET /api/bookings/list",
     scope=Scope.BOOKINGS_READ,
+    audience=KEYS_AND_PEOPLE,
     title="List bookings",
 )
 def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
@@ -249,6 +250,7 @@ def _zone(ctx: Context, args: BookingListQuery) -> str:
     tool="svc_get_booking",
     rest="GET /api/bookings/{id}",
     scope=Scope.BOOKINGS_READ,
+    audience=KEYS_AND_PEOPLE,
     title="Get a booking",
 )
 def get_booking(ctx: Context, args: BookingRef) -> BookingResult:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, PayloadTooLargeError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.schema import Id, PageNumber, SearchText, Timestamp, When, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import one_line
@@ -124,6 +124,7 @@ def check_agent(ctx: Context, agent_id: str) -> None:
     tool="svc_list_agent_dialogs",
     rest="GET /api/agents/dialogs",
     scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
     title="List a bot's dialogs",
 )
 def list_agent_dialogs(ctx: Context, args: DialogListQuery) -> DialogList:
@@ -159,6 +160,7 @@ def _ranges(first: Any, last: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN40
     tool="svc_get_agent_dialog",
     rest="GET /api/agents/dialog",
     scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
     title="Get a dialog",
 )
 def get_agent_dialog(ctx: Context, args: DialogQuery) -> Transcript:

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field
 
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.schema import Day, Id, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.dialogs.records import check_agent
@@ -128,6 +128,7 @@ class WidgetStats(Wire):
     tool="svc_agent_stats",
     rest="GET /api/agents/stats",
     scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
     title="Get statistics of a bot",
 )
 def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
@@ -162,6 +163,7 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     tool="svc_agent_widget_stats",
     rest="GET /api/agents/widget-stats",
     scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
     title="Get statistics of a bot's widget",
 )
 def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:

@@ -11,7 +11,7 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, Timestamp, Wire
+from chalicelib.core.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.domains.identity.keys import stage_revocations
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
@@ -88,6 +88,30 @@ class AccountDisabled(Wire):
     revoked_keys: int = Field(description="API keys of the account that were revoked with it.")
 
 
+class OwnAccount(Wire):
+    """The account of a person who is signed in."""
+
+    id: Id = Field(description="Account id.")
+    email: str = Field(description="E-mail address.")
+    name: str = Field(description="Name.")
+    role: str = Field(description="user, or admin, who edits the blog.")
+    created_at: Timestamp = Field(description="When it was made.")
+    password_set_at: Timestamp | None = Field(description="When the password was set, or null.")
+
+
+class OwnAccountResult(Wire):
+    """One's own account."""
+
+    account: OwnAccount = Field(description="The account.")
+
+
+@operation(title="Get one's own account", audience=(Audience.SESSION,), reads=True)
+def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:  # noqa: ARG001  every handler has this shape
+    """Return the account of who is signed in."""
+    account = accounts.get(ctx.principal.account_id)
+    return OwnAccountResult(account=OwnAccount.from_row(account.attribute_values, id=account.id))
+
+
 @operation(title="Create an account", audience=OPERATOR)
 def create_account(ctx: Context, args: AccountCreate) -> AccountOut:
     """Create an account."""
@@ -117,7 +141,11 @@ def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
     password_hash = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
     ctx.unit.update(
         account,
-        [AccountRow.password_hash.set(password_hash), AccountRow.password_set_at.set(now)],
+        [
+            AccountRow.password_hash.set(password_hash),
+            AccountRow.password_set_at.set(now),
+            AccountRow.session_epoch.add(1),
+        ],
     )
     return PasswordSetResult(account_id=account.id, password_set_at=now)
 

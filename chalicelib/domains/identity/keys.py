@@ -14,7 +14,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Moment, Timestamp, Wire, optional, printable
 from chalicelib.core.scopes import parse_grants
-from chalicelib.flows.invoke import Context
+from chalicelib.flows.invoke import Context, require_plan
 from chalicelib.rules import tokens
 from chalicelib.store import accounts, api_keys, locks, workspaces
 from chalicelib.store.api_keys import ApiKeyRow
@@ -90,10 +90,13 @@ def _workspace_of(args: KeyCreate) -> str:
 def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
     """Create an API key; its token is shown this once.
 
-    It belongs to the account that makes it; a key that the operator makes, to the owner.
+    It belongs to the account that makes it; a key that the operator makes, to the owner. Below the
+    Business plan, where no key would work, the operator alone makes some: for an upgrade to come.
     """
     lock = locks.lock_row(ctx.workspace_id, api_keys.LOCK)
     workspace = workspaces.get(ctx.workspace_id)
+    if ctx.principal.audience is not Audience.OPERATOR:
+        require_plan(workspace.plan)
     account = accounts.get(ctx.principal.account_id or workspace.owner_id)
     count = len(api_keys.live(workspace.id))
     if count >= MAX_LIVE_KEYS:
@@ -127,7 +130,11 @@ def _workspace_of_key(args: KeyRef) -> str:
 
 @operation(title="Revoke an API key", audience=MANAGED, resolve=_workspace_of_key, idempotent=True)
 def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
-    """Revoke a key for good; revoking it again keeps the first time."""
+    """Revoke a key for good; revoking it again keeps the first time.
+
+    Whoever manages a workspace may revoke any key of it, whoever made it: an exposed key cannot
+    wait for its maker.
+    """
     key = api_keys.by_id(args.id)
     if key.workspace_id != ctx.workspace_id:
         raise NotFoundError("No key of this workspace has this id.")

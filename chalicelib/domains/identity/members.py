@@ -8,7 +8,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, Wire
+from chalicelib.core.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.identity.keys import stage_revocations
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
@@ -46,8 +46,56 @@ class MemberRemoved(Wire):
     revoked_keys: int = Field(description="Keys of the account that were revoked with it.")
 
 
+class MemberListed(Wire):
+    """A member, as the others see them."""
+
+    account_id: Id = Field(description="Account id.")
+    name: str = Field(description="Name.")
+    email: str = Field(description="E-mail address.")
+    role: str = Field(description="owner, manager or member.")
+    joined_at: Timestamp = Field(description="When they joined.")
+
+
+class MemberListQuery(Wire):
+    """Whose members."""
+
+    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
+
+
+class MemberList(Wire):
+    """All members of a workspace."""
+
+    members: list[MemberListed] = Field(description="In the order that they joined.")
+
+
 def _workspace(args: MemberRef) -> str:
     return args.workspace_id
+
+
+def _workspace_of_list(args: MemberListQuery) -> str:
+    return workspaces.get(args.workspace_id or "").id
+
+
+@operation(
+    title="List members",
+    audience=(Audience.SESSION, Audience.OPERATOR),
+    resolve=_workspace_of_list,
+    reads=True,
+)
+def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: ARG001  every handler has this shape
+    """List who works in a workspace, in the order that they joined."""
+    return MemberList(
+        members=[
+            MemberListed(
+                account_id=account.id,
+                name=account.name,
+                email=account.email,
+                role=membership.role,
+                joined_at=membership.joined_at,
+            )
+            for account, membership in workspaces.members(ctx.workspace_id)
+        ]
+    )
 
 
 @operation(title="Add a member", audience=OPERATOR, resolve=_workspace, idempotent=True)
@@ -62,6 +110,7 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     ctx.unit.save(
         workspaces.membership_row(account.id, workspace.id, role=args.role, joined_at=joined_at)
     )
+    ctx.unit.save(workspaces.member_row(account.id, workspace.id))
     ctx.unit.mention(f"account:{account.id}")
     return MemberOut(workspace_id=workspace.id, account_id=account.id, role=args.role)
 
@@ -81,6 +130,7 @@ def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
     keys = [key for key in api_keys.live(workspace.id) if key.account_id == account.id]
     ctx.unit.save(lock)
     ctx.unit.delete(membership)
+    ctx.unit.delete(workspaces.member_row(account.id, workspace.id))
     stage_revocations(ctx.unit, keys)
     ctx.unit.mention(f"account:{account.id}")
     return MemberRemoved(workspace_id=workspace.id, account_id=account.id, revoked_keys=len(keys))

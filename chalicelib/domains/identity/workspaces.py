@@ -1,6 +1,6 @@
 """Workspaces: what a key sees of them, and what the operator does with them."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from chalicelib.rules import slugs
 from chalicelib.store import accounts, api_keys, ledger, locks, workspaces
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.claims import ClaimRow
-from chalicelib.store.workspaces import SLUG_CLAIM
+from chalicelib.store.workspaces import SLUG_CLAIM, MembershipRow, WorkspaceRow
 
 OPERATOR = (Audience.OPERATOR,)
 
@@ -35,6 +35,30 @@ class WorkspaceOut(Wire):
     joined_at: Timestamp = Field(description="When the account joined.")
     is_owner: bool = Field(description="Whether the account owns it.")
 
+    @classmethod
+    def of(cls, workspace: WorkspaceRow, membership: MembershipRow) -> Self:
+        """Return the wire form of a stored workspace, as an account with a place in it sees it."""
+        return cls.from_row(
+            workspace.attribute_values,
+            id=workspace.id,
+            role=membership.role,
+            joined_at=membership.joined_at,
+            is_owner=workspace.owner_id == membership.account_id,
+        )
+
+
+class OwnWorkspace(WorkspaceOut):
+    """A workspace, as a person who works in it sees it."""
+
+    plan: str = Field(description="free, start, business or enterprise.")
+    timezone: str = Field(description="IANA name of its time zone.")
+
+
+class OwnWorkspaceList(Wire):
+    """All workspaces of an account."""
+
+    workspaces: list[OwnWorkspace] = Field(description="Oldest first.")
+
 
 class WorkspaceList(Wire):
     """All workspaces of the key's account."""
@@ -50,23 +74,16 @@ class WorkspaceList(Wire):
 )
 def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG001  every handler has this shape
     """List the workspaces of the key's owner; all other calls work in activeWorkspaceId alone."""
-    rows = workspaces.of_account(ctx.principal.account_id)
-    return WorkspaceList(
-        workspaces=[
-            WorkspaceOut(
-                id=workspace.id,
-                name=workspace.name,
-                slug=workspace.slug,
-                logo_url=workspace.logo_url,
-                owner_id=workspace.owner_id,
-                role=membership.role,
-                joined_at=membership.joined_at,
-                is_owner=workspace.owner_id == ctx.principal.account_id,
-            )
-            for workspace, membership in rows
-        ],
-        active_workspace_id=ctx.workspace_id,
-    )
+    found = workspaces.of_account(ctx.principal.account_id)
+    shown = [WorkspaceOut.of(*each) for each in found]
+    return WorkspaceList(workspaces=shown, active_workspace_id=ctx.workspace_id)
+
+
+@operation(title="List one's own workspaces", audience=(Audience.SESSION,), reads=True)
+def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:  # noqa: ARG001  as above
+    """List the workspaces that a person may work in, wherever they are just now."""
+    found = workspaces.of_account(ctx.principal.account_id)
+    return OwnWorkspaceList(workspaces=[OwnWorkspace.of(*each) for each in found])
 
 
 class WorkspaceCreate(Wire):
@@ -128,6 +145,7 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     ctx.unit.create(workspace)
     ctx.unit.create(workspaces.slug_claim(workspace))
     ctx.unit.create(workspaces.membership_row(owner.id, workspace.id, role="owner", joined_at=now))
+    ctx.unit.create(workspaces.member_row(owner.id, workspace.id))
     if (kopecks := settings().demo_balance) > 0:
         wallet = ledger.wallet(owner.id)
         ledger.post(ctx.unit, wallet, ledger.TOPUP, amount=kopecks, reason="Demo balance")

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.schema import (
     Id,
     PageNumber,
@@ -204,6 +204,7 @@ def existing_lead(ctx: Context, lead_id: str) -> LeadRow:
     tool="svc_list_leads",
     rest="GET /api/forms/collection-list",
     scope=Scope.CRM_READ,
+    audience=KEYS_AND_PEOPLE,
     title="List leads",
 )
 def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
@@ -243,6 +244,7 @@ def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
     tool="svc_get_lead",
     rest="GET /api/forms/collection/{id}",
     scope=Scope.CRM_READ,
+    audience=KEYS_AND_PEOPLE,
     title="Get a lead",
 )
 def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:

@@ -9,7 +9,7 @@ from chalicelib.core.errors import (
     SlugTakenError,
     ValidationError,
 )
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.schema import (
     NULL_COUNTS,
     Id,
@@ -180,6 +180,7 @@ def _taken(slug: str) -> SlugTakenError:
     tool="svc_list_sites",
     rest="GET /api/projects/list",
     scope=Scope.PROJECTS_READ,
+    audience=KEYS_AND_PEOPLE,
     title="List sites",
 )
 def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:

@@ -16,9 +16,13 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 PATH = "/assets/{name}"
 _FOLDER = Path(__file__).parent
 _SHARED = ("normalize", "tokens", "base")
-STYLE_SHEETS = {"plain": _SHARED, "blog": (*_SHARED, "blog")}
+STYLE_SHEETS = {
+    "plain": _SHARED,
+    "blog": (*_SHARED, "blog"),
+    "console": (*_SHARED, "console"),
+}
 """What each style sheet consists of; one for each kind of pages."""
-SCRIPTS: frozenset[str] = frozenset()
+SCRIPTS = frozenset({"console"})
 """Those in ``static``, for pages that name one (``render.page``)."""
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _CACHED = {
@@ -33,8 +37,13 @@ _AROUND = re.compile(r" ?([{};,]) ?")
 
 @cache
 def style_sheet(name: str) -> bytes:
-    """Return a style sheet without comments and needless white space."""
-    parts = [(_FOLDER / "static" / f"{part}.css").read_text() for part in STYLE_SHEETS[name]]
+    """Return a style sheet."""
+    return minified(*STYLE_SHEETS[name])
+
+
+def minified(*names: str) -> bytes:
+    """Return parts of style sheets as one, without comments and needless white space."""
+    parts = [(_FOLDER / "static" / f"{name}.css").read_text() for name in names]
     text = _SPACE.sub(" ", _COMMENT.sub("", "\n".join(parts)))
     return _AROUND.sub(r"\1", text).replace(";}", "}").strip().encode()
 

@@ -142,12 +142,14 @@ def with_pages(handler: Handler) -> Handler:
             if not isinstance(error, AppError):
                 log.exception("a page failed", extra={"requestId": request.request_id})
             status = error.status if isinstance(error, AppError) else 500
+            own = f"error_{error.code}" if isinstance(error, AppError) else ""
+            known = own in texts.CATALOGUE
             return notice(
                 request,
                 status,
                 icon="triangle-alert",
-                title="failed",
-                about="failed_about",
+                title="refused" if known else "failed",
+                about=own if known else "failed_about",
                 request_id=request.request_id,
             )
 

@@ -1,0 +1,117 @@
+"""Signing in and out, and a person's own account."""
+
+from chalicelib.core.errors import AppError
+from chalicelib.transports.console import door
+from chalicelib.transports.console.routes import PREFIX
+from chalicelib.transports.console.visit import Problem, Visit
+from chalicelib.transports.http import HttpResponse, redirect, set_cookie
+
+ACCOUNT = f"{PREFIX}/account"
+NEXT = "next"
+
+
+def home(visit: Visit) -> HttpResponse:
+    """Lead to the first workspace, or to the account where there is none."""
+    return redirect(visit.places[0].path if visit.places else ACCOUNT)
+
+
+def ask(visit: Visit) -> HttpResponse:
+    """Ask who it is; who is signed in already is led in."""
+    if visit.account is not None:
+        return redirect(PREFIX)
+    return _sign_in_page(visit, 200, visit.asked(NEXT))
+
+
+def sign_in(visit: Visit) -> HttpResponse:
+    """Begin a session, always a new one, and lead to the page that was asked for."""
+    try:
+        made = visit.call(
+            "sign_in",
+            email=visit.text("email"),
+            password=visit.text("password"),
+            browser=visit.request.headers.get("user-agent", ""),
+        )
+    except AppError as error:
+        return _sign_in_page(visit, error.status, visit.text(NEXT), visit.problem(error))
+    if visit.account is not None:
+        visit.call("end_session", id=visit.session_id)
+    return redirect(door.inside(visit.text(NEXT)), [door.cookie(made["token"])])
+
+
+def _sign_in_page(
+    visit: Visit, status: int, leads_to: str, problem: Problem | None = None
+) -> HttpResponse:
+    return visit.page(
+        "sign_in",
+        status,
+        problem=problem,
+        email=visit.text("email"),
+        leads_to=door.inside(leads_to),
+    )
+
+
+def sign_out(visit: Visit) -> HttpResponse:
+    """End this session."""
+    visit.call("end_session", id=visit.session_id)
+    return redirect(f"{door.SIGN_IN}?done=signed_out", [set_cookie(door.COOKIE, "", 0)])
+
+
+def show(visit: Visit) -> HttpResponse:
+    """Show the account: its workspaces, its password, where it is signed in."""
+    return _account_page(visit, 200)
+
+
+def change_password(visit: Visit) -> HttpResponse:
+    """Change the password; every other session ends."""
+    try:
+        made = visit.call(
+            "change_password", current=visit.text("current"), password=visit.text("password")
+        )
+    except AppError as error:
+        return _account_page(visit, error.status, visit.problem(error))
+    return redirect(f"{ACCOUNT}?done=password_changed", [door.cookie(made["token"])])
+
+
+def end_sessions(visit: Visit) -> HttpResponse:
+    """End one session, or all of them."""
+    session = visit.text("id")
+    if session:
+        visit.call("end_session", id=session)
+        return redirect(f"{ACCOUNT}?done=session_ended")
+    visit.call("sign_out_everywhere")
+    return redirect(f"{door.SIGN_IN}?done=signed_out", [set_cookie(door.COOKIE, "", 0)])
+
+
+def browser_name(told: str) -> str:
+    """Return what people call the browser and the system of a ``User-Agent``; "" if unknown."""
+    browser = next((name for mark, name in _BROWSERS.items() if mark in told), "")
+    system = next((name for mark, name in _SYSTEMS.items() if mark in told), "")
+    return ", ".join(filter(None, (browser, system)))
+
+
+# In this order: each browser also says that it is the ones below it.
+_BROWSERS = {
+    "YaBrowser/": "Yandex Browser",
+    "Edg/": "Edge",
+    "OPR/": "Opera",
+    "Firefox/": "Firefox",
+    "Chrome/": "Chrome",
+    "Safari/": "Safari",
+}
+_SYSTEMS = {
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "Windows": "Windows",
+    "Mac OS X": "macOS",
+    "CrOS": "ChromeOS",
+    "Linux": "Linux",
+}
+
+
+def _account_page(visit: Visit, status: int, problem: Problem | None = None) -> HttpResponse:
+    sessions = [
+        {**each, "browser": browser_name(each["browser"])}
+        for each in visit.call("list_sessions")["sessions"]
+    ]
+    return visit.page("account", status, problem=problem, sessions=sessions)

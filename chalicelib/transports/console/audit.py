@@ -1,0 +1,31 @@
+"""The audit log: who has changed what, with which key, and when."""
+
+from chalicelib.core.errors import AppError
+from chalicelib.transports.console.visit import Visit
+from chalicelib.transports.http import HttpResponse
+
+FILTERS = ("actor", "from", "to")
+
+
+def show(visit: Visit) -> HttpResponse:
+    """Show a page of the log, newest first; a filter that makes no sense is said, and not used."""
+    chosen = {name: visit.asked(name).strip() for name in FILTERS}
+    wanted = {name: value for name, value in chosen.items() if value}
+    before = {"before": visit.asked("before")} if visit.asked("before") else {}
+    problem, status = None, 200
+    try:
+        log = visit.call("list_audit_log", **wanted, **before)
+    except AppError as error:
+        problem, status = visit.problem(error), error.status
+        log = visit.call("list_audit_log")
+    members = visit.call("list_members")["members"]
+    return visit.page(
+        "audit",
+        status,
+        problem=problem,
+        log=log,
+        chosen=chosen,
+        members=members,
+        first=not before,
+        filtered=bool(wanted),
+    )

@@ -1,0 +1,168 @@
+"""Bots: their keys, limits, a chat to try them with, and the code that puts them on a site."""
+
+import re
+
+from chalicelib.core.errors import AlreadyCreatedError, AppError, NotFoundError, ValidationError
+from chalicelib.core.schema import MAX_KOPECKS
+from chalicelib.core.settings import settings
+from chalicelib.rules.spending import WINDOWS
+from chalicelib.transports import chat_route
+from chalicelib.transports.console.visit import Problem, Visit
+from chalicelib.transports.http import HttpResponse, redirect
+
+_RUBLES = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?", re.ASCII)
+_SPACES = re.compile(r"[\s\u00a0\u202f]")
+
+
+def index(visit: Visit) -> HttpResponse:
+    """List the bots."""
+    listed = visit.call("list_agents")["agents"]
+    return visit.page("bots", bots=listed, base_url=settings().public_url)
+
+
+def show(visit: Visit) -> HttpResponse:
+    """Lead to the first of a bot's pages."""
+    return redirect(f"{_path(visit, _bot(visit))}/keys")
+
+
+def keys(visit: Visit) -> HttpResponse:
+    """List a bot's keys, with the form of another."""
+    return _keys_page(visit, 200)
+
+
+def create_key(visit: Visit) -> HttpResponse:
+    """Make a key of a bot and show its token, this once."""
+    bot = _bot(visit)
+    try:
+        made = visit.call_once("create_bot_key", agentId=bot["id"], name=visit.text("name"))
+    except AlreadyCreatedError as error:
+        key = _key(visit, bot, str(error.details["keyId"]))
+        return visit.page("bot_key_made_before", 409, bot=bot, key=key, path=_path(visit, bot))
+    except AppError as error:
+        return _keys_page(visit, error.status, visit.problem(error))
+    return visit.page(
+        "bot_key_made",
+        bot=bot,
+        path=_path(visit, bot),
+        key=_key(visit, bot, made["keyId"]),
+        token=made["token"],
+        chat_url=settings().public_url + chat_route.PATH,
+    )
+
+
+def ask_to_delete_key(visit: Visit) -> HttpResponse:
+    """Ask whether a bot's key shall be deleted, by its name."""
+    bot = _bot(visit)
+    key = _key(visit, bot, visit.request.path["key"])
+    return visit.page("bot_key_delete", bot=bot, key=key, path=_path(visit, bot))
+
+
+def delete_key(visit: Visit) -> HttpResponse:
+    """Delete a key of a bot."""
+    bot = _bot(visit)
+    visit.call("delete_bot_key", agentId=bot["id"], keyId=visit.request.path["key"])
+    return redirect(f"{_path(visit, bot)}/keys?done=bot_key_deleted")
+
+
+def limits(visit: Visit) -> HttpResponse:
+    """Show what a bot may spend, and what it has spent."""
+    return _limits_page(visit, 200)
+
+
+def set_limits(visit: Visit) -> HttpResponse:
+    """Set what a bot may spend; an empty field lifts a limit."""
+    bot = _bot(visit)
+    try:
+        wanted = {window: kopecks(window, visit.text(window)) for window in WINDOWS}
+        visit.call("set_bot_limits", agentId=bot["id"], **wanted)
+    except AppError as error:
+        return _limits_page(visit, error.status, visit.problem(error))
+    return redirect(f"{_path(visit, bot)}/limits?done=limits_set")
+
+
+def chat(visit: Visit) -> HttpResponse:
+    """Show a chat with the bot."""
+    bot = _bot(visit)
+    url = settings().public_url + chat_route.PATH
+    return visit.page("bot_chat", bot=bot, tab="chat", path=_path(visit, bot), chat_url=url)
+
+
+def embed(visit: Visit) -> HttpResponse:
+    """Show the code that puts the bot on a site."""
+    bot = _bot(visit)
+    code = (
+        f'<script src="{settings().public_url}/widget.js" data-agent="{bot["id"]}" async></script>'
+    )
+    return visit.page("bot_embed", bot=bot, tab="embed", path=_path(visit, bot), code_text=code)
+
+
+def kopecks(field: str, text: str) -> int | None:
+    """Return an amount that somebody has typed in rubles; None if nothing.
+
+    Raises:
+        ValidationError: it is no amount.
+    """
+    compact = _SPACES.sub("", text).removesuffix("₽")
+    if not compact:
+        return None
+    found = _RUBLES.fullmatch(compact)
+    amount = int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0")) if found else -1
+    if not 0 <= amount <= MAX_KOPECKS:
+        raise ValidationError.of(field, "expected an amount in rubles from 0, such as 99.90")
+    return amount
+
+
+def _bot(visit: Visit) -> dict[str, object]:
+    found: dict[str, object] = visit.call("get_agent", id=visit.request.path["id"])["agent"]
+    return found
+
+
+def _path(visit: Visit, bot: dict[str, object]) -> str:
+    return f"{visit.here.path}/bots/{bot['id']}"
+
+
+def _key(visit: Visit, bot: dict[str, object], key_id: str) -> dict[str, object]:
+    for key in visit.call("list_bot_keys", agentId=bot["id"])["keys"]:
+        if key["id"] == key_id:
+            return dict(key)
+    raise NotFoundError("No key of this bot has this id.")
+
+
+def _keys_page(visit: Visit, status: int, problem: Problem | None = None) -> HttpResponse:
+    bot = _bot(visit)
+    listed = visit.call("list_bot_keys", agentId=bot["id"])
+    return visit.page(
+        "bot_keys",
+        status,
+        problem=problem,
+        bot=bot,
+        tab="keys",
+        path=_path(visit, bot),
+        listed=listed,
+        name=visit.text("name"),
+    )
+
+
+def _limits_page(visit: Visit, status: int, problem: Problem | None = None) -> HttpResponse:
+    bot = _bot(visit)
+    budget = visit.call("get_bot_limits", agentId=bot["id"])
+    typed = {w: visit.text(w) if visit.form else _rubles(budget[w]["limit"]) for w in WINDOWS}
+    return visit.page(
+        "bot_limits",
+        status,
+        problem=problem,
+        bot=bot,
+        tab="limits",
+        path=_path(visit, bot),
+        budget=budget,
+        typed=typed,
+        windows=WINDOWS,
+    )
+
+
+def _rubles(kopecks_of: int | None) -> str:
+    """Return an amount as one types it."""
+    if kopecks_of is None:
+        return ""
+    whole, rest = divmod(kopecks_of, 100)
+    return f"{whole}.{rest:02d}" if rest else str(whole)

@@ -1,0 +1,178 @@
+"""Who gets into the console: people with a session, by forms of the console's own (security.md).
+
+A session is a random token in a cookie that scripts cannot read. Every form carries a token made of
+it, so that no other site's form is taken; and what a browser says of where a form stands is heard.
+"""
+
+import hashlib
+import hmac
+import re
+from dataclasses import replace
+from importlib import import_module
+from secrets import token_urlsafe
+from urllib.parse import quote, urlsplit
+
+from chalicelib.core.errors import ForbiddenError, NotFoundError
+from chalicelib.core.settings import settings
+from chalicelib.flows import bots
+from chalicelib.rules import tokens
+from chalicelib.store import accounts, console_sessions
+from chalicelib.transports.console.routes import PREFIX, Page
+from chalicelib.transports.console.visit import Visit
+from chalicelib.transports.http import HttpRequest, HttpResponse, check_size, redirect, set_cookie
+from chalicelib.transports.web import render
+
+COOKIE = "__Host-session"
+"""The token of a session; of one that has yet to begin, on the page to sign in, too."""
+CSRF_FIELD = "csrf"
+CSRF_HEADER = "x-csrf-token"
+MAX_FORM_BYTES = 64_000
+SIGN_IN = f"{PREFIX}/sign-in"
+_INSIDE = re.compile(r"/console(/[A-Za-z0-9._~%-]+)*(\?[A-Za-z0-9._~%&=+-]*)?", re.ASCII)
+_KEY = re.compile(f"({tokens.PREFIX}|{tokens.BOT_PREFIX})[0-9A-Za-z]")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "X-Robots-Tag": "noindex",
+}
+"""Of every answer below /console; the policy of pages forbids frames and foreign scripts, too."""
+
+
+class StaleFormError(ForbiddenError):
+    """A form that is not the console's, or was made for a session that is over."""
+
+    code = "stale_form"
+
+
+def serve(page: Page, request: HttpRequest) -> HttpResponse:
+    """Answer on a path of the console.
+
+    Raises:
+        ForbiddenError: the request carries an API key (contract, Keys and scopes).
+    """
+    refuse_keys(request)
+    response = render.with_pages(lambda asked: _answer(page, asked))(request)
+    return replace(response, headers={**response.headers, **_HEADERS})
+
+
+def unknown(request: HttpRequest) -> HttpResponse:
+    """Answer on a path below /console where nothing is.
+
+    Raises:
+        ForbiddenError: as ``serve`` does.
+    """
+    refuse_keys(request)
+
+    def nothing(_: HttpRequest) -> HttpResponse:
+        raise NotFoundError("There is no such page.")
+
+    response = render.with_pages(nothing)(request)
+    return replace(response, headers={**response.headers, **_HEADERS})
+
+
+def refuse_keys(request: HttpRequest) -> None:
+    """Refuse a request that carries a key, wherever: what is here is for people alone.
+
+    Raises:
+        ForbiddenError: it does.
+    """
+    values = [*request.headers.values(), *(v for each in request.query.values() for v in each)]
+    if "authorization" in request.headers or any(map(_KEY.search, values)):
+        msg = "The console is for people who sign in. No API key opens it, whatever its scopes."
+        raise ForbiddenError(msg)
+
+
+def csrf_token(session_token: str) -> str:
+    """Return what a form of a session must carry."""
+    return hmac.new(session_token.encode(), b"console form", hashlib.sha256).hexdigest()
+
+
+def visit_of(request: HttpRequest) -> Visit | None:
+    """Return the visit of who is signed in, None without a live session."""
+    token = request.cookies.get(COOKIE, "")
+    session = console_sessions.find(token) if token else None
+    if session is None:
+        return None
+    account = accounts.get(session.account_id)
+    if not session.lives(account):
+        return None
+    console_sessions.touch(session)
+    return Visit(request, csrf_token(token), account, session.session_id)
+
+
+def may_try(request: HttpRequest, agent_id: str) -> bool:
+    """Whether a request to a bot's chat comes from a page of the console of the bot's workspace."""
+    visit = visit_of(request)
+    if visit is None:
+        return False
+    check_form(request, request.headers.get(CSRF_HEADER, ""))
+    workspace_id = bots.workspace_of(agent_id)
+    return any(place.workspace.id == workspace_id for place in visit.places)
+
+
+def check_form(request: HttpRequest, given: str) -> None:
+    """Refuse a form that is not one of the console's own, made for this session.
+
+    Raises:
+        StaleFormError: it stands on another site, or lacks the token.
+    """
+    token = request.cookies.get(COOKIE)
+    same = token and hmac.compare_digest(csrf_token(token).encode(), given.encode())
+    if not same or not _same_site(request):
+        raise StaleFormError("This form is out of date. Open its page again, and send it there.")
+
+
+def cookie(token: str) -> str:
+    """Return what sets the cookie of a session."""
+    return set_cookie(COOKIE, token, int(console_sessions.LONGEST.total_seconds()))
+
+
+def inside(path: str) -> str:
+    """Return a path of the console, where it is one: nobody is sent elsewhere after signing in."""
+    return path if _INSIDE.fullmatch(path) else PREFIX
+
+
+def _answer(page: Page, request: HttpRequest) -> HttpResponse:
+    check_size(request, MAX_FORM_BYTES)
+    visit = visit_of(request)
+    begun = ""
+    if visit is None and not page.guest:
+        return _to_sign_in(request)
+    if visit is None:
+        begun = request.cookies.get(COOKIE) or token_urlsafe(32)
+        visit = Visit(request, csrf_token(begun))
+    if request.method == "POST":
+        check_form(request, visit.text(CSRF_FIELD))
+    if "workspace" in request.path:
+        visit.enter(request.path["workspace"])
+    name = page.post if request.method == "POST" else page.get
+    module = import_module(f"chalicelib.transports.console.{page.module}")
+    response: HttpResponse = getattr(module, name)(visit)
+    if begun and not response.cookies:
+        response = replace(response, cookies=[cookie(begun)])
+    return response
+
+
+def _to_sign_in(request: HttpRequest) -> HttpResponse:
+    """Send somebody to sign in, and back here afterwards where that is a page to be read."""
+    back = ""
+    if request.method in {"GET", "HEAD"} and request.route != PREFIX:
+        path = request.route
+        for name, value in request.path.items():
+            path = path.replace(f"{{{name}}}", quote(value, safe=""))
+        back = f"?next={quote(path, safe='')}" if inside(path) == path else ""
+    return redirect(SIGN_IN + back)
+
+
+def _same_site(request: HttpRequest) -> bool:
+    """Whether a browser says that the form stands on this host, or says nothing of it."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+        return False
+    origin = request.headers.get("origin")
+    if origin is None:
+        return True
+    hosts = {urlsplit(settings().public_url).netloc, request.headers.get("host", "")}
+    return urlsplit(origin).netloc in hosts - {""}

@@ -1,0 +1,178 @@
+"""API keys: made with a grid of rights, shown once, revoked by name."""
+
+import re
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from chalicelib.core import clock
+from chalicelib.core.errors import AlreadyCreatedError, AppError, NotFoundError, ValidationError
+from chalicelib.core.plans import PLANS_WITH_API
+from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings
+from chalicelib.transports.console.visit import Problem, Visit
+from chalicelib.transports.http import HttpResponse, redirect
+
+AREAS = tuple(dict.fromkeys(scope.area for scope in Scope))
+_AGENTS = frozenset({"pages", "products", "services", "bookings", "crm", "files"})
+"""What an AI client works with; sites and bots it only reads."""
+PRESETS = ("read", "agent", "everything")
+SEARCH_FROM = 20
+"""Lists longer than this can be searched (ui.md, Habits)."""
+
+
+def index(visit: Visit) -> HttpResponse:
+    """List the keys, those that work first."""
+    listed = visit.call("list_keys")
+    wanted = visit.asked("q").strip().casefold()
+    keys = [
+        {**key, "rights": rights(key["scopes"])}
+        for key in listed["keys"]
+        if not wanted or wanted in f"{key['name']} {key['masked']}".casefold()
+    ]
+    live = [key for key in keys if key["state"] == "live"]
+    return visit.page(
+        "keys",
+        keys=live,
+        gone=[key for key in keys if key["state"] != "live"],
+        listed=listed,
+        searchable=len(listed["keys"]) > SEARCH_FROM,
+        wanted=visit.asked("q"),
+        gated=_gated(visit),
+        base_url=settings().public_url,
+    )
+
+
+def ask(visit: Visit) -> HttpResponse:
+    """Show the form of a new key."""
+    return _form(visit, 200, ticked=preset("read", admin=_admin(visit)))
+
+
+def create(visit: Visit) -> HttpResponse:
+    """Make a key and show its token, this once; or tick a preset's boxes."""
+    if chosen := visit.text("preset"):
+        return _form(visit, 200, ticked=preset(chosen, admin=_admin(visit)))
+    ticked = frozenset(visit.form.get("scopes", ()))
+    try:
+        made = visit.call_once(
+            "create_key",
+            name=visit.text("name"),
+            scopes=sorted(ticked),
+            expires=_end_of_day(visit.text("expires"), visit.here.workspace.timezone),
+        )
+    except AlreadyCreatedError as error:
+        return visit.page("key_made_before", 409, key=_key(visit, str(error.details["keyId"])))
+    except AppError as error:
+        return _form(visit, error.status, ticked=ticked, problem=visit.problem(error))
+    return visit.page(
+        "key_made",
+        token=made["token"],
+        key=_key(visit, made["keyId"]),
+        base_url=settings().public_url,
+        probe=_probe(made["scopes"]),
+    )
+
+
+def ask_to_revoke(visit: Visit) -> HttpResponse:
+    """Ask whether a key shall stop working, by its name."""
+    key = _key(visit, visit.request.path["id"])
+    return visit.page("key_revoke", key=key)
+
+
+def revoke(visit: Visit) -> HttpResponse:
+    """Revoke a key for good."""
+    visit.call("revoke_key", id=visit.request.path["id"])
+    return redirect(f"{visit.here.path}/keys?done=key_revoked")
+
+
+def preset(name: str, *, admin: bool) -> frozenset[str]:
+    """Return the scopes that a preset ticks; the blog's only for ADMIN accounts."""
+    scopes = [scope for scope in Scope if admin or not scope.admin_only]
+    reads = {str(scope) for scope in scopes if scope.endswith(":read")}
+    match name:
+        case "read":
+            return frozenset(reads)
+        case "agent":
+            return frozenset(reads | {f"{area}:write" for area in _AGENTS})
+        case "everything":
+            return frozenset(map(str, scopes))
+    return frozenset()
+
+
+def rights(scopes: list[str]) -> list[tuple[str, str]]:
+    """Return what a key may do, by area: ``read``, ``write`` or ``both``."""
+    held: dict[str, set[str]] = {}
+    for scope in scopes:
+        area, _, right = scope.partition(":")
+        held.setdefault(area, set()).add(right)
+    return [(area, "both" if len(kinds) > 1 else next(iter(kinds))) for area, kinds in held.items()]
+
+
+def _form(
+    visit: Visit, status: int, *, ticked: frozenset[str], problem: Problem | None = None
+) -> HttpResponse:
+    zone = visit.here.workspace.timezone
+    return visit.page(
+        "key_new",
+        status,
+        problem=problem,
+        name=visit.text("name"),
+        expires=visit.text("expires"),
+        tomorrow=(clock.local_day(clock.now(), zone) + timedelta(days=1)).isoformat(),
+        ticked=ticked,
+        areas=[area for area in AREAS if _admin(visit) or not Scope(f"{area}:read").admin_only],
+        presets=PRESETS,
+        gated=_gated(visit),
+    )
+
+
+def _key(visit: Visit, key_id: str) -> dict[str, object]:
+    for key in visit.call("list_keys")["keys"]:
+        if key["id"] == key_id:
+            return {**key, "rights": rights(key["scopes"])}
+    raise NotFoundError("No key of this workspace has this id.")
+
+
+def _admin(visit: Visit) -> bool:
+    return visit.signed_in.role == "admin"
+
+
+def _gated(visit: Visit) -> bool:
+    """Whether the workspace's plan is without the API."""
+    return visit.here.workspace.plan not in PLANS_WITH_API
+
+
+def _end_of_day(text: str, timezone: str) -> str | None:
+    """Return the end of a day where the workspace is; None if none was chosen.
+
+    Raises:
+        ValidationError: it is no day.
+    """
+    if not text.strip():
+        return None
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text.strip(), re.ASCII):
+        raise ValidationError.of("expires", "expected a date such as 2027-01-31")
+    try:
+        day = date.fromisoformat(text.strip())
+        return datetime.combine(day, time(23, 59, 59), ZoneInfo(timezone)).isoformat()
+    except (ValueError, OverflowError):
+        raise ValidationError.of("expires", "expected a date such as 2027-01-31") from None
+
+
+_PROBES = {
+    "projects": "/api/projects/list",
+    "products": "/api/products/list",
+    "services": "/api/services/list",
+    "bookings": "/api/bookings/list",
+    "crm": "/api/forms/collection-list",
+    "files": "/api/file-folders",
+    "agents": "/api/agents/list",
+}
+
+
+def _probe(scopes: list[str]) -> str:
+    """Return a path that a key may read, for a first call with it."""
+    for scope in scopes:
+        area, _, right = scope.partition(":")
+        if right == "read" and area in _PROBES:
+            return _PROBES[area]
+    return "/api/workspaces/list"

@@ -1,0 +1,1 @@
+"""What pages say, by the kind of pages."""

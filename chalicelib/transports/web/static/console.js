@@ -1,0 +1,99 @@
+// What the console's pages gain where scripts run: copying, one sending a form, and the test chat.
+"use strict";
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.hidden = false;
+  const says = button.textContent;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    button.textContent = button.dataset.done;
+    setTimeout(() => { button.textContent = says; }, 2000);
+  });
+}
+
+// The second click of a double click would end the first one's answer, and with it the only sight of a token.
+for (const form of document.querySelectorAll("form[method=post]")) {
+  form.addEventListener("submit", (event) => {
+    if (form.dataset.sent) return event.preventDefault();
+    form.dataset.sent = "yes";
+    setTimeout(() => { for (const button of form.querySelectorAll("button")) button.disabled = true; });
+  });
+}
+addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;
+  for (const form of document.querySelectorAll("form[data-sent]")) {
+    delete form.dataset.sent;
+    for (const button of form.querySelectorAll("button")) button.disabled = false;
+  }
+});
+
+for (const link of document.querySelectorAll("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "center" });
+
+const problem = document.getElementById("problem");
+if (problem) problem.focus();
+
+const chat = document.querySelector("form[data-chat]");
+if (chat) {
+  const log = document.querySelector(".chat");
+  const { chat: url, agent, csrf, failed, left } = chat.dataset;
+  const input = chat.querySelector("textarea");
+  let session = null;
+
+  const say = (text, kind) => {
+    const line = document.createElement("p");
+    line.className = kind;
+    line.textContent = text;
+    log.append(line);
+    line.scrollIntoView({ block: "nearest" });
+    return line;
+  };
+  const send = async (message) => {
+    const answer = say("…", "theirs");
+    let text = "";
+    const heard = (event) => {
+      if (event.type === "start") session = event.sessionId;
+      if (event.type === "chunk") text += event.content;
+      if (event.type === "error") text += `\n${event.error}`;
+      answer.textContent = text || "…";
+    };
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
+      body: JSON.stringify({ agentId: agent, message, sessionId: session, channel: "test" }),
+    });
+    if (!response.ok) {
+      answer.textContent = (await response.json()).data.message;
+      return;
+    }
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = "", part = await reader.read(); !part.done; part = await reader.read()) {
+      const lines = (rest + part.value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) if (line.startsWith("data: ")) heard(JSON.parse(line.slice(6)));
+    }
+    if (!text) answer.textContent = left;
+  };
+  chat.hidden = false;
+  chat.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const message = input.value.trim();
+    if (!message || chat.dataset.busy) return;
+    chat.dataset.busy = "yes";
+    input.value = "";
+    say(message, "mine");
+    try {
+      await send(message);
+    } catch {
+      say(failed, "theirs");
+    }
+    delete chat.dataset.busy;
+    input.focus();
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      chat.requestSubmit();
+    }
+  });
+}

@@ -1,0 +1,209 @@
+"""API keys as people make and look at them in the console (contract, Keys and scopes)."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    PlanRequiredError,
+)
+from chalicelib.domains.identity import key_list, keys
+from chalicelib.store import accounts
+from infra.dynamodb_usage import metering
+from tests.conftest import Owner, Time, as_operator, everything, in_console
+
+pytestmark = pytest.mark.store
+
+KEY: dict[str, Any] = {"name": "Laptop", "scopes": ["*:write", "crm:read"]}
+
+
+class Member:
+    """An account in somebody's workspace."""
+
+    def __init__(self, workspace_id: str, role: str) -> None:
+        self.workspace_id, self.role = workspace_id, role
+        email = f"{role}@example.com"
+        made = as_operator("create_account", email=email, password="long enough", name="Mara")
+        as_operator("add_member", workspaceId=workspace_id, email=email, role=role)
+        self.id: str = made["accountId"]
+
+    def does(self, operation: str, /, **arguments: Any) -> Any:
+        who = {"account_id": self.id, "membership": self.role}
+        return in_console(self.workspace_id, operation, **who, **arguments)
+
+
+@pytest.fixture
+def theirs(new_owner: Callable[..., Owner]) -> Owner:
+    """A workspace without keys."""
+    return new_owner()
+
+
+def listed(owner: Owner) -> Any:
+    return in_console(owner.workspace.id, "list_keys")
+
+
+class TestListKeys:
+    def test_shows_everything_of_a_key_but_its_token(self, theirs: Owner, time: Time) -> None:
+        manager = Member(theirs.workspace.id, "manager")
+        expires = time.now + timedelta(days=30)
+        made = manager.does("create_key", **KEY, expires=expires.isoformat())
+        found = listed(theirs)
+        assert found["keys"] == [
+            {
+                "id": made["keyId"],
+                "name": "Laptop",
+                "masked": f"svc_live_…{made['token'][-4:]}",
+                "scopes": ["*:write", "crm:read"],
+                "state": "live",
+                "account": {"id": manager.id, "name": "Mara", "email": "manager@example.com"},
+                "createdAt": "2027-01-15T12:00:00.000Z",
+                "expiresAt": "2027-02-14T12:00:00.000Z",
+                "revokedAt": None,
+                "lastUsedAt": None,
+            }
+        ]
+        assert (found["live"], found["most"]) == (1, 50)
+        assert made["token"] not in str(found)
+
+    def test_is_newest_first_with_what_became_of_each(self, theirs: Owner, time: Time) -> None:
+        soon = (time.now + timedelta(minutes=1)).isoformat()
+        made = []
+        for expires in (None, soon, soon, None):
+            made.append(make(theirs, expires=expires))
+            time.pass_by(seconds=1)
+        for key_id in (made[0], made[2]):
+            in_console(theirs.workspace.id, "revoke_key", id=key_id)
+        time.pass_by(minutes=1)
+        found = listed(theirs)
+        states = [(key["id"], key["state"]) for key in found["keys"]]
+        names = ("live", "revoked", "expired", "revoked")
+        assert states == list(zip(made[::-1], names, strict=True))
+        assert found["live"] == 1
+
+    def test_tells_when_a_key_was_last_used(self, theirs: Owner, time: Time) -> None:
+        api = theirs.api()
+        time.pass_by(hours=1)
+        api.get("/api/workspaces/list")
+        assert listed(theirs)["keys"][0]["lastUsedAt"] == "2027-01-15T13:00:00.000Z"
+
+    def test_is_for_members_to_look_at(self, theirs: Owner) -> None:
+        theirs.token()
+        assert len(Member(theirs.workspace.id, "member").does("list_keys")["keys"]) == 1
+
+    def test_shows_no_key_of_another_workspace(self, theirs: Owner, owner: Owner) -> None:
+        assert listed(owner)["keys"]
+        assert listed(theirs)["keys"] == []
+        named = in_console(theirs.workspace.id, "list_keys", workspaceId=owner.workspace.id)
+        assert named["keys"] == []
+
+    def test_takes_three_requests_however_many_there_are(self, theirs: Owner) -> None:
+        for _ in range(12):
+            make(theirs)
+        with metering() as usage:
+            assert len(listed(theirs)["keys"]) == 12
+        assert usage.round_trips == 3, usage.calls
+
+
+def make(owner: Owner, *, expires: str | None = None) -> str:
+    """Make a key as the workspace's owner; return its id."""
+    who = {"account_id": owner.workspace.owner_id}
+    made = in_console(owner.workspace.id, "create_key", **who, **KEY, expires=expires)
+    key_id: str = made["keyId"]
+    return key_id
+
+
+class TestCreateKey:
+    @pytest.mark.parametrize("plan", ["free", "start"])
+    def test_asks_for_an_upgrade_below_business(
+        self, plan: str, new_owner: Callable[..., Owner]
+    ) -> None:
+        poor = new_owner(plan)
+        before = everything()
+        with pytest.raises(PlanRequiredError, match=f"is on {plan}. Upgrade") as caught:
+            make(poor)
+        assert (caught.value.status, caught.value.code) == (403, "plan_required")
+        assert everything() == before
+
+    def test_works_as_soon_as_the_plan_does(self, new_owner: Callable[..., Owner]) -> None:
+        poor = new_owner("free")
+        as_operator("set_plan", workspaceId=poor.workspace.id, plan="business")
+        assert make(poor)
+
+    def test_below_business_is_the_operators_alone(self, new_owner: Callable[..., Owner]) -> None:
+        assert new_owner("free").token()
+
+    def test_belongs_to_whoever_makes_it(self, theirs: Owner) -> None:
+        manager = Member(theirs.workspace.id, "manager")
+        manager.does("create_key", **KEY)
+        make(theirs)
+        owners = [key["account"]["id"] for key in listed(theirs)["keys"]]
+        assert owners == [theirs.workspace.owner_id, manager.id]
+
+    def test_is_not_for_members(self, theirs: Owner) -> None:
+        with pytest.raises(ForbiddenError, match="may look, not change"):
+            Member(theirs.workspace.id, "member").does("create_key", **KEY)
+
+    def test_never_works_in_another_workspace_than_the_sessions(
+        self, theirs: Owner, owner: Owner
+    ) -> None:
+        before = listed(owner)
+        who = {"account_id": theirs.workspace.owner_id, "workspaceId": owner.workspace.id}
+        in_console(theirs.workspace.id, "create_key", **who, **KEY)
+        assert listed(owner) == before
+        assert len(listed(theirs)["keys"]) == 1
+
+    def test_pressed_twice_makes_one_and_says_which(self, theirs: Owner) -> None:
+        who = {"account_id": theirs.workspace.owner_id}
+        made = in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
+        with pytest.raises(ConflictError) as caught:
+            in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
+        assert caught.value.code == "already_created"
+        assert caught.value.details["keyId"] == made["keyId"]
+        assert len(listed(theirs)["keys"]) == 1
+
+    def test_stops_at_as_many_as_the_list_says(
+        self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for module in (keys, key_list):
+            monkeypatch.setattr(module, "MAX_LIVE_KEYS", 2)
+        make(theirs)
+        make(theirs)
+        found = listed(theirs)
+        assert found["live"] == found["most"] == 2
+        with pytest.raises(ConflictError, match="Revoke one first"):
+            make(theirs)
+
+
+class TestRevokeKey:
+    def test_of_anybody_is_for_who_manages_the_workspace(self, theirs: Owner) -> None:
+        key_id = make(theirs)
+        manager = Member(theirs.workspace.id, "manager")
+        assert manager.does("revoke_key", id=key_id)["keyId"] == key_id
+        assert listed(theirs)["keys"][0]["state"] == "revoked"
+
+    def test_is_not_for_members(self, theirs: Owner) -> None:
+        key_id = make(theirs)
+        with pytest.raises(ForbiddenError, match="may look, not change"):
+            Member(theirs.workspace.id, "member").does("revoke_key", id=key_id)
+
+    def test_of_another_workspace_is_not_found(self, theirs: Owner, owner: Owner) -> None:
+        key_id = make(owner)
+        with pytest.raises(NotFoundError):
+            in_console(theirs.workspace.id, "revoke_key", id=key_id)
+        assert listed(owner)["keys"][0]["state"] == "live"
+
+
+def test_the_key_of_an_account_that_was_removed_from_the_workspace_stays_in_the_list(
+    theirs: Owner,
+) -> None:
+    manager = Member(theirs.workspace.id, "manager")
+    manager.does("create_key", **KEY)
+    email = accounts.get(manager.id).email
+    as_operator("remove_member", workspaceId=theirs.workspace.id, email=email)
+    (key,) = listed(theirs)["keys"]
+    assert (key["state"], key["account"]["email"]) == ("revoked", email)
