@@ -54,12 +54,13 @@ from chalicelib.store import accounts, metrics, tables, visitors, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.workspaces import WorkspaceRow
 from infra import admin
-from tests import effort  # noqa: F401  registers and loads one
+from tests import aws_calls, effort  # noqa: F401  effort registers and loads a profile
 from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
 from tests.fakes.open_facts import OpenFacts
 from tests.fakes.openverse import FakeOpenverse
 from tests.loopback import _loopback_only  # noqa: F401  a fixture
+from tests.policy_check import PolicyCheck
 from tests.quick_moto import _quick_moto  # noqa: F401  a fixture
 from tests.restoring import Snapshots, moto_tables
 
@@ -68,6 +69,12 @@ PASSWORD = "correct horse"
 """Of every owner."""
 SETTINGS = settings()
 OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
+
+aws_calls.install()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(PolicyCheck())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
