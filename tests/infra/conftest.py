@@ -1,4 +1,4 @@
-"""AWS as moto's server has it, in a process of its own, and what a deployment of ours needs there."""
+"""AWS as moto's server has it, in a process of its own, and what a deployment needs there."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import requests
 
-from infra import package, policies, stage_config, stacks
+from infra import package, policies, stacks, stage_config
 from infra.deploy import chalice_state
 from infra.deploy.account import Account, sign_in
 from infra.deploy.deployment import Deployment
@@ -36,9 +36,9 @@ STAND_INS = {
         "ChatFunctionUrl": "https://chat.lambda-url.eu-central-1.on.aws/",
     },
 }
-"""moto makes neither CloudFront functions nor function URLs nor web ACLs of CloudFormation. In their
-stacks' place it makes these: the parameters of the real template, no resources but a parameter of
-the Systems Manager, and outputs as AWS would give them. cfn-lint reads the real ones."""
+"""moto makes no CloudFront functions, function URLs or web ACLs of CloudFormation. In place
+of their stacks it makes these: the parameters of the real template, no resources but a parameter
+of the Systems Manager, and outputs as AWS would give them. cfn-lint reads the real ones."""
 
 
 @contextmanager
@@ -125,7 +125,7 @@ class Aws:
         return [api["id"] for api in self.client("apigateway").get_rest_apis()["items"]]
 
     def given(self, stack: str, stage: str = "dev") -> str:
-        """Return the values of the parameters that a stand-in was given, in the template's order."""
+        """Return the values of a stand-in's parameters, in the template's order."""
         region = stacks.region_of(stack, REGION)
         answer = self.client("ssm", region).get_parameter(Name=f"/stand-in/{stage}/{stack}")
         return str(answer["Parameter"]["Value"])

@@ -86,7 +86,7 @@ class SecretResource(CloudFormationModel):
     @classmethod
     def create_from_cloudformation_json(
         cls,
-        resource_name: str,
+        resource_name: str,  # noqa: ARG003  moto's
         cloudformation_json: Any,
         account_id: str,
         region_name: str,

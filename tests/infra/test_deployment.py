@@ -1,7 +1,5 @@
 """Deploying a stage half-way, back and away: on moto, but for the edge."""
 
-import json
-import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +7,6 @@ from typing import Any
 
 import click
 import pytest
-from botocore.exceptions import ClientError
 
 from chalicelib.core import clock
 from infra.deploy import chalice_state, releases, settings
@@ -116,7 +113,7 @@ class TestRefusals:
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
     ) -> None:
         (checkout / "app.py").write_text("app = 3\n")
-        with pytest.raises(click.ClickException, match="in no commit.*--allow-dirty"):
+        with pytest.raises(click.ClickException, match=r"in no commit.*--allow-dirty"):
             deploy()
         assert aws.client("cloudformation").list_stacks()["StackSummaries"] == []
         assert deploy(allow_dirty=True)["release"].endswith("-dirty")
