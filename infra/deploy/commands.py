@@ -83,6 +83,7 @@ def _look(result: dict[str, Any]) -> None:
 @click.option("--sites-domain", help="Below it each site has a host: another domain; '' for none.")
 @click.option("--sites-hosted-zone", help="Route 53's zone of the sites' domain.")
 @click.option("--alarm-email", help="Where alarms go; AWS asks that address to confirm.")
+@click.option("--table-prefix", help="Of restored tables; 'workspace' for the stage's own.")
 @click.option("--allow-dirty", is_flag=True, help="Deploy changes that are in no commit.")
 @_BREAK
 @_PYTHON

@@ -34,7 +34,8 @@ UPLOAD_SECONDS = "300"
 class Wanted:
     """What the operator asks for; what is None stays as it was deployed before.
 
-    An empty string takes a domain, or the e-mail of alarms, away again.
+    An empty string takes a domain, or the e-mail of alarms, away again. ``table_prefix`` leads the
+    functions to other tables than the data stack's, such as restored ones.
     """
 
     stage: str
@@ -43,6 +44,7 @@ class Wanted:
     sites_domain: str | None = None
     sites_hosted_zone: str | None = None
     alarm_email: str | None = None
+    table_prefix: str | None = None
     allow_dirty: bool = False
     break_lock: bool = False
     python: str | None = None
@@ -181,6 +183,7 @@ class Deployment:
             outputs,
             domain=wanted.domain,
             sites=wanted.sites_domain,
+            table_prefix=wanted.table_prefix,
         )
         if not facts.reserve_jobs:
             self.progress.note(

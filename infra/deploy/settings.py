@@ -15,12 +15,19 @@ FOR_OPERATORS = ("TABLE_PREFIX", "OBJECT_STORE", "PUBLIC_URL", "SITES_DOMAIN")
 """The variables that ``admin --stage`` needs; none is a secret."""
 
 
-def facts(
-    account: Account, stage: str, data: dict[str, str], *, domain: str | None, sites: str | None
+def facts(  # noqa: PLR0913  what an operator may decide
+    account: Account,
+    stage: str,
+    data: dict[str, str],
+    *,
+    domain: str | None,
+    sites: str | None,
+    table_prefix: str | None,
 ) -> Facts:
     """Return what is known of a stage whose data stack stands.
 
-    A domain that is not given is the edge stack's; before that one is made, nothing is known.
+    A domain that is not given is the edge stack's; before that one is made, nothing is known. A
+    prefix of tables that is not given is the one that functions have.
     """
     edge = Stack(account, stage, "edge", Progress())
     before = edge.parameters()
@@ -31,6 +38,8 @@ def facts(
         bucket=data["BucketName"],
         public_url=f"https://{domain}" if domain else known,
         sites_domain=before.get("SitesDomain", "") if sites is None else sites,
+        table_prefix=table_prefix
+        or published(account, stage).get("TABLE_PREFIX", Facts().table_prefix),
         edge_secret=_secret(account, data["EdgeSecretArn"]),
         reserve_jobs=may_reserve(account, stage),
         variables={"LLM_API_KEY": key} if key else {},

@@ -62,6 +62,7 @@ def follow_change_sets() -> None:
         apply(self)
         self.stack.template, self.stack.parameters = self.template, self.parameters
         self.stack._parse_template()
+        self.stack.resource_map.load_conditions()
         self.stack.output_map = self.stack._create_output_map()
 
     ChangeSet.apply = applied

@@ -19,7 +19,7 @@ from tests.fakes.lambda_process import Lambda, unpack
 from tests.fakes.lambda_runtime_api import event
 from tests.infra.conftest import REGION, Aws, connected, moto
 
-pytestmark = [pytest.mark.package, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.package, pytest.mark.timeout(1800)]
 API, JOBS, CHAT = "workspace-api-dev", "workspace-api-dev-run-jobs", "workspace-api-dev-chat-stream"
 
 
@@ -77,11 +77,15 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     with moto() as address, pytest.MonkeyPatch.context() as patch:
         aws = connected(address, patch)
         one, two = (clone(tmp_path_factory.mktemp("machine") / "x") for _ in range(2))
+        # Installing the packager twice more would take minutes and show nothing.
+        work = package.ROOT / "build"
+        made = package.environment(package.find_python(), work, package.ROOT / "requirements.txt")
+        for root in (one, two):
+            (root / "build").mkdir()
+            package.environment_of(made, root / "build").symlink_to(
+                package.environment_of(made, work)
+            )
         first = aws.deployment(one).deploy(Wanted("dev"))
-        # Installing the packager once more would take a minute and show nothing.
-        (two / "build").mkdir()
-        for venv in (one / "build").glob("venv-*"):
-            (two / "build" / venv.name).symlink_to(venv)
         aws.said.clear()
         second = aws.deployment(two).deploy(Wanted("dev"))
         python = package.find_python().path

@@ -1,5 +1,6 @@
 """Deploying a stage half-way, back and away: on moto, but for the edge."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -177,7 +178,8 @@ class TestRefusals:
         def break_it(line: str) -> None:
             say(line)
             if line == "Zip …":
-                store.put_json("state/lock.json", store.get_json("state/lock.json"))
+                theirs = store.get_json("state/lock.json") | {"host": "elsewhere"}
+                store.put_json("state/lock.json", theirs)
                 deployment.progress.before_step.__self__.renew()  # type: ignore[attr-defined]
 
         aws.said.clear()
@@ -305,6 +307,24 @@ class TestDestroy:
         other = aws.client("apigateway").create_rest_api(name="workspace-api")["id"]
         destroy(aws.deployment(checkout), break_lock=False, with_data=False)
         assert aws.apis() == [other]
+
+
+def test_functions_stay_with_restored_tables_until_they_are_led_back(
+    aws: Aws, deploy: Deploy
+) -> None:
+    def prefix() -> str:
+        about = aws.client("lambda").get_function_configuration(FunctionName=API)
+        return str(about["Environment"]["Variables"]["TABLE_PREFIX"])
+
+    deploy()
+    deploy(table_prefix="restored")
+    deploy()
+    assert prefix() == settings.published(aws.account, "dev")["TABLE_PREFIX"] == "restored"
+    policy = aws.client("iam").get_role_policy(RoleName=CHAT, PolicyName=CHAT)["PolicyDocument"]
+    assert ":table/restored-dev-ledger" in json.dumps(policy)
+    assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
+    deploy(table_prefix="workspace")
+    assert prefix() == "workspace"
 
 
 def test_a_state_that_was_lost_is_found_again(aws: Aws, deploy: Deploy, store: Store) -> None:
