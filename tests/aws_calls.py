@@ -27,6 +27,8 @@ API, JOBS, CHAT = "api_handler", "run-jobs", "chat-stream"
 PLACE = policies.Place("eu-central-1", "123456789012")
 BUCKET = "objects"
 MODELS = "models"
+KIND = "jobs"
+"""Stands for the handlers of jobs, each known by its kind: not all work is done unless all ran."""
 OBJECT = "{object}"
 """Stands for the key in what an object store needs, until it is known who asked for which."""
 STORE_METHODS = ("put", "get", "delete", "delete_under", "upload_request")
@@ -40,10 +42,7 @@ class Right(NamedTuple):
 
 
 class Gateway(NamedTuple):
-    """A gateway, by its name, and the key of the object that it was asked for, if it was for one.
-
-    Ids are left out of keys.
-    """
+    """A gateway, by its name, and the key that it was asked for: an object's without its ids."""
 
     name: str
     key: str = ""
@@ -67,12 +66,13 @@ def install() -> None:
     handlers.BUILTIN_HANDLERS.append(("provide-client-params", _note))
     _enter(API, chalice_app.App, "__call__")
     _enter(JOBS, jobs, "run")
+    _ask(KIND, jobs, "attempt", lambda job, *_: job.kind)
     _enter(CHAT, chat_stream, "handle")
     _enter(CHAT, chat_stream.EventStream, "__next__")
     _enter(CHAT, chat_stream.EventStream, "close")
     _enter(None, admin, "call")
     for method in STORE_METHODS:
-        _ask(f"objects.{method}", object_store.FolderStore, method)
+        _ask(f"objects.{method}", object_store.FolderStore, method, _without_ids)
         _enter(f"objects.{method}", object_store.S3Store, method)
     _ask(MODELS, demo.DemoModel, "stream")
     _follow_threads()
@@ -93,13 +93,13 @@ def _enter(who: str | None, owner: Any, name: str) -> None:
     _wrap(owner, name, lambda _: entered(who))
 
 
-def _ask(gateway: str, owner: Any, name: str) -> None:
-    """Record of whoever calls this that it needs the gateway."""
+def _ask(gateway: str, owner: Any, name: str, key: Callable[..., str] = lambda *_: "") -> None:
+    """Record of whoever calls this that it needs the gateway; ``key`` takes what it is given."""
 
     @contextmanager
     def asking(args: tuple[Any, ...]) -> Iterator[None]:
         if (who := _who.get()) is not None:
-            _record(who, Gateway(gateway, "" if gateway == MODELS else _without_ids(args[1])))
+            _record(who, Gateway(gateway, key(*args)))
         yield
 
     _wrap(owner, name, asking)
@@ -146,7 +146,7 @@ def _record(who: str, need: Right | Gateway) -> None:
         USES[use] = os.environ.get("PYTEST_CURRENT_TEST", "no test").partition(" ")[0]
 
 
-def _without_ids(key: str) -> str:
+def _without_ids(_: object, key: str, *__: object) -> str:
     """Return the key without what differs from workspace to workspace, and from file to file."""
     first, second, *_ = key.split("/")
     return "files/-" if first == "files" else f"-/{second}/-"

@@ -311,9 +311,10 @@ def in_console(
     person = SessionPrincipal(
         account_id=account_id, workspace_id=workspace_id, membership=membership
     )
-    reply = invoke(
-        REGISTRY[operation], person, lambda: arguments, request_id="r", idempotency_key=key
-    )
+    with aws_calls.entered(aws_calls.API):
+        reply = invoke(
+            REGISTRY[operation], person, lambda: arguments, request_id="r", idempotency_key=key
+        )
     data = json.loads(reply.body)["data"]
     assert data.pop("status") is True
     return data

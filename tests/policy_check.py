@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core.jobs import JOB_HANDLERS
 from infra import policies, stage_config
 from tests import aws_calls
 from tests.aws_calls import OBJECT, Gateway, Right, Use
@@ -48,6 +49,9 @@ def faults(
                     f"not allow. It was first needed in {test}."
                 )
         if whole:
+            for kind in JOB_HANDLERS if function == aws_calls.JOBS else ():
+                if Use(function, Gateway(aws_calls.KIND, kind)) not in uses:
+                    yield f"{function} did no job of the kind {kind}. Test what it needs for that."
             for action, resource in _grants(statements, besides=NOT_OURS):
                 if not any(_allows(action, resource, right) for right in needed):
                     yield (
