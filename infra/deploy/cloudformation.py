@@ -93,14 +93,15 @@ class Stack:
         """Make the stack, or change it to what its template says; return its outputs.
 
         ``confirm`` sees the changes first, and raises to leave it all as it is. With ``keep``,
-        changes that could lose a resource are refused.
+        changes that could lose a resource are refused, and what is there under its name already,
+        since it is never deleted, is taken into the stack.
 
         Raises:
             StackError: they are, or CloudFormation failed.
         """
         exists = self._ready()
         try:
-            changes = self._propose(parameters, update=exists)
+            changes = self._propose(parameters, update=exists, adopt=keep)
             for change in changes:
                 self.progress.note(str(change))
             if keep:
@@ -175,7 +176,7 @@ class Stack:
             return False
         return status not in {None, REVIEW, "DELETE_COMPLETE"}
 
-    def _propose(self, parameters: Mapping[str, str], *, update: bool) -> list[Change]:
+    def _propose(self, parameters: Mapping[str, str], *, update: bool, adopt: bool) -> list[Change]:
         """Make a change set and return what it would change; nothing if it is empty.
 
         Parameters that the stack has and that are not given keep their values.
@@ -189,6 +190,7 @@ class Stack:
             ChangeSetType="UPDATE" if update else "CREATE",
             TemplateBody=body,
             Capabilities=["CAPABILITY_NAMED_IAM"],
+            ImportExistingResources=adopt,
             Parameters=[
                 *({"ParameterKey": k, "ParameterValue": parameters[k]} for k in parameters),
                 *({"ParameterKey": k, "UsePreviousValue": True} for k in kept & taken),

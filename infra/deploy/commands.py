@@ -59,6 +59,9 @@ def _look(result: dict[str, Any]) -> None:
     from infra import smoke  # noqa: PLC0415  as above
 
     url = result["baseUrl"]
+    if url is None:
+        _print(result)
+        raise click.ClickException("There is no edge to look through. Run deploy to make it.")
     click.echo(f"Smoke test of {url} …", err=True)
     smoke.wait_until_healthy(url)
     origins = tuple(filter(None, (result["apiUrl"], result["chatUrl"])))

@@ -28,6 +28,8 @@ from infra.stage_config import Facts
 
 UPLOAD_SECONDS = "300"
 """For a zip of 26 MiB to Lambda; Chalice would give up after a minute."""
+CHANGES = ("Creating", "Updating", "Deleting")
+"""How Chalice's lines begin that name a resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +218,7 @@ class Deployment:
             region = self.account.region
             told = package.chalice(python, project, "deploy", *arguments, region=region)
             for line in told.splitlines():
-                if line.startswith(("Creating", "Updating", "Deleting")):
+                if line.startswith(CHANGES) and not line.endswith(" package."):
                     self.progress.note(line)
             resources = chalice_state.save(store, project, self.stage)
             self._verify(resources, project / releases.DEPLOYMENTS / release.package)

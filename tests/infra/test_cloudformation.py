@@ -213,6 +213,14 @@ def test_what_is_not_given_stays_unless_the_template_lost_it() -> None:
     assert "Dropped" not in given
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_is_never_deleted_is_taken_in_where_it_is_there_already(keep: bool) -> None:
+    """A creation that failed leaves tables, which would be in the way of the next."""
+    fake = FakeCloudFormation(None, [change("Import", "Content")], then=["CREATE_COMPLETE"])
+    stack(fake).apply(GIVEN, keep=keep)
+    assert fake.asked["ImportExistingResources"] is keep
+
+
 def test_a_stack_that_is_gone_already_need_not_be_deleted() -> None:
     fake = FakeCloudFormation()
     assert stack(fake).delete() is False

@@ -101,6 +101,15 @@ class TestDeploy:
         assert "It is another's." in said
 
 
+def test_a_rollback_without_an_edge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    back = RESULT | {"baseUrl": None}
+    monkeypatch.setattr(Deployment, "rollback", lambda *_, **__: dict(back))
+    status, printed, said = run(commands.rollback, "--stage", "dev")
+    assert (status, printed) == (1, back)
+    assert "data stays as it is" in said
+    assert "Run deploy to make it." in said
+
+
 class TestDestroy:
     @pytest.fixture
     def destroyed(self, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
