@@ -102,16 +102,16 @@ class Stack:
         exists = self._ready()
         try:
             changes = self._propose(parameters, update=exists, adopt=keep)
-            for change in changes:
+            for change in changes or ():
                 self.progress.note(str(change))
             if keep:
-                self._refuse_losses(changes)
+                self._refuse_losses(changes or [])
             if changes:
                 confirm(changes)
         except BaseException:
             self._forget()
             raise
-        if changes:
+        if changes is not None:
             before = self._event_ids()
             self._client.execute_change_set(StackName=self.name, ChangeSetName=self._change_set)
             status = self._settled(before)
@@ -176,10 +176,13 @@ class Stack:
             return False
         return status not in {None, REVIEW, "DELETE_COMPLETE"}
 
-    def _propose(self, parameters: Mapping[str, str], *, update: bool, adopt: bool) -> list[Change]:
-        """Make a change set and return what it would change; nothing if it is empty.
+    def _propose(
+        self, parameters: Mapping[str, str], *, update: bool, adopt: bool
+    ) -> list[Change] | None:
+        """Make a change set and return what it would change; None if that is nothing at all.
 
-        Parameters that the stack has and that are not given keep their values.
+        Resources may stay as they are while outputs or tags change. Parameters that the stack has
+        and that are not given keep their values.
         """
         body = stacks.template(self.stack)
         taken = self._taken(body)
@@ -205,7 +208,7 @@ class Stack:
             if made["Status"] == "FAILED":
                 reason = made.get("StatusReason", "")
                 if any(text in reason for text in NO_CHANGES):
-                    return []
+                    return None
                 msg = f"CloudFormation does not take the stack {self.name}: {reason}"
                 raise StackError(msg)
             time.sleep(POLL_SECONDS)

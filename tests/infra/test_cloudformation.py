@@ -147,6 +147,12 @@ def test_an_empty_change_set_is_no_failure(reason: str) -> None:
     assert said == ["  No changes."]
 
 
+def test_outputs_may_change_while_resources_do_not() -> None:
+    fake = FakeCloudFormation("UPDATE_COMPLETE", [], then=["UPDATE_COMPLETE"])
+    stack(fake).apply(GIVEN, confirm=lambda _: pytest.fail("there is nothing to ask about"))
+    assert fake.calls == ["propose", "execute"]
+
+
 def test_a_template_that_is_not_taken_is_said_with_the_reason() -> None:
     fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=("FAILED", "Unresolved resource X"))
     with pytest.raises(StackError, match="workspace-api-dev-data: Unresolved resource X"):
