@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from infra.deploy import gateway, releases, settings
-from infra.deploy.deployment import Deployment, Wanted
+from infra.deploy.deployment import Wanted
 from infra.deploy.store import Store
 from tests.infra.conftest import Aws, commit, connected, moto, new_checkout, quick_chalice
 
@@ -32,6 +32,7 @@ class Story:
     commits: tuple[str, str]
     fresh: dict[str, str]
     """The variables of a function after the first deployment."""
+    checkout: Path
 
     @property
     def store(self) -> Store:
@@ -57,7 +58,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         commits = commit(one), commit(two, "app = 2\n")
         wanted = Wanted("dev", alarm_email="ops@example.com")
         first = aws.deployment(one).deploy(wanted)
-        story = Story(aws, first, {}, (list(aws.said), []), commits, {})
+        story = Story(aws, first, {}, (list(aws.said), []), commits, {}, two)
         story.fresh = story.variables(CHAT)
         key = aws.client("secretsmanager")
         key.put_secret_value(SecretId="workspace-api/dev/llm-api-key", SecretString="sk-1")
@@ -217,10 +218,7 @@ def test_the_lock_is_free_again(story: Story) -> None:
     assert story.store.get("state/lock.json") is None
 
 
-def test_nothing_lies_around_that_could_be_read(story: Story, tmp_path: Path) -> None:
-    root = new_checkout(tmp_path / "checkout")
-    Deployment(story.aws.account, "dev", story.aws.deployment().progress, root).deploy(
-        Wanted("dev")
-    )
-    folder = root / "build" / "project-dev" / ".chalice"
+def test_nothing_lies_around_that_others_could_read(story: Story) -> None:
+    folder = story.checkout / "build" / "project-dev" / ".chalice"
+    assert story.secret("edge-secret") in (folder / "config.json").read_text()
     assert folder.stat().st_mode & 0o077 == 0
