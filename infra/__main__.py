@@ -1,4 +1,4 @@
-"""``python -m infra``: the local stack and the operator's commands."""
+"""``python -m infra``: the local stack, deployment, and the operator's commands."""
 
 import json
 import sys
@@ -8,6 +8,7 @@ import click
 from infra import local
 from infra.admin import admin, connect
 from infra.cli_errors import OneLineErrors
+from infra.deploy.commands import COMMANDS
 from infra.dynamodb import SetupError
 from infra.local_stack import LocalStack
 
@@ -65,5 +66,6 @@ def reference() -> None:
     click.echo(write())
 
 
-main.add_command(admin)
+for command in (admin, *COMMANDS):
+    main.add_command(command)
 main(prog_name="python -m infra")

@@ -37,10 +37,10 @@ MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 """Lambda's names of the architectures, and those that wheels use."""
 UNKNOWN = stage_config.Facts()
 """Of a stage that is packaged to be looked at, not deployed."""
-UNREACHABLE = re.compile(
+NO_ANSWER = re.compile(
     r"NewConnectionError|ConnectTimeout|ProxyError|failure in name resolution|Connection refused"
-    r"|from versions: none"
 )
+UNREACHABLE = re.compile(rf"{NO_ANSWER.pattern}|from versions: none")
 
 
 class PackageError(click.ClickException):
@@ -81,12 +81,9 @@ def build(
         click.ClickException: as ``stage_config.generate`` does.
         PackageError: no fitting Python, no package index, a fault of the zip.
     """
-    work = root / "build"
     architecture = stage_config.architecture(stage_config.load(root), stage, facts)
-    builder = _environment(find_python(python), work, root)
-    project = _copy(root, project_of(stage, root))
+    builder, project = prepare(stage, python, root, facts)
     write_manifest(builder, project)
-    stage_config.write(project, stage, facts, policies.Place(), root)
     package = out / "deployment.zip"
     package.unlink(missing_ok=True)
     _say("Packaging {} for python{}.{} on {}.".format(stage, *builder.version, architecture))
@@ -104,33 +101,61 @@ def build(
     return Package(package, project, builder)
 
 
+def prepare(
+    stage: str,
+    python: str | None = None,
+    root: Path = ROOT,
+    facts: stage_config.Facts = UNKNOWN,
+) -> tuple[Python, Path]:
+    """Make the stage's fresh copy of the project, and what runs Chalice in it; return both.
+
+    Raises:
+        PackageError, click.ClickException: as ``build`` does.
+    """
+    builder = environment(find_python(python), root / "build", root / "requirements.txt")
+    project = _copy(root, project_of(stage, root))
+    stage_config.write(project, stage, facts, policies.Place(), root)
+    return builder, project
+
+
 def project_of(stage: str, root: Path = ROOT) -> Path:
     """Return where the copy of the project is that a stage is packaged from."""
     return root / "build" / f"project-{stage}"
 
 
-def find_python(wanted: str | None = None) -> Python:
+def find_python(wanted: str | None = None, exactly: tuple[int, int] | None = None) -> Python:
     """Return ``wanted`` or the first Python found that Lambda has and chalice can package with.
 
-    Each is run, because a shim of pyenv may be there and not work.
+    Each is run, because a shim of pyenv may be there and not work. ``exactly`` is the version that
+    a zip is made for already.
+
+    Raises:
+        PackageError: there is none.
     """
+    oldest, newest = (exactly, exactly) if exactly else (OLDEST, NEWEST)
+    preferred = (_dotted(exactly),) if exactly else PREFERRED
     tried = []
-    for path in [wanted] if wanted else _candidates():
+    for path in [wanted] if wanted else _candidates(preferred):
         version = _version(path)
-        if version and OLDEST <= version <= NEWEST:
+        if version and oldest <= version <= newest:
             return Python(path, version)
-        tried.append(f"{path} ({'.'.join(map(str, version)) if version else 'does not run'})")
+        tried.append(f"{path} ({_dotted(version) if version else 'does not run'})")
+    needed = _dotted(exactly) if exactly else f"from {_dotted(OLDEST)} to {_dotted(NEWEST)}"
     msg = (
-        f"Packaging needs a Python from {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}. "
+        f"Packaging needs a Python {needed}. "
         f"Install one, or name it with --python. Tried: {', '.join(dict.fromkeys(tried))}."
     )
     raise PackageError(msg)
 
 
-def _candidates() -> Iterator[str]:
+def _dotted(version: tuple[int, int]) -> str:
+    return "{}.{}".format(*version)
+
+
+def _candidates(preferred: tuple[str, ...]) -> Iterator[str]:
     yield sys.executable
     with suppress(subprocess.CalledProcessError):  # it found none
-        yield _output(str(ROOT / "infra" / "find-python"), *PREFERRED).strip()
+        yield _output(str(ROOT / "infra" / "find-python"), *preferred).strip()
 
 
 def _version(python: str) -> tuple[int, int] | None:
@@ -146,15 +171,24 @@ def _output(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
 
 
-def _environment(python: Python, work: Path, root: Path) -> Python:
-    """Make the environment that packages, or bring it up to date; chalice imports the app in it."""
-    venv = work / "venv-{}.{}".format(*python.version)
+def environment(python: Python, work: Path, requirements: Path) -> Python:
+    """Make the environment that packages, or bring it up to date; chalice imports the app in it.
+
+    Raises:
+        PackageError: the package index does not answer, or lacks what is required.
+    """
+    venv = environment_of(python, work)
     inside = Python(str(venv / "bin" / "python"), python.version)
     if _version(inside.path) != python.version:
         _say(f"Making {venv} with {python.path}.")
         _run(python, "-m", "venv", "--clear", str(venv))
-    _pip(inside, "install", "--quiet", PIP, "-r", str(root / "requirements.txt"))
+    _pip(inside, "install", "--quiet", PIP, "-r", str(requirements))
     return inside
+
+
+def environment_of(python: Python, work: Path) -> Path:
+    """Return where the environment is that packages for a Python's version."""
+    return work / f"venv-{_dotted(python.version)}"
 
 
 def _copy(root: Path, project: Path) -> Path:
@@ -171,8 +205,7 @@ def _copy(root: Path, project: Path) -> Path:
             target = project / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)  # with the right to run
-    requirements = project / "requirements.txt"
-    requirements.write_text("".join(_shipped_requirements(requirements.read_text())))
+    (project / "requirements.txt").write_text("".join(shipped_requirements(project)))
     return project
 
 
@@ -181,11 +214,15 @@ def write_manifest(python: Python, project: Path) -> None:
     _run(python, "-P", str(Path(__file__).with_name("manifest.py")), str(project.resolve()))
 
 
-def _shipped_requirements(text: str) -> Iterator[str]:
-    for line in text.splitlines(keepends=True):
-        name = re.match(r"[\w.-]+", line)
-        if name is None or zipcheck.normalised(name[0]) not in PACKAGER_ONLY:
-            yield line
+def shipped_requirements(root: Path) -> list[str]:
+    """Return the lines of a checkout's requirements that its zip is packed by."""
+    lines = (root / "requirements.txt").read_text().splitlines(keepends=True)
+    named = [(line, re.match(r"[\w.-]+", line)) for line in lines]
+    return [
+        line
+        for line, name in named
+        if name is None or zipcheck.normalised(name[0]) not in PACKAGER_ONLY
+    ]
 
 
 def _resolve(python: Python, project: Path) -> set[tuple[str, str]]:
@@ -197,12 +234,13 @@ def _resolve(python: Python, project: Path) -> set[tuple[str, str]]:
     return {(zipcheck.normalised(item["name"]), item["version"]) for item in found}
 
 
-def chalice(python: Python, project: Path, *arguments: str) -> str:
+def chalice(python: Python, project: Path, *arguments: str, region: str | None = None) -> str:
     """Run a chalice command in a copy of the project and return what it printed.
 
     It writes no bytecode: compiled modules below ``chalicelib`` would make chalice pack again.
     """
-    return _run(python, str(Path(python.path).with_name("chalice")), *arguments, cwd=project)
+    program = str(Path(python.path).with_name("chalice"))
+    return _run(python, program, *arguments, cwd=project, region=region)
 
 
 def _chalice_package(python: Python, project: Path, stage: str, out: Path) -> None:
@@ -245,15 +283,17 @@ def _pip(python: Python, *arguments: str) -> str:
     return _run(python, "-m", "pip", *arguments)
 
 
-def _run(python: Python, *arguments: str, cwd: Path | None = None) -> str:
+def _run(
+    python: Python, *arguments: str, cwd: Path | None = None, region: str | None = None
+) -> str:
     """Run a Python apart from the checkout and return what it printed."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     # Chalice asks for a region, though nothing of it gets into the zip or the template.
-    environment.setdefault("AWS_DEFAULT_REGION", "us-east-1")
+    variables["AWS_DEFAULT_REGION"] = region or variables.get("AWS_DEFAULT_REGION", "us-east-1")
     command = [python.path, *arguments]
     done = subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=cwd, env=environment
+        command, check=False, capture_output=True, text=True, cwd=cwd, env=variables
     )
     if done.returncode:
         raise PackageError(_why(" ".join(arguments[:3]), done.stdout + done.stderr))
