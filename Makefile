@@ -88,6 +88,11 @@ build/bench/.installed: requirements-bench.txt
 bench: $(VENV)/.installed build/bench/.installed ## Measure beside peers; write docs/benchmarks.md
 	@$(BIN)/python -m infra.bench $(ARGS)
 
+.PHONY: reference
+reference: $(VENV)/.installed ## Record the reference's example answers; write docs/reference.md
+	$(BIN)/python -m pytest -q tests/contract/test_reference.py -k answered_now --update-snapshots
+	$(BIN)/python -m infra reference
+
 .PHONY: format
 format: $(VENV)/.installed ## Format the code and fix what the linter can
 	$(BIN)/ruff format .

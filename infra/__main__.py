@@ -55,6 +55,17 @@ def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
     click.echo(json.dumps({"workspaceId": target, "noun": noun, "count": count, "seed": number}))
 
 
+@main.command("reference")
+def reference() -> None:
+    """Write docs/reference.md anew (make reference records the answers first)."""
+    from chalicelib.core.operations import load_all  # noqa: PLC0415  other commands start without
+
+    load_all()
+    from infra.reference import write  # noqa: PLC0415  as above
+
+    click.echo(write())
+
+
 for command in (admin, *COMMANDS):
     main.add_command(command)
 main(prog_name="python -m infra")

@@ -34,6 +34,9 @@ PAGES = {
     "/blog/rss.xml": ("blog", "rss"),
     "/sitemap.xml": ("blog", "sitemap"),
     "/robots.txt": ("blog", "robots"),
+    "/api/docs": ("docs", "start"),
+    "/api/docs/search.json": ("docs", "index"),
+    "/api/docs/{section}": ("docs", "section"),
     "/assets/{name}": ("assets", "serve"),
     "/s/{site}": ("sites", "page"),
     "/s/{site}/{page}": ("sites", "page"),
@@ -94,7 +97,9 @@ def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> App
 
 def unknown_path() -> NotFoundError:
     """Return the error for a path that nothing answers on."""
-    return NotFoundError("No such path. GET /api/openapi.json lists all there are.")
+    return NotFoundError(
+        "No such path. /api/docs shows all there are, GET /api/openapi.json lists them."
+    )
 
 
 def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowedError:
