@@ -9,8 +9,8 @@ own tests have it talk to S3 or Bedrock.
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar, copy_context
-from functools import wraps
+from contextvars import ContextVar
+from functools import partial, wraps
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -119,16 +119,20 @@ def _wrap(
 
 
 def _follow_threads() -> None:
-    """Let the threads that a function starts be that function's."""
+    """Let the threads that a function starts be that function's, and inherit nothing else of it."""
     start = Thread.start
 
     def follow(thread: Thread) -> None:
-        if _who.get() is not None:
-            context, run = copy_context(), thread.run
-            thread.run = lambda: context.run(run)
+        if (who := _who.get()) is not None:
+            thread.run = partial(_run_as, who, thread.run)
         start(thread)
 
     Thread.start = follow
+
+
+def _run_as(who: str, run: Callable[[], None]) -> None:
+    with entered(who):
+        run()
 
 
 def _note(params: dict[str, Any], model: Any, **_: Any) -> None:
