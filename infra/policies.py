@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import click
-
 from chalicelib.core.settings import Settings, read
 
 API = "api_handler"
@@ -115,24 +113,6 @@ class Place:
 
     region: str = "${AWS::Region}"
     account: str = "${AWS::AccountId}"
-
-    @classmethod
-    def signed_in(cls) -> "Place":
-        """Return the region and the account of the credentials in use.
-
-        Raises:
-            click.ClickException: there are none, or no region.
-        """
-        import boto3  # noqa: PLC0415  generating placeholders needs no AWS
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-
-        session = boto3.Session()
-        try:
-            account = session.client("sts").get_caller_identity()["Account"]
-        except (BotoCoreError, ClientError) as error:
-            msg = f"Sign in to AWS and choose a region first: {error}"
-            raise click.ClickException(msg) from error
-        return cls(session.region_name, account)
 
 
 def file_name(function: str) -> str:
