@@ -2,7 +2,13 @@
 
 import re
 
-from chalicelib.core.errors import AlreadyCreatedError, AppError, NotFoundError, ValidationError
+from chalicelib.core.errors import (
+    AlreadyCreatedError,
+    AppError,
+    FieldError,
+    NotFoundError,
+    ValidationError,
+)
 from chalicelib.core.schema import MAX_KOPECKS
 from chalicelib.core.settings import settings
 from chalicelib.rules.spending import WINDOWS
@@ -73,8 +79,7 @@ def set_limits(visit: Visit) -> HttpResponse:
     """Set what a bot may spend; an empty field lifts a limit."""
     bot = _bot(visit)
     try:
-        wanted = {window: kopecks(window, visit.text(window)) for window in WINDOWS}
-        visit.call("set_bot_limits", agentId=bot["id"], **wanted)
+        visit.call("set_bot_limits", agentId=bot["id"], **_amounts(visit))
     except AppError as error:
         return _limits_page(visit, error.status, visit.problem(error))
     return redirect(f"{_path(visit, bot)}/limits?done=limits_set")
@@ -94,6 +99,24 @@ def embed(visit: Visit) -> HttpResponse:
         f'<script src="{settings().public_url}/widget.js" data-agent="{bot["id"]}" async></script>'
     )
     return visit.page("bot_embed", bot=bot, tab="embed", path=_path(visit, bot), code_text=code)
+
+
+def _amounts(visit: Visit) -> dict[str, int | None]:
+    """Return the limits of the form.
+
+    Raises:
+        ValidationError: some are no amounts; it names each of them.
+    """
+    amounts: dict[str, int | None] = {}
+    wrong: list[FieldError] = []
+    for window in WINDOWS:
+        try:
+            amounts[window] = kopecks(window, visit.text(window))
+        except ValidationError as error:
+            wrong += error.errors
+    if wrong:
+        raise ValidationError("Some limits are no amounts.", errors=wrong)
+    return amounts
 
 
 def kopecks(field: str, text: str) -> int | None:

@@ -200,6 +200,10 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "ru": "Форма устарела, ничего не изменилось. Откройте страницу заново и отправьте её оттуда.",
         "en": "This form is out of date, and nothing was changed. Open its page again and send it from there.",
     },
+    "error_method_not_allowed": {
+        "ru": "По этому адресу приходит только форма. Откройте её страницу заново.",
+        "en": "Only a form is sent to this address. Open its page again.",
+    },
     "error_payload_too_large": {"ru": "Форма слишком большая.", "en": "The form is too large."},
     "done_signed_out": {"ru": "Вы вышли.", "en": "You are signed out."},
     "done_password_changed": {

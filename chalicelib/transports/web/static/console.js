@@ -5,7 +5,12 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
   const says = button.textContent;
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    const shown = document.getElementById(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(shown.textContent);
+    } catch {
+      return getSelection().selectAllChildren(shown); // Not allowed: what is selected can be copied by hand.
+    }
     button.textContent = button.dataset.done;
     setTimeout(() => { button.textContent = says; }, 2000);
   });
