@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -23,6 +24,7 @@ from chalicelib.store.dialogs import DIALOGS
 from chalicelib.transports import chat_route, chat_stream, schedules
 from tests.conftest import Answer, Api, Owner, Time, as_operator, everything
 from tests.factories.chat import Bot, Scripted, answer_to, ask, new_bot, transcript
+from tests.factories.console import signed_in
 from tests.factories.examples import request_to
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -198,7 +200,8 @@ class TestStats:
         self, api: Api, bot: Bot
     ) -> None:
         asked = request_to(bot.id, "Call ada@example.com", channel="test")
-        assert chat_route.serve(asked, chat_stream.handle_in_console).whole_body()
+        asked = replace(asked, headers=asked.headers | signed_in(bot.owner))
+        assert chat_route.serve(asked, chat_stream.handle).whole_body()
         assert newest(api, bot)["channel"] == "test"
         found = stats(api, bot)
         assert (found["dialogs"], found["messages"], found["leads"]) == (0, 0, 0)

@@ -31,12 +31,16 @@ def test_every_text_is_there_in_every_language_with_the_same_values(key: str) ->
 
 
 def test_every_text_that_a_template_or_page_names_is_there() -> None:
-    used = set()
+    used, begun = set(), set()
     for file in assets._FOLDER.rglob("*"):
         if file.suffix in {".html", ".xml"}:
-            used |= set(re.findall(r'say\("(\w+)"', file.read_text()))
+            used |= set(re.findall(r'say\("(\w+)"[,)]', file.read_text()))
+            begun |= set(re.findall(r'say\("(\w+)" \+', file.read_text()))
     assert used
     assert used <= set(CATALOGUE)
+    assert begun
+    for text in begun:
+        assert any(key.startswith(text) for key in CATALOGUE), text
 
 
 @pytest.mark.parametrize(
