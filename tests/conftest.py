@@ -44,13 +44,13 @@ from moto import mock_aws
 import app as application
 from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import SessionPrincipal
+from chalicelib.core.principals import SessionPrincipal, VisitorPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
 from chalicelib.gateways import barcodes, dns, llm, photos
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import passwords
-from chalicelib.store import metrics, tables, visitors, workspaces
+from chalicelib.store import accounts, metrics, tables, visitors, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.workspaces import WorkspaceRow
 from infra import admin
@@ -64,6 +64,8 @@ from tests.quick_moto import _quick_moto  # noqa: F401  a fixture
 from tests.restoring import Snapshots, moto_tables
 
 ALL_SCOPES = ["*:read", "*:write"]
+PASSWORD = "correct horse"
+"""Of every owner."""
 SETTINGS = settings()
 OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
 
@@ -276,6 +278,17 @@ class Owner:
         """Return the API through a new key with these scopes; all by default."""
         return Api(self.token(list(scopes)))
 
+    def signs_in(self) -> str:
+        """Begin a session of the owner in the console; return its token."""
+        email = accounts.get(self.workspace.owner_id).email
+        reply = invoke(
+            REGISTRY["sign_in"],
+            VisitorPrincipal(visitor="owner"),
+            lambda: {"email": email, "password": PASSWORD},
+            request_id="test",
+        )
+        return str(json.loads(reply.body)["data"]["token"])
+
 
 def in_console(
     workspace_id: str,
@@ -305,7 +318,7 @@ def new_owner(database: None) -> Callable[..., Owner]:
 
     def make(plan: str = "business", role: str = "user", timezone: str = "Europe/Moscow") -> Owner:
         email = f"owner{next(_numbers)}@example.com"
-        as_operator("create_account", email=email, password="correct horse", role=role)
+        as_operator("create_account", email=email, password=PASSWORD, role=role)
         made = as_operator(
             "create_workspace", owner=email, name="Workspace", plan=plan, timezone=timezone
         )

@@ -40,9 +40,10 @@ class Settings:
     know; ``llm_model`` is the model that drafts cards; ``ai_drafts_per_day`` is how many of them a
     workspace may ask for in a UTC day; ``bedrock_profile`` is the inference profile that calls to
     Bedrock take, such as ``eu``; ``demo_word_seconds`` is how long the embedded model takes for
-    each word of a chat. With an ``edge_secret``, the chat answers only requests that carry
-    it, which the edge adds, and believes their word on the visitor's address. ``demo_balance`` is
-    how many kopecks a new workspace adds to its owner's balance, for development.
+    each word of a chat. With an ``edge_secret``, only requests that carry it, which the edge
+    adds, are answered, and their word on the visitor's address and the host is believed.
+    ``demo_balance`` is how many kopecks a new workspace adds to its owner's balance, for
+    development.
     """
 
     stage: str

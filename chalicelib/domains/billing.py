@@ -4,7 +4,7 @@ No tool and no route of the API touches it (spec, What the service does).
 """
 
 import hashlib
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError, to_json
@@ -16,7 +16,8 @@ from chalicelib.core.schema import MAX_KOPECKS, Id, Timestamp, Wire, optional, p
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
 from chalicelib.store import accounts, ledger
-from chalicelib.store.ledger import LedgerEntryRow
+from chalicelib.store.agents import AGENTS
+from chalicelib.store.ledger import LedgerEntryRow, WalletRow
 
 OPERATOR = (Audience.OPERATOR,)
 OWN = (Audience.SESSION, Audience.OPERATOR)
@@ -35,6 +36,9 @@ Reason = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=500),
     AfterValidator(printable),
 ]
+
+
+EntryNumber = Annotated[int, Field(ge=1, le=10**15 - 1)]
 
 
 class _Entry(Wire):
@@ -80,11 +84,23 @@ class Balance(Wire):
     reserved: int = Field(description="Kopecks held for answers under way.")
     entries: int = Field(description="Entries of the ledger so far.")
 
+    @classmethod
+    def of(cls, wallet: WalletRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of a wallet."""
+        return cls(
+            account_id=wallet.account_id,
+            available=int(wallet.available),
+            reserved=int(wallet.reserved),
+            entries=int(wallet.seq),
+            **made,
+        )
+
 
 class LedgerQuery(BalanceQuery):
     """Which entries."""
 
     limit: int = Field(default=100, ge=1, le=1000, description="At most so many.")
+    before: EntryNumber | None = optional("Only entries before the one of this number.")
 
 
 class EntryOut(Wire):
@@ -100,9 +116,35 @@ class EntryOut(Wire):
     at: Timestamp = Field(description="When.")
 
     @classmethod
-    def of(cls, entry: LedgerEntryRow) -> Self:
+    def of(cls, entry: LedgerEntryRow, **made: Any) -> Self:  # noqa: ANN401  as above
         """Return the wire form of an entry."""
-        return cls.from_row(entry.attribute_values, id=str(entry.seq))
+        return cls.from_row(entry.attribute_values, id=str(entry.seq), **made)
+
+
+class StatementQuery(Wire):
+    """Which entries of one's own account."""
+
+    limit: int = Field(default=50, ge=1, le=100, description="At most so many.")
+    before: EntryNumber | None = optional("Where the last page said to go on: older ones.")
+
+
+class StatementLine(EntryOut):
+    """An entry of the ledger with what it was for."""
+
+    agent_name: str | None = Field(
+        description="The bot's name; null if there is none in this workspace."
+    )
+    reason: str | None = Field(description="Why, of a credit or an adjustment, or null.")
+    model: str | None = Field(description="The model that answered, of a settlement, or null.")
+    input_tokens: int | None = Field(description="Tokens that it was sent, or null.")
+    output_tokens: int | None = Field(description="Tokens that it said, or null.")
+
+
+class Statement(Balance):
+    """What an account has, and a page of how it came to that."""
+
+    lines: list[StatementLine] = Field(description="Entries of the ledger, newest first.")
+    next: int | None = Field(description="What to send as before for older ones, or null.")
 
 
 class LedgerResult(Wire):
@@ -172,17 +214,26 @@ def adjust(ctx: Context, args: Adjustment) -> CreditResult:
 @operation(title="Read a balance", audience=OWN, reads=True)
 def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
     """Return what an account has available and reserved."""
-    wallet = ledger.wallet(_readable_account(ctx, args))
-    return Balance(
-        account_id=wallet.account_id,
-        available=int(wallet.available),
-        reserved=int(wallet.reserved),
-        entries=int(wallet.seq),
-    )
+    return Balance.of(ledger.wallet(_readable_account(ctx, args)))
 
 
 @operation(title="Read the ledger", audience=OWN, reads=True)
 def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
     """Return the last entries of an account's ledger, newest first."""
-    rows = ledger.entries(_readable_account(ctx, args), args.limit)
+    rows = ledger.entries(_readable_account(ctx, args), args.limit, before=args.before)
     return LedgerResult(entries=[EntryOut.of(row) for row in rows])
+
+
+@operation(title="Read one's own statement", audience=(Audience.SESSION,), reads=True)
+def get_statement(ctx: Context, args: StatementQuery) -> Statement:
+    """Return what one's own account has, and the entries that led to it, newest first."""
+    account_id = ctx.principal.account_id
+    rows = ledger.entries(account_id, args.limit, before=args.before)
+    bots = {row.agent_id for row in rows if row.agent_id}
+    names = {bot.id: bot.name for bot in AGENTS.fetch(ctx.workspace_id, bots)}
+    return Statement.of(
+        ledger.wallet(account_id),
+        lines=[StatementLine.of(row, agent_name=names.get(row.agent_id)) for row in rows],
+        # Numbers have no gaps and begin at 1.
+        next=rows[-1].seq if rows and rows[-1].seq > 1 else None,
+    )

@@ -143,6 +143,22 @@ def run(handlers: Mapping[str, Work], stop: Callable[[], bool] = lambda: False) 
     return finished
 
 
+def oldest_due() -> datetime | None:
+    """Return since when the job is due that has waited longest, resting ones included, if any.
+
+    Jobs that fail rest ever longer, so one that has long been due tells of a fault.
+    """
+    due = ControlRow.sk < _stamp(clock.now() + INSTANT)
+    with reaching():
+        found = [
+            row.sk
+            for shard in range(SHARDS)
+            # As plain rows: one that cannot be read as a job waits, too.
+            for row in ControlRow.query(_partition(shard), due, limit=1)
+        ]
+    return _due_at(min(found)) if found else None
+
+
 def _round(
     handlers: Mapping[str, Work],
     stop: Callable[[], bool],
@@ -262,4 +278,11 @@ def _partition(shard: int) -> str:
 
 
 def _stamp(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y%m%dT%H%M%S.%f}"
+    return f"{moment.astimezone(UTC):{_STAMP}}"
+
+
+def _due_at(sk: str) -> datetime:
+    return datetime.strptime(sk.partition("#")[0], _STAMP).replace(tzinfo=UTC)
+
+
+_STAMP = "%Y%m%dT%H%M%S.%f"

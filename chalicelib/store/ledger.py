@@ -218,9 +218,16 @@ def post(
     return int(available)
 
 
-def entries(account_id: str, limit: int | None = None) -> list[LedgerEntryRow]:
-    """Return an account's last entries, newest first; all of them without a limit."""
-    options = {} if limit is None else {"limit": limit}
+def entries(
+    account_id: str, limit: int | None = None, *, before: int | None = None
+) -> list[LedgerEntryRow]:
+    """Return an account's last entries, newest first; all of them without a limit.
+
+    Or those ``before`` an entry's number.
+    """
+    options: dict[str, Any] = {} if limit is None else {"limit": limit}
+    if before is not None:
+        options["range_key_condition"] = LedgerEntryRow.sk < f"{before:015}"
     return LedgerEntryRow.partition(_entries(account_id), scan_index_forward=False, **options)
 
 

@@ -4,7 +4,7 @@ Events in, our responses out, and no error body that is not an envelope.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
@@ -12,10 +12,15 @@ from uuid import uuid4
 
 from chalice.app import Chalice, Response
 
-from chalicelib.core.errors import AppError, MethodNotAllowedError, NotFoundError
+from chalicelib.core.errors import (
+    AppError,
+    ForbiddenError,
+    MethodNotAllowedError,
+    NotFoundError,
+)
 from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import Audience
-from chalicelib.transports import cors, form_data
+from chalicelib.transports import cors, edge, form_data
 from chalicelib.transports.console import routes
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 
@@ -52,15 +57,15 @@ class App(Chalice):
         about["requestId"] = about.get("requestId") or str(uuid4())
         methods = self.routes.get(about.get("resourcePath", ""), {})
         method = about.get("httpMethod", "")
-        if method in methods:
+        error = _refusal(event, method, methods)
+        if error is None:
             reply: dict[str, Any] = super().__call__(event, context)
             return reply
-        error = method_not_allowed(method, methods) if methods else unknown_path()
         place = about.get("resourcePath") or unquote(event.get("path", ""))
         request = HttpRequest(
             method,
             "unrouted",
-            {name.lower(): value for name, value in (event.get("headers") or {}).items()},
+            _lower_case(event.get("headers") or {}),
             event.get("multiValueQueryStringParameters") or {},
             request_id=about["requestId"],
         )
@@ -69,8 +74,12 @@ class App(Chalice):
 
 
 def _failing(place: str, error: AppError) -> Handler:
-    """Return what answers with a failure: below /console with a page, elsewhere the envelope."""
-    if not f"{place}/".startswith(f"{routes.PREFIX}/"):
+    """Return what answers with a failure: below /console with a page, elsewhere the envelope.
+
+    Who comes around the edge gets no page.
+    """
+    is_console = f"{place}/".startswith(f"{routes.PREFIX}/")
+    if isinstance(error, ForbiddenError) or not is_console:
         return lambda request: failure(error, request.request_id)
 
     def fail(request: HttpRequest) -> HttpResponse:
@@ -79,6 +88,17 @@ def _failing(place: str, error: AppError) -> Handler:
         return door.refuse(error, request)
 
     return fail
+
+
+def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> AppError | None:
+    """Return why a request gets no further than here, if it does not: by the edge alone it does."""
+    try:
+        edge.check(_lower_case(event.get("headers") or {}))
+    except ForbiddenError as error:
+        return error
+    if method in methods:
+        return None
+    return method_not_allowed(method, methods) if methods else unknown_path()
 
 
 def unknown_path() -> NotFoundError:
@@ -208,17 +228,22 @@ def _request(app: App, method: str, path: str, path_values: dict[str, str]) -> H
     current = app.current_request
     if current is None:
         raise RuntimeError("Chalice calls a view only within a request")
-    query = current.query_params
+    query, headers = current.query_params, _lower_case(current.headers)
+    peer = (current.context.get("identity") or {}).get("sourceIp") or ""
     return HttpRequest(
         method=method,
         route=path,
-        headers={name.lower(): value for name, value in current.headers.items()},
+        headers=headers,
         query={name: query.getlist(name) for name in query} if query else {},
         path={name: unquote(value) for name, value in path_values.items()},
         body=_bytes(current.raw_body),
-        client_ip=(current.context.get("identity") or {}).get("sourceIp") or "",
+        client_ip=edge.client_ip(headers, peer),
         request_id=current.context["requestId"],
     )
+
+
+def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def _chalice(response: HttpResponse) -> Response:

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 
+from chalicelib.core import clock
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.store import jobs
 
@@ -18,8 +19,11 @@ def run_jobs() -> dict[str, int]:
     """Do what is due now; return how much of each kind was done."""
     end = time.monotonic() + TIME_LIMIT_SECONDS
     done = jobs.run(JOB_HANDLERS, stop=lambda: time.monotonic() > end)
-    if any(done.values()):
-        log.info("scheduled jobs", extra={"done": done})
+    oldest = jobs.oldest_due()
+    if any(done.values()) or oldest:
+        waited = (clock.now() - oldest).total_seconds() if oldest else 0
+        # The alarm on a backlog reads the number (``infra.alarms_stack``).
+        log.info("scheduled jobs", extra={"done": done, "oldestSeconds": round(waited)})
     return done
 
 

@@ -222,7 +222,7 @@ def test_a_run_of_jobs_imports_no_domain_and_no_door(packaged: Path) -> None:
 import sys
 import app
 from chalicelib.store import jobs
-jobs.JobRow.query = lambda *_, **__: type("Rows", (list,), {"last_evaluated_key": None})()
+jobs.ControlRow.query = lambda *_, **__: type("Rows", (list,), {"last_evaluated_key": None})()
 event = dict.fromkeys(("source", "detail-type", "detail", "id", "account", "region", "version",
                        "time", "resources"), "")
 print(app.run_jobs(event, None))

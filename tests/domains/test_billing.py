@@ -7,11 +7,17 @@ from typing import Any
 import pytest
 
 from chalicelib.core.errors import AppError, ConflictError
+from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import SessionPrincipal
+from chalicelib.flows import charging
+from chalicelib.flows.charging import Terms
 from chalicelib.flows.invoke import invoke
+from chalicelib.rules.pricing import Prices, Usage
 from chalicelib.store import accounts, audit, ledger
-from tests.conftest import Owner, Time, as_operator, at_once
+from infra.dynamodb_usage import metering
+from tests.conftest import Owner, Time, as_operator, at_once, in_console
+from tests.factories.examples import Things
 
 pytestmark = pytest.mark.store
 
@@ -151,6 +157,88 @@ class TestSession:
             with pytest.raises(AppError) as caught:
                 self.read(operation, made["accountId"], account=email)
             assert caught.value.status == 404
+
+
+class TestStatement:
+    """One's own ledger, page by page, in words."""
+
+    def read(self, owner: Owner, **arguments: Any) -> Any:
+        who = {"account_id": owner.workspace.owner_id}
+        return in_console(owner.workspace.id, "get_statement", **who, **arguments)
+
+    def chat(self, owner: Owner, agent_id: str) -> None:
+        """Have a bot answer 30 tokens to 10, at a kopeck each."""
+        place = owner.workspace
+        prices = Prices(10**6, 10**6)
+        terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")
+        charging.settle(charging.reserve(terms, new_id(), 10, 100), Usage(10, 30))
+
+    def test_tells_what_each_entry_was_for(self, email: str, owner: Owner, things: Things) -> None:
+        before = self.read(owner)["entries"]
+        change("credit", email, 500, "a", "Invoice 7")
+        self.chat(owner, things.agent)
+        shown = self.read(owner)
+        settled, reserved, paid = shown["lines"][:3]
+        assert (shown["reserved"], shown["entries"]) == (0, before + 3)
+        assert shown["available"] == settled["balanceAfter"]
+        assert (paid["kind"], paid["amount"], paid["reason"]) == ("topup", 500, "Invoice 7")
+        assert (paid["agentName"], paid["model"], paid["inputTokens"]) == (None, None, None)
+        assert (reserved["kind"], reserved["held"], reserved["model"]) == ("reserve", 110, None)
+        assert settled | {"requestId": "r", "at": "t", "id": "n", "balanceAfter": 0} == {
+            "id": "n",
+            "kind": "settle",
+            "amount": -40,
+            "held": -110,
+            "balanceAfter": 0,
+            "requestId": "r",
+            "agentId": things.agent,
+            "agentName": "Baker",
+            "reason": None,
+            "model": "large-model",
+            "inputTokens": 10,
+            "outputTokens": 30,
+            "at": "t",
+        }
+
+    def test_goes_on_where_the_last_page_ended(self, email: str, owner: Owner) -> None:
+        for number in range(7):
+            change("credit", email, number + 1, f"{number}")
+        pages, before = [], None
+        while True:
+            shown = self.read(owner, limit=3, before=before)
+            assert (shown["available"], shown["entries"]) == (28, 7)
+            pages.append([entry["id"] for entry in shown["lines"]])
+            before = shown["next"]
+            if before is None:
+                break
+        assert pages == [["7", "6", "5"], ["4", "3", "2"], ["1"]]
+        older = as_operator("list_ledger", account=email, before=3)["entries"]
+        assert [entry["id"] for entry in older] == ["2", "1"]
+
+    def test_of_who_never_had_money_is_empty(self, owner: Owner) -> None:
+        who = {"account_id": "nobody", "membership": "member"}
+        assert in_console(owner.workspace.id, "get_statement", **who) == {
+            "accountId": "nobody",
+            "available": 0,
+            "reserved": 0,
+            "entries": 0,
+            "lines": [],
+            "next": None,
+        }
+
+    def test_names_no_bot_of_a_workspace_that_one_is_not_in(
+        self, owner: Owner, things: Things, new_owner: Callable[..., Owner]
+    ) -> None:
+        self.chat(owner, things.agent)
+        elsewhere = new_owner().workspace.id
+        shown = in_console(elsewhere, "get_statement", account_id=owner.workspace.owner_id)
+        assert shown["lines"][0]["agentId"] == things.agent
+        assert shown["lines"][0]["agentName"] is None
+
+    def test_takes_three_requests(self, owner: Owner, things: Things) -> None:
+        with metering() as usage:
+            self.read(owner)
+        assert sorted(usage.calls) == ["BatchGetItem", "GetItem", "Query"]
 
 
 class TestDemoBalance:

@@ -12,9 +12,8 @@ from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.flows.invoke import invoke
 from chalicelib.store import accounts
 from chalicelib.transports.console import door
-from tests.conftest import Answer, Api, Owner
+from tests.conftest import PASSWORD, Answer, Api, Owner
 
-PASSWORD = "correct horse"  # as in ``tests.conftest.new_owner``
 FORM = "application/x-www-form-urlencoded"
 Fields = dict[str, str] | list[tuple[str, str]]
 
@@ -80,11 +79,4 @@ def begun(email: str, password: str = PASSWORD, *, visitor: str = "v", browser: 
 
 def person(owner: Owner) -> Person:
     """Return the owner of a workspace, signed in."""
-    email = accounts.get(owner.workspace.owner_id).email
-    return Person(email, begun(email))
-
-
-def signed_in(owner: Owner) -> dict[str, str]:
-    """Return the headers of a script on a page that a workspace's owner has opened."""
-    who = person(owner)
-    return {"cookie": who.headers["Cookie"], door.CSRF_HEADER: who.csrf}
+    return Person(accounts.get(owner.workspace.owner_id).email, owner.signs_in())

@@ -79,6 +79,46 @@ def spoil(job: jobs.JobRow, **attributes: dict[str, Any] | None) -> None:
     client.put_item(TableName=table, Item=item)
 
 
+class TestBacklog:
+    def test_is_as_old_as_the_job_that_has_been_due_longest(
+        self, worker: Worker, time: Time
+    ) -> None:
+        assert jobs.oldest_due() is None
+        first = time.now + timedelta(minutes=1, milliseconds=7)
+        for number in range(20):
+            stage(f"j{number}", first + timedelta(seconds=number))
+        assert jobs.oldest_due() is None, "nothing is due"
+        time.now = first
+        assert jobs.oldest_due() == first
+        time.pass_by(hours=1)
+        assert jobs.oldest_due() == first
+        jobs.run({"tidy": worker})
+        assert jobs.oldest_due() is None
+
+    def test_a_job_that_keeps_failing_belongs_to_it_while_it_rests(
+        self, worker: Worker, time: Time
+    ) -> None:
+        due, worker.fails = time.now, lambda _: True
+        stage("broken")
+        jobs.run({"tidy": worker})
+        time.pass_by(seconds=5)
+        assert jobs.oldest_due() == due
+
+    def test_one_that_cannot_be_read_belongs_to_it_and_is_not_logged_for_it(
+        self, time: Time, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        spoil(stage("spoilt"), kind=None, payload=None)
+        assert jobs.oldest_due() == time.now
+        assert not caplog.records
+
+    def test_costs_one_small_read_a_shard(self, time: Time) -> None:
+        for number in range(50):
+            stage(f"j{number}")
+        with metering() as usage:
+            jobs.oldest_due()
+        assert usage.calls == ["Query"] * jobs.SHARDS
+
+
 class TestDueTimes:
     def test_a_job_due_now_is_done_once_and_removed(self, worker: Worker, time: Time) -> None:
         stage("a")

@@ -199,13 +199,13 @@ class TestBegin:
 
 class TestEdge:
     def test_a_request_that_comes_by_it_has_the_visitors_address(self, behind: Function) -> None:
-        headers = {"x-edge-secret": SECRET, "x-viewer-address": "2001:db8::7"}
+        headers = {"x-origin-secret": SECRET, "x-viewer-address": "2001:db8::7"}
         assert said(ask(behind, {}, headers=headers))[0]["ip"] == "2001:db8::7"
 
     @pytest.mark.parametrize("method", ["POST", "OPTIONS", "GET"])
     @pytest.mark.parametrize(
         "headers",
-        [{}, {"x-edge-secret": "guess"}, {"x-edge-secret": ""}, {"x-edge-secret": "ёж"}],
+        [{}, {"x-origin-secret": "guess"}, {"x-origin-secret": ""}, {"x-origin-secret": "ёж"}],
     )
     def test_another_is_refused(
         self, behind: Function, headers: dict[str, str], method: str

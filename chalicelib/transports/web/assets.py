@@ -37,8 +37,13 @@ _AROUND = re.compile(r" ?([{};,]) ?")
 
 @cache
 def style_sheet(name: str) -> bytes:
-    """Return a style sheet without comments and needless white space."""
-    parts = [(_FOLDER / "static" / f"{part}.css").read_text() for part in STYLE_SHEETS[name]]
+    """Return a style sheet."""
+    return minified(*STYLE_SHEETS[name])
+
+
+def minified(*names: str) -> bytes:
+    """Return parts of style sheets as one, without comments and needless white space."""
+    parts = [(_FOLDER / "static" / f"{name}.css").read_text() for name in names]
     text = _SPACE.sub(" ", _COMMENT.sub("", "\n".join(parts)))
     return _AROUND.sub(r"\1", text).replace(";}", "}").strip().encode()
 

@@ -3,6 +3,7 @@
 from chalicelib.core.settings import settings
 from chalicelib.flows import site_pages
 from chalicelib.flows.site_pages import Shown, State
+from chalicelib.transports import edge
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render
 
@@ -24,7 +25,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show a page of a site, or why there is none."""
     slug = request.path["site"]
     domain = settings().sites_domain
-    if domain and _host(request) != f"{slug}.{domain}":
+    if domain and edge.host(request.headers) != f"{slug}.{domain}":
         return _notice(request, Shown("no site"))
     shown = site_pages.show(slug, request.path.get("page", ""))
     if shown.state != "shown":
@@ -39,12 +40,6 @@ def page(request: HttpRequest) -> HttpResponse:
     if not domain:
         headers["Content-Security-Policy"] = SANDBOX
     return HttpResponse(200, body, headers)
-
-
-def _host(request: HttpRequest) -> str:
-    """Return the host that a visitor asked, which the edge forwards."""
-    host = request.headers.get("x-forwarded-host") or request.headers.get("host", "")
-    return host.partition(":")[0].strip().rstrip(".").lower()
 
 
 def _notice(request: HttpRequest, shown: Shown) -> HttpResponse:

@@ -88,8 +88,10 @@ def day(language: Language, when: date) -> str:
 
 
 def moment(language: Language, when: datetime, timezone: str) -> str:
-    """Return a moment in an IANA time zone, such as ``22 November 2026, 14:05``."""
+    """Return a moment in an IANA time zone, such as ``22 Nov 2026, 14:05``."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
 
+    from babel.dates import format_datetime  # noqa: PLC0415  as above
+
     local = when.astimezone(ZoneInfo(timezone))
-    return f"{day(language, local)}, {local:%H:%M}"
+    return format_datetime(local, "d MMM y, HH:mm", locale=language)

@@ -1,0 +1,129 @@
+"""The API behind the edge: what it refuses without the secret, and believes with it."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import app as application
+from chalicelib.store import audit
+from tests.conftest import Answer, Api, Owner
+from tests.factories.examples import Things
+
+SECRET = "kept between the edge and its origins"
+BEHIND = {"X-Origin-Secret": SECRET}
+OUTSIDE: list[dict[str, str]] = [
+    {},
+    {"X-Origin-Secret": "guess"},
+    {"X-Origin-Secret": ""},
+    {"X-Origin-Secret": "ёж"},
+    {"X-Origin-Secret": SECRET + " "},
+    {"X-Edge-Secret": SECRET},
+]
+
+
+@pytest.fixture
+def edge(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
+    monkeypatch.setenv("EDGE_SECRET", SECRET)
+    monkeypatch.setenv("SITES_DOMAIN", "sites.example")
+    read_anew()
+
+
+def call(method: str, path: str, headers: dict[str, str], body: Any = None) -> Answer:
+    return Api(None).call(method, path, body, headers)
+
+
+@pytest.mark.usefixtures("edge", "database")
+class TestWithoutTheSecret:
+    @pytest.mark.parametrize("headers", OUTSIDE)
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("GET", "/api/health"),
+            ("GET", "/api/openapi.json"),
+            ("GET", "/api/projects/list"),
+            ("POST", "/api/mcp"),
+            ("GET", "/blog"),
+            ("GET", "/widget.js"),
+            ("GET", "/s/bakery"),
+            ("POST", "/api/public/hit"),
+            ("OPTIONS", "/api/public/hit"),
+        ],
+    )
+    def test_nothing_is_answered(self, method: str, path: str, headers: dict[str, str]) -> None:
+        answer = call(method, path, headers)
+        assert (answer.status, answer.data["code"]) == (403, "forbidden")
+        assert SECRET not in answer.body.decode()
+
+    def test_pages_of_other_origins_may_read_the_refusal_of_a_public_call(self) -> None:
+        answer = call("POST", "/api/public/hit", {})
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+    def test_not_even_which_paths_there_are_is_told(self) -> None:
+        about = {"httpMethod": "GET", "resourcePath": "/api/nope", "identity": {}}
+        event: dict[str, Any] = {"requestContext": about, "headers": None, "path": "/api/nope"}
+        assert application.app(event, None)["statusCode"] == 403
+        event["headers"] = BEHIND
+        assert application.app(event, None)["statusCode"] == 404
+
+    def test_a_valid_key_does_not_help(self, api: Api) -> None:
+        assert api.refused("GET", "/api/projects/list").status == 403
+
+
+class TestWithTheSecret:
+    def test_requests_are_answered(self, database: None, edge: None) -> None:
+        assert call("GET", "/api/health", BEHIND).status == 200
+
+    def test_the_visitor_is_who_the_edge_says(self, owner: Owner, api: Api, edge: None) -> None:
+        headers = {
+            **BEHIND,
+            "X-Viewer-Address": "2001:db8::7",
+            "X-Forwarded-For": "192.0.2.1, 192.0.2.2",
+        }
+        body = {"title": "Bakery"}
+        assert api.call("POST", "/api/projects/create", body, headers).status == 200
+        assert audit.latest(owner.workspace.id, 1)[0].client_ip == "2001:db8::7"
+
+    def test_a_site_is_known_by_the_forwarded_host(
+        self, api: Api, things: Things, edge: None
+    ) -> None:
+        body = {"id": things.home, "html": "<p>Bread"}
+        assert api.call("POST", "/api/pages/save-html", body, BEHIND).status == 200
+        host = {"X-Forwarded-Host": "Bakery.sites.example"}
+        assert call("GET", "/s/bakery", BEHIND | host).status == 200
+        own = {"Host": "bakery.sites.example", "X-Forwarded-Host": "other.sites.example"}
+        assert call("GET", "/s/bakery", BEHIND | own).status == 404
+        assert call("GET", "/s/bakery", BEHIND | {"Host": own["Host"]}).status == 404
+
+
+class TestWithoutAnEdge:
+    def test_nobody_is_believed(self, owner: Owner, api: Api) -> None:
+        headers = {"X-Viewer-Address": "192.0.2.1", "X-Forwarded-For": "192.0.2.2"}
+        body = {"title": "Bakery"}
+        assert api.call("POST", "/api/projects/create", body, headers).status == 200
+        assert audit.latest(owner.workspace.id, 1)[0].client_ip == "127.0.0.1"
+
+    def test_a_forwarded_host_is_not_the_host(
+        self, things: Things, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]
+    ) -> None:
+        monkeypatch.setenv("SITES_DOMAIN", "sites.example")
+        read_anew()
+        told = call("GET", "/s/bakery", {"X-Forwarded-Host": "bakery.sites.example"})
+        assert b"no site at this address" in told.body
+        asked = call("GET", "/s/bakery", {"Host": "bakery.sites.example"})
+        assert b"no site at this address" not in asked.body
+
+
+def test_the_secret_is_told_to_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+    read_anew: Callable[[], None],
+    database: None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("EDGE_SECRET", SECRET)
+    read_anew()
+    answer = call("GET", "/api/health", {"X-Origin-Secret": "guess"})
+    told = json.dumps([answer.headers, answer.body.decode(), *capsys.readouterr()])
+    assert SECRET not in told
+    assert "guess" not in told
