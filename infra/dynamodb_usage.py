@@ -16,6 +16,7 @@ _SUPPORTED = (
     "TransactWriteItems",
     "UpdateItem",
 )
+_READS = frozenset({"BatchGetItem", "GetItem", "Query"})
 
 
 @dataclass
@@ -23,7 +24,13 @@ class Usage:
     """What was asked: the operations in their order, and the units they cost."""
 
     calls: list[str] = field(default_factory=list)
-    units: float = 0.0
+    reads: float = 0.0
+    writes: float = 0.0
+
+    @property
+    def units(self) -> float:
+        """Read and write units together."""
+        return self.reads + self.writes
 
     @property
     def round_trips(self) -> int:
@@ -47,7 +54,11 @@ def metering() -> Iterator[Usage]:
         usage.calls.append(model.name)
         consumed = parsed.get("ConsumedCapacity") or []
         for entry in consumed if isinstance(consumed, list) else [consumed]:
-            usage.units += entry.get("CapacityUnits", 0)
+            units = entry.get("CapacityUnits", 0)
+            if model.name in _READS:
+                usage.reads += units
+            else:
+                usage.writes += units
 
     names = [f"provide-client-params.dynamodb.{name}" for name in _SUPPORTED]
     for name in names:

@@ -36,6 +36,7 @@ AGENTS = listed(
         noun="AGENT",
         text=lambda agent: (agent.name,),
         sorts={"createdAt": "id"},
+        presence=("is_active",),
         lookups=(Lookup(ID_CLAIM, lambda agent: agent.id, platform_wide=True),),
     )
 )

@@ -111,17 +111,17 @@ def live(workspace_id: str) -> list[ApiKeyRow]:
     return [key for key in of_workspace(workspace_id) if key.live]
 
 
-def by_id(key_id: str) -> ApiKeyRow:
-    """Return a key, revoked or not, by its id.
+def by_id(key_id: str, workspace_id: str | None = None) -> ApiKeyRow:
+    """Return a key, revoked or not, by its id; of one workspace, if one is given.
 
     Raises:
-        NotFoundError: no key has this id.
+        NotFoundError: no key, or none of that workspace, has this id.
     """
     place = ApiKeyLookupRow.find(_by_id(key_id), SORT_KEY)
     key = place and ApiKeyRow.find(place.record_pk, SORT_KEY)
-    if not key:
+    if not key or workspace_id not in {None, key.workspace_id}:
         # What was sent may be a token pasted by mistake: it is not repeated.
-        raise NotFoundError("No key has this id; create-key printed it as keyId.")
+        raise NotFoundError("No key has this id. List the workspace's keys for valid ids.")
     return key
 
 

@@ -1,7 +1,7 @@
 """Bookings: who comes when, to whom, for what."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, get_args
 
 from pynamodb.attributes import (
@@ -16,7 +16,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.rules.slots import BusyEntry
 from chalicelib.store.index_entries import BY_ROW, group, partition_of
 from chalicelib.store.index_ranges import IndexRange, key_bounds
-from chalicelib.store.listing import Listing, SortIndex, listed
+from chalicelib.store.listing import INDEX_SLOTS, Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.reading import PARALLEL_PARTITIONS, Cost, Partition
 from chalicelib.store.tables import ContentRow, JsonAttribute, Record
@@ -202,6 +202,38 @@ def upcoming_of(workspace_id: str, client_ids: Iterable[str]) -> list[BookingRow
     return [
         row for row in found if not (row.hold_expires_at and row.hold_expires_at <= clock.now())
     ]
+
+
+class Upcoming(NamedTuple):
+    """Bookings to come: when those of a period begin, in ms since 1970, and the next ones' ids."""
+
+    starts: list[int]
+    ids: list[str]
+
+
+def upcoming(workspace_id: str, until: datetime, limit: int) -> Upcoming:
+    """Return when the bookings begin that are to come until then, and the ids of the next ones.
+
+    If those are fewer than ``limit``, confirmed ones that begin later are next.
+    """
+    now, partition = clock.now(), Partition(BOOKINGS.partition(workspace_id), Cost())
+    bounds = IndexRange(BY_ROW, "", *key_bounds((now, until)))
+    found = partition.items(
+        filter_condition=ContentRow.s.is_in(*UPCOMING),
+        consistent_read=True,
+        **bounds.options(descending=False),
+    )
+    entries = [(int(item["n1"]["N"]), item["sk"]["S"]) for item in found]
+    ids = [booking_id for _, booking_id in entries[:limit]]
+    if len(ids) < limit:
+        slot = INDEX_SLOTS[BOOKINGS.indexes.index(SortIndex("startAt", partition_by="status"))]
+        after = key_bounds((until + timedelta(milliseconds=1), None))
+        bounds = IndexRange(f"by_{slot}", group("confirmed"), *after)
+        later = partition.items(
+            limit - len(ids), consistent_read=True, **bounds.options(descending=False)
+        )
+        ids += [item["sk"]["S"] for item in later]
+    return Upcoming([start for start, _ in entries], ids)
 
 
 class Blocking(NamedTuple):

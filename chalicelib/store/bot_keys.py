@@ -74,7 +74,7 @@ def get(workspace_id: str, agent_id: str, key_id: str) -> BotKeyRow:
     key = place and BotKeyRow.find(place.record_pk, SORT_KEY)
     if not key:
         # What was sent may be a token pasted by mistake: it is not repeated.
-        raise NotFoundError("The bot has no key with this id; create-bot-key printed it as keyId.")
+        raise NotFoundError("The bot has no key with this id. List the bot's keys for valid ids.")
     return key
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Literal, get_args
 
+from chalicelib.store import workspace_metrics
 from chalicelib.store.dialogs import TEST
 from chalicelib.store.metrics import Increments
 
@@ -49,3 +50,5 @@ def count(
         counts.add(subject(agent_id, test=True), day, measures)
     else:
         counts.add(subject(agent_id), day, measures, channel=channel)
+        begun = {workspace_metrics.DIALOGS: measures.get(DIALOGS, 0)}
+        counts.add(workspace_metrics.SUBJECT, day, begun)

@@ -7,7 +7,7 @@ it between counters of that day, however long ago it was (ADR 19).
 from collections.abc import Iterable, Iterator
 from datetime import date
 
-from chalicelib.store import site_visits
+from chalicelib.store import site_visits, workspace_metrics
 from chalicelib.store.leads import LeadRow
 from chalicelib.store.metrics import Increments
 from chalicelib.store.unit import UnitOfWork
@@ -58,6 +58,7 @@ def count_booking(unit: UnitOfWork, day: date, site_id: str | None, *, with_clie
     On a day in the workspace's zone; once a unit.
     """
     counts = Increments(unit.workspace_id)
+    counts.add(workspace_metrics.SUBJECT, day, {workspace_metrics.BOOKINGS: 1})
     if site_id is not None:
         counts.add(site_visits.subject(site_id), day, {BOOKINGS: 1})
     if with_client:

@@ -81,7 +81,7 @@ class Listing(Generic[R]):
         partitioned: those counted facets whose values have a partition of index entries each, so
             that listing one value costs in proportion to what it holds; a row more a record.
         tags: attributes to filter by that hold several values, texts.
-        presence: attributes to filter by that are set or not.
+        presence: attributes to filter by that are set, or true, or not.
         numbers: up to two attributes, integers or times, to sort by or to filter by ranges of.
         scan_along: the one of them that the entries lie in the order of, instead of creation: what
             is looked for within a range of it, by whatever it may be, costs what the range holds.
@@ -268,6 +268,13 @@ class Listing(Generic[R]):
         """Return the live records with these ids, in their order; missing ones are left out."""
         found = fetch((self.key(workspace_id, record_id) for record_id in ids), cost)
         return [record for record in found if isinstance(record, self.row)]
+
+    def latest(self, workspace_id: str, limit: int) -> list[R]:
+        """Return the last records that were created, newest first, in one request."""
+        items = Partition(self.partition(workspace_id), Cost()).items(
+            limit, scan_index_forward=False, consistent_read=True
+        )
+        return [self.row.from_raw_data(item) for item in items]
 
     def entries(
         self,

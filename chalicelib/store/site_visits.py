@@ -9,6 +9,7 @@ from datetime import date, datetime, time, timedelta
 from pynamodb.exceptions import PutError
 
 from chalicelib.core import clock
+from chalicelib.store import workspace_metrics
 from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
 from chalicelib.store.metrics import Increments
 from chalicelib.store.tables import ConversationRow
@@ -46,7 +47,9 @@ def count(  # noqa: PLR0913  what a visit is
     """
     counts, of = Increments(workspace_id), subject(site_id)
     counts.add(of, day, {VIEWS: 1}, page=page_id, referrer=referrer)
-    counts.add(of, day, {VISITORS: int(_is_first(workspace_id, site_id, day, visitor))})
+    new = int(_is_first(workspace_id, site_id, day, visitor))
+    counts.add(of, day, {VISITORS: new})
+    counts.add(workspace_metrics.SUBJECT, day, {workspace_metrics.VISITORS: new})
     counts.write()
 
 

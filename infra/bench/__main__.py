@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from infra.bench import bookings, chat, cold_start, leads, lists, slots, tool_server
+from infra.bench import bookings, chat, cold_start, costs, leads, lists, slots, tool_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SECTIONS = {
@@ -20,6 +20,7 @@ SECTIONS = {
     "slots": slots.section,
     "bookings": bookings.section,
     "chat": chat.section,
+    "costs": costs.section,
 }
 INTRODUCTION = """\
 # Benchmarks

@@ -120,7 +120,7 @@ def test_another_workspaces_ids_are_answered_like_ids_that_never_were(
     assert is_not_found(foreign)
     assert foreign.status == unknown.status
     assert without_ids(foreign, theirs) == without_ids(unknown, nobodys)
-    assert _but_for_use(everything()) == _but_for_use(before)
+    assert but_for_use(everything()) == but_for_use(before)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_only_what_is_for_admins_is_not_of_a_workspace() -> None:
         assert operation.platform == admin_only, operation.name
 
 
-def _but_for_use(rows: dict[str, Any]) -> str:
+def but_for_use(rows: dict[str, Any]) -> str:
     """Leave out that the key was used, and how often: that is no change of a workspace."""
     kept = {
         key: {name: value for name, value in row.items() if name != "last_used_at"}

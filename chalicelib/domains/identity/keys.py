@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
@@ -135,9 +135,7 @@ def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
     Whoever manages a workspace may revoke any key of it, whoever made it: an exposed key cannot
     wait for its maker.
     """
-    key = api_keys.by_id(args.id)
-    if key.workspace_id != ctx.workspace_id:
-        raise NotFoundError("No key of this workspace has this id.")
+    key = api_keys.by_id(args.id, ctx.workspace_id)
     if key.revoked_at is None:
         key.revoked_at = clock.now()
         stage_revocations(ctx.unit, [key])

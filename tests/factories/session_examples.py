@@ -1,0 +1,92 @@
+"""A valid call of every operation for the console, for the sweeps over the registry."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.principals import Audience
+from chalicelib.store import accounts, workspaces
+from tests.conftest import as_operator
+from tests.factories.examples import EXAMPLES, Things, example
+
+
+@dataclass(frozen=True)
+class Held:
+    """What there is to name in a workspace: its things, keys, and whose it is."""
+
+    things: Things
+    workspace_id: str
+    account_id: str
+    email: str
+    key: str
+    bot_key: str
+
+    @classmethod
+    def in_workspace(cls, workspace_id: str, things: Things) -> "Held":
+        """Make what a workspace's things lack."""
+        owner = accounts.get(workspaces.get(workspace_id).owner_id)
+        scopes = ["crm:read"]
+        key = as_operator("create_key", workspaceId=workspace_id, name="Laptop", scopes=scopes)
+        bot_key = as_operator("create_bot_key", agentId=things.agent, name="Site")
+        ids = {"key": key["keyId"], "bot_key": bot_key["keyId"]}
+        return cls(things, workspace_id, owner.id, owner.email, **ids)
+
+    @classmethod
+    def that_never_were(cls) -> "Held":
+        """Return ids that nothing has."""
+        return cls(
+            Things.that_never_were(),
+            new_id(),
+            new_id(),
+            f"{new_id().lower()}@example.com",
+            key=new_id(),
+            bot_key=new_id(),
+        )
+
+    @property
+    def ids(self) -> list[str]:
+        """Everything that nobody of another workspace may see."""
+        own = [self.workspace_id, self.account_id, self.email, self.key, self.bot_key]
+        return [*own, *vars(self.things).values()]
+
+
+SESSION_EXAMPLES: dict[str, Callable[[Held], dict[str, Any]]] = {
+    "create_bot_key": lambda h: {"agentId": h.things.agent, "name": "App"},
+    "create_key": lambda _: {"name": "Laptop", "scopes": ["*:read"]},
+    "delete_bot_key": lambda h: {"agentId": h.things.agent, "keyId": h.bot_key},
+    "get_account": lambda _: {},
+    "get_balance": lambda h: {"account": h.email},
+    "get_bot_limits": lambda h: {"agentId": h.things.agent},
+    "get_overview": lambda _: {},
+    "get_statement": lambda _: {"limit": 5},
+    "list_audit_log": lambda _: {"area": "sites", "limit": 5},
+    "list_bot_keys": lambda h: {"agentId": h.things.agent},
+    "list_keys": lambda _: {},
+    "list_ledger": lambda h: {"account": h.email, "limit": 5},
+    "list_members": lambda _: {},
+    "list_my_workspaces": lambda _: {},
+    "revoke_key": lambda h: {"id": h.key},
+    "set_bot_limits": lambda h: {"agentId": h.things.agent, "daily": 500},
+}
+"""Of what is not for keys as well."""
+
+
+def session_example(operation: Operation, held: Held) -> dict[str, Any]:
+    """Return the arguments of a valid call."""
+    if operation.name in EXAMPLES:
+        return example(operation, held.things)
+    return SESSION_EXAMPLES[operation.name](held)
+
+
+def names_something(operation: Operation) -> bool:
+    """Whether the operation's example refers to something of the workspace."""
+    one, other = (session_example(operation, Held.that_never_were()) for _ in "ab")
+    return one != other
+
+
+def of_sessions(*, naming: bool | None = None) -> list[Operation]:
+    """Return the operations for the console; those that name something, or do not."""
+    found = REGISTRY.of(Audience.SESSION)
+    return [o for o in found if naming is None or names_something(o) is naming]
