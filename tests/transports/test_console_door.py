@@ -76,7 +76,7 @@ class TestKeys:
         ]
         answers = [boss.ask(m, path, **h) for h in headers for m in ("GET", "POST")]
         for query in (f"apiKey={key}", f"a=1&b={quote(key, safe='')}", f"{key}=1"):
-            answers += [boss.ask(method, f"{path}?{query}") for method in METHODS]
+            answers += [boss.ask(method, f"{path}?{query}") for method in METHODS[:-1]]
         answers.append(boss.post(path, {**FORMS.get(route, {}), "name": key}))
         for answer in answers:
             assert answer.status == 403, answer
@@ -86,7 +86,14 @@ class TestKeys:
 
     @pytest.mark.parametrize("method", METHODS)
     @pytest.mark.parametrize(
-        "path", ["/console/none", "/console/w/a/b/c/d/e", "/console//account", "/%63onsole/x"]
+        "path",
+        [
+            "/console/account",
+            "/console/none",
+            "/console/w/a/b/c/d/e",
+            "/console//account",
+            "/%63onsole/x",
+        ],
     )
     def test_open_nothing_where_nothing_is(
         self, method: str, path: str, local_server: LocalServer
@@ -100,6 +107,9 @@ class TestKeys:
             if method != "HEAD":
                 assert reply.data["code"] == "forbidden"
         reply = local_server.ask(f"{asked}\r\n".encode())
+        if path == "/console/account":
+            assert reply.status == (303 if method in {"GET", "HEAD"} else 405)
+            return
         assert reply.status == 404
         assert reply.header("Content-Type") == "text/html; charset=utf-8"
         assert reply.header("X-Frame-Options") == "DENY"
@@ -367,6 +377,7 @@ class TestPages:
     @every_page
     def test_show_names_as_text(self, route: str, world: World) -> None:
         boss = world.person("boss")
+        boss.post(world.here.path_of(f"{BOT}/limits"), {"daily": "5"})  # for the audit log
         answer = boss.get(world.here.path_of(route))
         if answer.status == 303:
             return
@@ -377,6 +388,11 @@ class TestPages:
         assert HOSTILE not in html
         assert "{{7*7}}" in html
         assert "49}" not in html
+
+    def test_of_an_empty_log_are_shown(self, world: World) -> None:
+        page = world.person("boss").get(f"{world.here.path}/audit")
+        assert page.status == 200
+        assert b'class="empty"' in page.body
 
     def test_show_what_was_typed_as_text(self, world: World) -> None:
         boss, here, typed = world.person("boss"), world.here.path, quote(HOSTILE, safe="")

@@ -14,7 +14,7 @@ def show(visit: Visit) -> HttpResponse:
     if not visit.here.owns:
         return visit.page("balance", balance=None, entries=[], older=None, bots={})
     before = visit.asked("before")
-    wanted = {"before": int(before)} if re.fullmatch("[0-9]{1,15}", before, re.ASCII) else {}
+    wanted = {"before": int(before)} if re.fullmatch("[1-9][0-9]{0,14}", before, re.ASCII) else {}
     entries = visit.call("list_ledger", limit=ENTRIES + 1, **wanted)["entries"]
     bots = {each["id"]: each["name"] for each in visit.call("list_agents")["agents"]}
     return visit.page(

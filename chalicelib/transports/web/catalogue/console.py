@@ -144,6 +144,7 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "en": "Programs that use this key stop working at once: every call of theirs is answered with 401. A key cannot be brought back, only replaced.",
     },
     "keep_it": {"ru": "Оставить", "en": "Keep it"},
+    "to_console": {"ru": "В консоль", "en": "To the console"},
     "refused": {"ru": "Не получилось", "en": "That did not work"},
     "wrong_fields": {
         "ru": "Проверьте поля, отмеченные ниже.",
