@@ -92,6 +92,9 @@ ZONE = "Asia/Vladivostok"
 """Ten hours ahead of UTC, all year."""
 
 
+PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight every morning."
+
+
 @dataclass(frozen=True)
 class Place:
     """A workspace, with an API key, a private bot and its key; all of them have hostile names."""
@@ -125,7 +128,7 @@ class Place:
             return in_console(home, operation, account_id=who, **arguments)
 
         key = does("create_key", name=name, scopes=["projects:read", "agents:write"])
-        agent = {"name": name, "systemPrompt": "You sell bread.", "model": "demo"}
+        agent = {"name": name[:100], "systemPrompt": PROMPT, "model": "demo"}
         bot = does("create_agent", **agent, isPrivate=True)["agent"]["id"]
         bot_key = does("create_bot_key", agentId=bot, name=name)
         top_up(who, 1_000_000)

@@ -162,7 +162,7 @@ def _keys_page(visit: Visit, status: int, problem: Problem | None = None) -> Htt
         tab="keys",
         path=_path(visit, bot),
         listed=listed,
-        name=visit.text("name"),
+        typed_name=visit.text("name"),
     )
 
 
