@@ -32,7 +32,11 @@ addEventListener("pageshow", (event) => {
   }
 });
 
-for (const link of document.querySelectorAll("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "center" });
+// Not by scrollIntoView: the keyboard would go on from there, past the link that skips the menu.
+for (const link of document.querySelectorAll("nav [aria-current]")) {
+  const bar = link.closest("nav");
+  bar.scrollLeft = link.offsetLeft - bar.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
+}
 
 const problem = document.getElementById("problem");
 if (problem) problem.focus();
