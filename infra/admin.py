@@ -399,3 +399,49 @@ def import_products(  # noqa: PLR0913  an option each
         raise click.ClickException(msg)
     run = partial(call, workspace=workspace)
     click.echo(json.dumps(product_import.import_products(run, path, options), ensure_ascii=False))
+
+
+@admin.command("export")
+@click.option("--workspace", required=True)
+@click.option(
+    "--out",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="A new file, such as bakery.jsonl.gz; only you may read it.",
+)
+@click.pass_context
+def export_workspace(ctx: click.Context, *, workspace: str, path: Path) -> None:
+    """Write everything of a workspace into a file, for import.
+
+    Accounts, keys, money, audit log and blog stay behind. The file holds personal data in clear:
+    keep it as you keep the database. The workspace works on meanwhile, so it is no snapshot.
+    """
+    connect(ctx.obj)
+    from infra.transfer import export  # noqa: PLC0415  the command line starts without it
+
+    click.echo(json.dumps(export.export(workspace, path), ensure_ascii=False))
+
+
+@admin.command("import")
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--owner", help="E-mail of the account to own it; that of its former owner if omitted."
+)
+@click.option(
+    "--ids",
+    type=click.Choice(["keep", "new"]),
+    help="new: a copy, beside the original. keep: needed for a file of another stage.",
+)
+@click.pass_context
+def import_workspace(ctx: click.Context, *, path: Path, owner: str | None, ids: Any) -> None:  # noqa: ANN401  one of the choices
+    """Make a workspace of a file that export wrote; safe to repeat after an interruption.
+
+    Nothing is written over, and nothing is written before the whole file was checked. Members who
+    have an account here join; keys are made anew.
+    """
+    connect(ctx.obj)
+    from infra.transfer import importing  # noqa: PLC0415  the command line starts without it
+
+    printed = importing.import_workspace(path, owner=owner, ids=ids)
+    click.echo(json.dumps(printed, ensure_ascii=False))

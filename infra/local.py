@@ -38,7 +38,8 @@ from infra.local_stack import (
 __all__ = ["LOCAL_AWS", "banner", "dev", "use_local_database"]
 
 ROOT = Path(__file__).parent.parent
-READY_SECONDS = 60
+READY_SECONDS = 180
+"""To make tables and the demo in, which takes minutes on a busy machine."""
 LOOK_SECONDS = 0.5
 """How often the stack checks that its parts, and the ``make`` above it, still run."""
 

@@ -5,12 +5,13 @@ Events in, our responses out, and no error body that is not an envelope.
 
 import re
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-from chalice.app import Chalice, Response
+from chalice.app import Chalice, Request, Response
 
 from chalicelib.core.errors import (
     AppError,
@@ -41,6 +42,8 @@ PAGES = {
 REFUSING = "refuse_"
 """Views that answer 405: API Gateway would answer methods without a route by itself (mcp.md)."""
 
+_current_request: ContextVar[Request | None] = ContextVar("current_request", default=None)
+
 Handler = Callable[[HttpRequest], HttpResponse]
 Runner = Callable[[HttpRequest, Handler], HttpResponse]
 
@@ -48,8 +51,19 @@ Runner = Callable[[HttpRequest, Handler], HttpResponse]
 class App(Chalice):
     """Chalice, with unknown paths, wrong methods and crashes answered in the envelope.
 
-    Stock Chalice answers an unknown path with 405 and adds it to its routes (chalice.md).
+    Stock Chalice answers an unknown path with 405 and adds it to its routes (chalice.md). It also
+    keeps the request that it is answering in one attribute of the app. Lambda runs one request at a
+    time, but ``make dev`` runs many, each of which must see its own.
     """
+
+    @property
+    def current_request(self) -> Request | None:
+        """The request that this thread answers."""
+        return _current_request.get()
+
+    @current_request.setter
+    def current_request(self, request: Request | None) -> None:
+        _current_request.set(request)
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401  Lambda's context
         """Answer an API Gateway event."""

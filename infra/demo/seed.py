@@ -22,7 +22,15 @@ from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.flows.invoke import invoke
-from chalicelib.store import accounts, api_keys, metrics, site_visits, tables, workspaces
+from chalicelib.store import (
+    accounts,
+    api_keys,
+    metrics,
+    site_visits,
+    tables,
+    workspace_metrics,
+    workspaces,
+)
 from chalicelib.store.connection import connection
 from chalicelib.store.metrics import Increments
 from chalicelib.transports import chat_route, chat_stream
@@ -258,6 +266,8 @@ def make_visits(do: Caller) -> None:
         counts = Increments(do.workspace_id)
         visitors = dice.randrange(9, 16) + (9 if day.weekday() > FRIDAY else 0)
         counts.add(site_visits.subject(site), day, {site_visits.VISITORS: visitors})
+        whole = {workspace_metrics.VISITORS: visitors}
+        counts.add(workspace_metrics.SUBJECT, day, whole)
         for _ in range(visitors * 2):
             page_id = dice.choices(ids, [8, 5, 3, 2][: len(ids)])[0]
             referrer = dice.choices([None, *bakery.REFERRERS], [6, 4, 2, 1])[0]

@@ -89,5 +89,6 @@ def test_what_names_nothing_shows_and_changes_nothing_of_another_workspace(
 
 
 def rows_of(held: Held) -> dict[str, Any]:
-    """Return the rows of a workspace."""
-    return {name: row for name, row in everything().items() if held.workspace_id in str(row)}
+    """Return the rows of a workspace, and of its owner's account."""
+    whose = (held.workspace_id, held.account_id)
+    return {n: row for n, row in everything().items() if any(each in str(row) for each in whose)}

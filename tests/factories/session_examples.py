@@ -8,13 +8,13 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.store import accounts, workspaces
-from tests.conftest import as_operator
+from tests.conftest import PASSWORD, Owner, as_operator, in_console
 from tests.factories.examples import EXAMPLES, Things, example
 
 
 @dataclass(frozen=True)
 class Held:
-    """What there is to name in a workspace: its things, keys, and whose it is."""
+    """What there is to name in a workspace: its things, keys, whose it is, and their session."""
 
     things: Things
     workspace_id: str
@@ -22,16 +22,27 @@ class Held:
     email: str
     key: str
     bot_key: str
+    session: str
 
     @classmethod
     def in_workspace(cls, workspace_id: str, things: Things) -> "Held":
         """Make what a workspace's things lack."""
-        owner = accounts.get(workspaces.get(workspace_id).owner_id)
+        workspace = workspaces.get(workspace_id)
+        owner = accounts.get(workspace.owner_id)
         scopes = ["crm:read"]
         key = as_operator("create_key", workspaceId=workspace_id, name="Laptop", scopes=scopes)
         bot_key = as_operator("create_bot_key", agentId=things.agent, name="Site")
-        ids = {"key": key["keyId"], "bot_key": bot_key["keyId"]}
-        return cls(things, workspace_id, owner.id, owner.email, **ids)
+        Owner(workspace).signs_in()
+        sessions = in_console(workspace_id, "list_sessions", account_id=owner.id)["sessions"]
+        return cls(
+            things,
+            workspace_id,
+            owner.id,
+            owner.email,
+            key=key["keyId"],
+            bot_key=bot_key["keyId"],
+            session=sessions[0]["id"],
+        )
 
     @classmethod
     def that_never_were(cls) -> "Held":
@@ -43,19 +54,22 @@ class Held:
             f"{new_id().lower()}@example.com",
             key=new_id(),
             bot_key=new_id(),
+            session=new_id(),
         )
 
     @property
     def ids(self) -> list[str]:
         """Everything that nobody of another workspace may see."""
-        own = [self.workspace_id, self.account_id, self.email, self.key, self.bot_key]
+        own = [text for text in vars(self).values() if isinstance(text, str)]
         return [*own, *vars(self.things).values()]
 
 
 SESSION_EXAMPLES: dict[str, Callable[[Held], dict[str, Any]]] = {
+    "change_password": lambda _: {"current": PASSWORD, "password": "battery staple"},
     "create_bot_key": lambda h: {"agentId": h.things.agent, "name": "App"},
     "create_key": lambda _: {"name": "Laptop", "scopes": ["*:read"]},
     "delete_bot_key": lambda h: {"agentId": h.things.agent, "keyId": h.bot_key},
+    "end_session": lambda h: {"id": h.session},
     "get_account": lambda _: {},
     "get_balance": lambda h: {"account": h.email},
     "get_bot_limits": lambda h: {"agentId": h.things.agent},
@@ -67,8 +81,10 @@ SESSION_EXAMPLES: dict[str, Callable[[Held], dict[str, Any]]] = {
     "list_ledger": lambda h: {"account": h.email, "limit": 5},
     "list_members": lambda _: {},
     "list_my_workspaces": lambda _: {},
+    "list_sessions": lambda _: {},
     "revoke_key": lambda h: {"id": h.key},
     "set_bot_limits": lambda h: {"agentId": h.things.agent, "daily": 500},
+    "sign_out_everywhere": lambda _: {},
 }
 """Of what is not for keys as well."""
 

@@ -3,13 +3,17 @@
 import json
 import logging
 import re
+from threading import Barrier, Thread
+from typing import Any
 
 import pytest
+from chalice.app import Response
+from chalice.test import Client
 
 from chalicelib.core import logs
 from chalicelib.store import tables
 from chalicelib.store.connection import connection
-from chalicelib.transports import rest
+from chalicelib.transports import chalice_app, rest
 from tests.conftest import Api, Owner, everything
 from tests.factories.examples import Things
 
@@ -125,3 +129,31 @@ def test_tables_are_made_once_with_every_index_and_time_to_live(database: None) 
     for row in (tables.ContentRow, tables.ControlRow):
         ttl = connection().client.describe_time_to_live(TableName=row.Meta.table_name)
         assert ttl["TimeToLiveDescription"]["AttributeName"] == "expires"
+
+
+def test_requests_at_once_each_see_their_own() -> None:
+    """Stock Chalice keeps one for all threads: a caller would act by another's body and key."""
+    seen: dict[str, str] = {}
+    app = chalice_app.App(app_name="echo", configure_logs=False)
+    both = Barrier(2)
+
+    @app.middleware("http")
+    def wait(event: Any, get_response: Any) -> Any:
+        both.wait(timeout=10)
+        return get_response(event)
+
+    @app.route("/echo", methods=["GET"])
+    def echo() -> Response:
+        assert app.current_request
+        return Response(app.current_request.headers["x-name"])
+
+    def ask(name: str) -> None:
+        with Client(app) as client:
+            seen[name] = client.http.get("/echo", headers={"x-name": name}).body.decode()
+
+    threads = [Thread(target=ask, args=(name,)) for name in ("ada", "bob")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {"ada": "ada", "bob": "bob"}
