@@ -122,7 +122,12 @@ class ApiGateway:
                     method, f"{path}?{query}" if query else path, headers
                 )
                 return event
-        return {"path": path, "requestContext": {"resourcePath": "", "httpMethod": method}}
+        return {
+            "path": path,
+            "headers": headers,
+            "multiValueQueryStringParameters": parse_qs(query, keep_blank_values=True),
+            "requestContext": {"resourcePath": "", "httpMethod": method},
+        }
 
 
 def _with_body(
