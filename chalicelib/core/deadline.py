@@ -5,9 +5,8 @@ it may. Work without a caller, such as scheduled jobs, has none.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from math import inf
 from typing import TypeVar
@@ -24,14 +23,19 @@ monotonic: Callable[[], float] = time.monotonic
 """Replaced in tests."""
 
 
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
+class within:  # noqa: N801  a context manager, called like the function that it could be
     """Give what runs in the ``with`` block, and in the contexts copied from it, so many seconds."""
-    token = _ends.set(monotonic() + seconds)
-    try:
-        yield
-    finally:
-        _ends.reset(token)
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        """Begin."""
+        self._token = _ends.set(monotonic() + self._seconds)
+
+    def __exit__(self, *_: object) -> None:
+        """Give what is outside its own time again."""
+        _ends.reset(self._token)
 
 
 def remaining(at_most: float) -> float:

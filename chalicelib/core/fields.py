@@ -1,10 +1,10 @@
 """What the fields of a wire model take, as callers name them; read once per model."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -15,18 +15,24 @@ from chalicelib.core.schema import NULL_COUNTS, Partial, Wire, wire_name
 class WireField:
     """A field of a model; ``nested`` is the model of the object, or of each object, in it.
 
-    Unless ``null_counts``, ``null`` stands for the field's omission.
+    Unless ``null_counts``, ``null`` stands for the field's omission. ``kinds`` are the types that
+    its own is made of, such as ``list`` and ``int``.
     """
 
     nested: type[Wire] | None
     null_counts: bool
+    kinds: frozenset[Any]
 
 
 @cache
 def fields_of(model: type[Wire]) -> Mapping[str, WireField]:
     """Return a model's fields by their wire names."""
     return {
-        wire_name(model, name): WireField(_nested(info.annotation), _null_counts(model, info))
+        wire_name(model, name): WireField(
+            _nested(info.annotation),
+            _null_counts(model, info),
+            frozenset(_kinds(info.annotation)),
+        )
         for name, info in model.model_fields.items()
     }
 
@@ -41,6 +47,13 @@ def _nested(annotation: Any) -> type[Wire] | None:  # noqa: ANN401  any annotati
     if isinstance(annotation, type) and issubclass(annotation, Wire):
         return annotation
     return next(filter(None, map(_nested, get_args(annotation))), None)
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:  # noqa: ANN401  any annotation
+    for each in get_args(annotation):
+        yield from _kinds(each)
+    if isinstance(kind := get_origin(annotation) or annotation, type):
+        yield kind
 
 
 def without_nulls(model: type[Wire], raw: Mapping[str, Any]) -> dict[str, Any]:

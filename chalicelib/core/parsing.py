@@ -5,7 +5,7 @@ mistakes are paid for; what arrives as a query string is first read by type (``f
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar, get_args
@@ -15,7 +15,6 @@ from pydantic_core import ErrorDetails, core_schema
 
 from chalicelib.core.errors import FieldError, ValidationError
 from chalicelib.core.fields import fields_of, without_nulls
-from chalicelib.core.json_schema import json_schema
 from chalicelib.core.schema import Wire
 from chalicelib.core.text import nearest
 
@@ -203,22 +202,20 @@ def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> dict[st
     A value that does not read as its type is passed on as text, so that validation can name it;
     so is an unknown parameter, to be named as unknown fields are.
     """
-    properties = json_schema(model)["properties"]
+    fields = fields_of(model)
     raw: dict[str, Any] = {}
     for name, values in query.items():
-        declared = properties.get(name, {})
-        kinds = declared.get("type", "string")
-        if "array" in kinds:
-            items = declared["items"].get("type", "string")
-            raw[name] = [_read(value, items) for value in values]
+        kinds = fields[name].kinds if name in fields else frozenset()
+        if list in kinds:
+            raw[name] = [_read(value, kinds) for value in values]
         elif values:
             raw[name] = _read(values[-1], kinds)
     return raw
 
 
-def _read(text: str, kinds: str | Sequence[str]) -> object:
-    if "integer" in kinds and _INTEGER.fullmatch(text):
+def _read(text: str, kinds: Collection[Any]) -> object:
+    if int in kinds and _INTEGER.fullmatch(text):
         return int(text)
-    if "boolean" in kinds and text in {"true", "false"}:
+    if bool in kinds and text in {"true", "false"}:
         return text == "true"
     return text

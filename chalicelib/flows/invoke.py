@@ -249,7 +249,7 @@ class _Call:
             stage,
             record=record,
             request_id=self.request_id,
-            dry_run=self.dry_run or self.operation.read_only,
+            dry_run=self.operation.read_only or self.dry_run,
         )
 
     def run_once(self, key: str) -> Reply:
@@ -312,7 +312,7 @@ class _Call:
         return replace(record, object_key=key)
 
     def _event(self) -> AuditEvent | None:
-        if not self.operation.audit:
+        if not self.operation.audit or self.operation.read_only:
             return None
         names = tuple(wire_name(type(self.args), name) for name in self.args.provided("id"))
         caller = self.principal

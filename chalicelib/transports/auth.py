@@ -40,13 +40,14 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
         msg = "This API key is not valid: mistyped, revoked or expired. Create one in the settings."
         raise UnauthorizedError(msg)
     api_keys.touch(key)
+    stored = key.attribute_values  # PynamoDB's attribute access costs ten times a dictionary's.
     return ApiKeyPrincipal(
-        workspace_id=key.workspace_id,
-        account_id=key.account_id,
-        role=key.role,
-        plan=key.plan,
-        scopes=expand(tuple(key.scopes)),
-        key_id=key.key_id,
+        workspace_id=stored["workspace_id"],
+        account_id=stored["account_id"],
+        role=stored["role"],
+        plan=stored["plan"],
+        scopes=expand(tuple(stored["scopes"])),
+        key_id=stored["key_id"],
         client_ip=client_ip,
     )
 

@@ -1,7 +1,5 @@
 """A booking's calendar file, as calendars fetch it: its own media type in place of an envelope."""
 
-from dataclasses import replace
-
 from pydantic_core import from_json
 
 from chalicelib.core.operations import Operation
@@ -27,4 +25,4 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
         "Cache-Control": "private, no-cache",
         "ETag": etag(body),
     }
-    return replace(response, body=body, headers=headers)
+    return response._replace(body=body, headers=headers)

@@ -6,6 +6,7 @@ Events in, our responses out, and no error body that is not an envelope.
 import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from functools import cache
 from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
@@ -34,6 +35,9 @@ PAGES = {
     "/blog/rss.xml": ("blog", "rss"),
     "/sitemap.xml": ("blog", "sitemap"),
     "/robots.txt": ("blog", "robots"),
+    "/api/docs": ("docs", "start"),
+    "/api/docs/search.json": ("docs", "index"),
+    "/api/docs/{section}": ("docs", "section"),
     "/assets/{name}": ("assets", "serve"),
     "/s/{site}": ("sites", "page"),
     "/s/{site}/{page}": ("sites", "page"),
@@ -117,7 +121,9 @@ def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> App
 
 def unknown_path() -> NotFoundError:
     """Return the error for a path that nothing answers on."""
-    return NotFoundError("No such path. GET /api/openapi.json lists all there are.")
+    return NotFoundError(
+        "No such path. /api/docs shows all there are, GET /api/openapi.json lists them."
+    )
 
 
 def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowedError:
@@ -139,7 +145,8 @@ def mount(app: App) -> None:
 
     What answers on a route is imported when it is first called (ADR 0022).
     """
-    app.api.binary_types.append(form_data.MULTIPART)
+    # Nothing else comes or goes as bytes; Chalice looks through the list with each answer.
+    app.api.binary_types[:] = [form_data.MULTIPART]
     for entry in filter(lambda each: each.path, REGISTRY.entries()):
         if Audience.PUBLIC in entry.audience:
             serve = _serving_visitors(entry)
@@ -185,27 +192,24 @@ def _refusing(app: App) -> Handler:
 
 def _serving(entry: Entry) -> Handler:
     def serve(request: HttpRequest) -> HttpResponse:
-        from chalicelib.transports import rest  # noqa: PLC0415  as ``mount`` says
-
-        return rest.serve(REGISTRY[entry.name], request)
+        response: HttpResponse = _module("rest").serve(REGISTRY[entry.name], request)
+        return response
 
     return serve
 
 
 def _serving_visitors(entry: Entry) -> Handler:
     def serve(request: HttpRequest) -> HttpResponse:
-        from chalicelib.transports import public  # noqa: PLC0415  as above
-
-        return public.serving(REGISTRY[entry.name])(request)
+        response: HttpResponse = _module("public").serving(REGISTRY[entry.name])(request)
+        return response
 
     return serve
 
 
 def _console(page: routes.Page) -> Handler:
     def serve(request: HttpRequest) -> HttpResponse:
-        from chalicelib.transports.console import door  # noqa: PLC0415  as above
-
-        return door.serve(page, request)
+        response: HttpResponse = _module("console.door").serve(page, request)
+        return response
 
     return serve
 
@@ -222,10 +226,16 @@ def _lazily(module: str, name: str) -> Handler:
     """Return what answers with a function of a module of this package."""
 
     def serve(request: HttpRequest) -> HttpResponse:
-        handler: Handler = getattr(import_module(f"chalicelib.transports.{module}"), name)
+        handler: Handler = getattr(_module(module), name)
         return handler(request)
 
     return serve
+
+
+@cache
+def _module(name: str) -> Any:  # noqa: ANN401  whatever it has
+    """Import a module of this package, once: even finding it again takes its time."""
+    return import_module(f"chalicelib.transports.{name}")
 
 
 def _route(  # noqa: PLR0913, PLR0917  what a route is

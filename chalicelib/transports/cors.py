@@ -5,7 +5,7 @@ credentials.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from chalicelib.core.errors import ForbiddenError
@@ -57,7 +57,7 @@ class Policy:
     ) -> HttpResponse:
         """Run a handler as all are run; admitted pages may read whatever it answers."""
         response = http.handle(request, handler)
-        return replace(response, headers={**response.headers, **self._shared(request)})
+        return response._replace(headers={**response.headers, **self._shared(request)})
 
     def _shared(self, request: HttpRequest) -> dict[str, str]:
         shared = {"Access-Control-Expose-Headers": self.exposed}

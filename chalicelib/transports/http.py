@@ -7,10 +7,11 @@ import string
 import time
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from math import isfinite
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -65,18 +66,21 @@ class HttpRequest:
         return cookies
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(NamedTuple):
     """A response. Without headers on caching no cache may keep it (``handle``)."""
 
     status: int
     body: bytes | Iterator[bytes]
     """A stream goes out piece by piece where the server can do that; API Gateway sends it whole."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    log: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
+    log: Mapping[str, Any] = MappingProxyType({})
     """What the request's log line says beyond method, route and status."""
     cookies: Sequence[str] = ()
     """Values of ``Set-Cookie`` headers, as ``set_cookie`` makes them."""
+
+    def noting(self, **about: object) -> Self:
+        """Return the response whose log line says more."""
+        return self._replace(log={**self.log, **about})
 
     def whole_body(self) -> bytes:
         """Return the body, reading a stream to its end."""
@@ -170,7 +174,7 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
     headers = {**response.headers, "X-Request-Id": request.request_id}
     if headers.keys().isdisjoint({"Cache-Control", "ETag"}):
         headers["Cache-Control"] = "no-store"
-    return replace(response, headers=headers)
+    return response._replace(headers=headers)
 
 
 def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -186,7 +190,7 @@ def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
         return response
     response.close()
     headers = {name: value for name, value in response.headers.items() if name != "Content-Type"}
-    return replace(response, status=304, body=b"", headers=headers)
+    return response._replace(status=304, body=b"", headers=headers)
 
 
 _ENTITY_TAG = re.compile(r'"[^"]*"')

@@ -6,7 +6,6 @@ own: it takes what an HTML form sends and, to a browser without script, answers 
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -74,7 +73,7 @@ def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
         response = _success(request, reply)
     except AppError as error:
         response = _failure(request, sent, error)
-    return replace(response, log={**response.log, "operation": operation.name})
+    return response.noting(operation=operation.name)
 
 
 def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
@@ -105,7 +104,7 @@ def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
         response = rest.success(rest.call(operation, principal, request, lambda: sent))
     except AppError as error:
         response = failure(error, request.request_id)
-    return replace(response, log={**response.log, "operation": operation.name})
+    return response.noting(operation=operation.name)
 
 
 def _sent(request: HttpRequest) -> Mapping[str, Any]:
@@ -206,7 +205,7 @@ def _failure(request: HttpRequest, sent: Mapping[str, Any] | None, error: AppErr
             values=sent,
             errors={wrong.field: wrong.message for wrong in error.errors},
         )
-    return replace(_page(error.status, html, **error.headers), log=answer.log)
+    return _page(error.status, html, **error.headers)._replace(log=answer.log)
 
 
 def _known(request: HttpRequest) -> PublicForm | None:

@@ -1,7 +1,6 @@
 """The registry as REST routes: each operation answers on its own route, in the common envelope."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -37,7 +36,6 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     """
     check_input(operation, request)
     principal = identify(operation, request)
-    about = {"operation": operation.name, **principal.log_fields}
     try:
         if Audience.PUBLIC in operation.audience:
             response = success(_call_publicly(operation, principal, request))
@@ -46,7 +44,7 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
             response = success(call(operation, principal, request, read))
     except AppError as error:
         response = failure(error, request.request_id)
-    return replace(response, log={**response.log, **about})
+    return response.noting(operation=operation.name, **principal.log_fields)
 
 
 def _call_publicly(operation: Operation, principal: Principal, request: HttpRequest) -> Reply:

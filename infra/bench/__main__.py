@@ -9,11 +9,22 @@ from pathlib import Path
 
 import click
 
-from infra.bench import bookings, chat, cold_start, costs, leads, lists, slots, tool_server
+from infra.bench import (
+    bookings,
+    chat,
+    cold_start,
+    costs,
+    leads,
+    lists,
+    rest,
+    slots,
+    tool_server,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SECTIONS = {
     "tool-server": tool_server.section,
+    "rest": rest.section,
     "cold-start": cold_start.section,
     "lists": lists.section,
     "leads": leads.section,

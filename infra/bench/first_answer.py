@@ -1,12 +1,14 @@
 """One cold start: import the application in the current folder and give one first answer.
 
 ``infra.bench.cold_start`` runs it in new processes, ``python first_answer.py <kind>``, and measures
-those. The database is replaced where PynamoDB calls botocore, by one that has a key and no more.
+those. The database is replaced where botocore would send a request, by one that has a key and no
+more.
 """
 
 import json
 import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 REQUESTS: dict[str, tuple[str, str, Any]] = {
     "read": ("GET", "/api/forms/collection-list", None),
@@ -14,6 +16,7 @@ REQUESTS: dict[str, tuple[str, str, Any]] = {
     "tools/list": ("POST", "/api/mcp", {}),
     "tools/call": ("POST", "/api/mcp", {"name": "svc_list_leads", "arguments": {}}),
 }
+KINDS = ("import", *REQUESTS, "jobs", "chat")
 SCHEDULED: dict[str, Any] = {
     "source": "aws.events",
     "detail-type": "Scheduled Event",
@@ -25,6 +28,16 @@ SCHEDULED: dict[str, Any] = {
     "time": "2027-01-15T12:00:00Z",
     "resources": [],
 }
+MESSAGE: dict[str, Any] = {
+    "rawPath": "/api/agents/public/chat-stream",
+    "requestContext": {
+        "requestId": "bench",
+        "http": {"method": "POST", "sourceIp": "192.0.2.1"},
+    },
+    "headers": {"content-type": "application/json"},
+    "body": '{"agentId": "01JD0000000000000000000000", "message": "Good morning!"}',
+}
+OPERATION = "X-Amz-Target"
 
 
 def main(kind: str) -> None:
@@ -34,6 +47,9 @@ def main(kind: str) -> None:
         RuntimeError: the answer is not the expected one.
     """
     sys.path.insert(0, "")
+    if kind == "chat":
+        _chat()
+        return
     import app  # noqa: PLC0415  what is measured
 
     if kind == "jobs":
@@ -43,6 +59,20 @@ def main(kind: str) -> None:
         reply = app.app(_event(*REQUESTS[kind], kind, _token()), None)
         if reply["statusCode"] != 200 or '"isError":true' in reply["body"]:  # noqa: PLR2004  OK
             raise RuntimeError(reply)
+
+
+def _chat() -> None:
+    """Begin as the function does that streams, and answer a message."""
+    import gc  # noqa: PLC0415  what is measured
+
+    from chalicelib.transports import stream_runtime  # noqa: PLC0415  as above
+
+    gc.disable()  # As ``stream_runtime.main`` does.
+    serve = stream_runtime.load()
+    _stub_database({})
+    reply = serve(MESSAGE)
+    if reply.status != 404:  # noqa: PLR2004  there is no such bot
+        raise RuntimeError(reply)
 
 
 def _event(method: str, path: str, sent: Any, kind: str, token: str) -> dict[str, Any]:  # noqa: ANN401  JSON
@@ -85,22 +115,40 @@ def _token() -> str:
 
 
 def _stub_database(key: dict[str, Any]) -> None:
-    from pynamodb.connection import Connection  # noqa: PLC0415  as the store does
+    from botocore.awsrequest import AWSResponse  # noqa: PLC0415  as the store does
 
     from chalicelib.core import deadline  # noqa: PLC0415
+    from chalicelib.store.connection import connection  # noqa: PLC0415
 
     deadline.REQUEST_SECONDS = 3600  # valgrind takes fifty times as long
 
-    def answer(_: Connection, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        wanted = request.get("Key", {})
-        found = key if key and all(key[name] == wanted[name] for name in wanted) else {}
-        if operation == "UpdateItem":
-            return {"Attributes": found or {"taken": {"N": "1"}}}
-        if operation == "GetItem":
-            return {"Item": found} if found else {}
-        return {"Items": [], "Count": 0, "ScannedCount": 0, "Responses": {}}
+    def answered(request: Any, **_: Any) -> AWSResponse:  # noqa: ANN401  botocore's event
+        operation = request.headers[OPERATION].decode().rpartition(".")[2]
+        answer = _answer(key, operation, json.loads(request.body))
+        return AWSResponse(request.url, 200, {}, _Body(json.dumps(answer).encode()))
 
-    Connection._make_api_call = answer  # type: ignore[assignment, method-assign]  # noqa: SLF001  the stub
+    connection().client.meta.events.register("before-send.dynamodb", answered)
+
+
+class _Body(NamedTuple):
+    """A body as botocore reads it."""
+
+    content: bytes
+
+    def stream(self) -> Iterator[bytes]:
+        """Yield it."""
+        yield self.content
+
+
+def _answer(key: dict[str, Any], operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Return what a database with one row answers."""
+    wanted = request.get("Key", {})
+    found = key if key and all(key[name] == wanted[name] for name in wanted) else {}
+    if operation == "UpdateItem":
+        return {"Attributes": found or {"taken": {"N": "1"}}}
+    if operation == "GetItem":
+        return {"Item": found} if found else {}
+    return {"Items": [], "Count": 0, "ScannedCount": 0, "Responses": {}}
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
 
@@ -37,6 +37,16 @@ def stubs() -> ExitStack:
         plan="business",
         scopes=["*:read", "*:write"],
     )
+    stack = ExitStack()
+    stack.enter_context(patch.object(api_keys, "authenticate", lambda _: key))
+    stack.enter_context(patch.object(api_keys, "touch", lambda _: None))
+    stack.enter_context(page_of_sites(10))
+    logging.getLogger("chalicelib").setLevel(logging.WARNING)
+    return stack
+
+
+def page_of_sites(count: int) -> AbstractContextManager[object]:
+    """Replace what reads a page of sites by so many records in memory."""
     moment = clock.now()
     sites = [
         SITES.new(
@@ -47,15 +57,10 @@ def stubs() -> ExitStack:
             created_at=moment,
             updated_at=moment,
         )
-        for number in range(10)
+        for number in range(count)
     ]
     page = ResultPage(sites, len(sites), "full scan", Cost())
-    stack = ExitStack()
-    stack.enter_context(patch.object(api_keys, "authenticate", lambda _: key))
-    stack.enter_context(patch.object(api_keys, "touch", lambda _: None))
-    stack.enter_context(patch.object(type(SITES), "page", lambda *_: page))
-    logging.getLogger("chalicelib").setLevel(logging.WARNING)
-    return stack
+    return patch.object(type(SITES), "page", lambda *_: page)
 
 
 def call_handler(method: str, params: dict[str, Any]) -> Callable[[], dict[str, Any]]:

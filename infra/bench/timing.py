@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from statistics import median
 
 ROUNDS = 9
@@ -11,13 +11,35 @@ ROUND_SECONDS = 0.4
 
 def cpu_ms(call: Callable[[], object]) -> float:
     """Return the CPU milliseconds that one warm call takes."""
+    count = _count(call)
+    return median(_round(call, count) for _ in range(ROUNDS)) / count * 1000
+
+
+def beside(calls: Mapping[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
+    """Return the CPU milliseconds of each call, and how often those of the first they are.
+
+    They take turns, so that what else the machine does disturbs them alike.
+    """
+    counts = {name: _count(call) for name, call in calls.items()}
+    rounds = [
+        {name: _round(call, counts[name]) / counts[name] * 1000 for name, call in calls.items()}
+        for _ in range(ROUNDS)
+    ]
+    first = next(iter(calls))
+    return {
+        name: (median(r[name] for r in rounds), median(r[name] / r[first] for r in rounds))
+        for name in calls
+    }
+
+
+def _count(call: Callable[[], object]) -> int:
+    """Return how many calls make a round, once they are warm."""
     call()
     count, spent = 1, 0.0
     while spent < ROUND_SECONDS / 4:
         count *= 2
         spent = _round(call, count)
-    count = max(1, round(count * ROUND_SECONDS / spent))
-    return median(_round(call, count) for _ in range(ROUNDS)) / count * 1000
+    return max(1, round(count * ROUND_SECONDS / spent))
 
 
 def _round(call: Callable[[], object], count: int) -> float:

@@ -14,6 +14,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from tests.conftest import Answer, Api, Owner, as_operator, everything
 from tests.contract.conftest import World
+from tests.effort import matrix
 from tests.factories.examples import Things, every_operation, example, names_things
 
 
@@ -55,8 +56,7 @@ def test_a_scope_admits_exactly_what_names_it(
             assert operation.scope in answer.data["message"]
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("role", ["user", "admin"])
+@matrix("plan, role", PLANS, ["user", "admin"])
 def test_plan_and_role_decide_before_scopes(
     plan: str, role: str, restore: Callable[..., World], empty: Callable[[], None]
 ) -> None:

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 
 import app as application
+from chalicelib.core.fields import fields_of
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from tests.factories.examples import EXAMPLES, every_operation
+from tests.factories.examples import every_documented_operation, every_operation
+
+KINDS = {int: "integer", bool: "boolean", list: "array"}
 
 
-def test_every_operation_has_an_example_for_the_sweeps() -> None:
-    assert {operation.name for operation in REGISTRY.of(Audience.KEY)} == set(EXAMPLES)
+@every_documented_operation
+def test_every_operation_has_an_example(operation: Operation) -> None:
+    assert operation.example is not None
 
 
 def test_tools_and_routes_are_unique() -> None:
@@ -49,6 +53,15 @@ def test_names_follow_the_conventions(operation: Operation) -> None:
     assert operation.path.startswith("/api/")
     assert operation.method in {"GET", "POST", "PUT", "DELETE"}
     assert set(operation.path_parameters) <= set(operation.input_schema["properties"])
+
+
+@every_operation
+def test_queries_are_read_by_the_types_that_schemas_publish(operation: Operation) -> None:
+    fields = fields_of(operation.input)
+    for name, declared in operation.input_schema["properties"].items():
+        types = str([declared.get("type"), declared.get("items", {}).get("type")])
+        published = {kind for kind, called in KINDS.items() if called in types}
+        assert fields[name].kinds & KINDS.keys() == published, name
 
 
 @every_operation

@@ -26,6 +26,8 @@ from tests.factories.console import World
 from tests.restoring import Snapshots
 
 ANSWER_SECONDS = 5.0
+CONFIG = Config.create(minimum_compression_size=1024)
+"""As in ``.chalice/config.json``."""
 
 
 def _refuse(constant: str) -> None:
@@ -157,7 +159,7 @@ def serving(app: Chalice, *routes: LocalRoute) -> Iterator[LocalServer]:
     stock, kind = chalice.local.LocalDevServer, type(app)
     bases = chalice.local.CustomLocalChalice.__bases__  # of every app that is being served
     devserver.install(routes)
-    made = chalice.local.create_local_server(app, Config(), "127.0.0.1", 0)
+    made = chalice.local.create_local_server(app, CONFIG, "127.0.0.1", 0)
     assert isinstance(made, devserver.DevServer)
     made.server.expiration_interval = 0.02  # how soon it sees that it shall stop
     made.server.prepare()

@@ -7,7 +7,6 @@ it, so that no other site's form is taken; and what a browser says of where a fo
 import hashlib
 import hmac
 import re
-from dataclasses import replace
 from importlib import import_module
 from secrets import token_urlsafe
 from urllib.parse import quote, unquote_plus, urlsplit
@@ -82,7 +81,7 @@ def _guarded(request: HttpRequest, answer: render.Handler) -> HttpResponse:
         response = failure(ForbiddenError(msg), request.request_id)
     else:
         response = render.with_pages(answer, link=(PREFIX, "to_console"))(request)
-    return replace(response, headers={**_IF_NO_PAGE, **response.headers, **_HEADERS})
+    return response._replace(headers={**_IF_NO_PAGE, **response.headers, **_HEADERS})
 
 
 def _carries_a_key(request: HttpRequest) -> bool:
@@ -172,7 +171,7 @@ def _answer(page: Page, request: HttpRequest) -> HttpResponse:
     module = import_module(f"chalicelib.transports.console.{page.module}")
     response: HttpResponse = getattr(module, name)(visit)
     if begun and not response.cookies:
-        response = replace(response, cookies=[cookie(begun)])
+        response = response._replace(cookies=[cookie(begun)])
     return response
 
 

@@ -226,7 +226,7 @@ class Visit:
             script="console",
             **shown | values,
         )
-        return replace(response, headers={**response.headers, **problem.headers})
+        return response._replace(headers={**response.headers, **problem.headers})
 
     def _done(self) -> str:
         """Return the text of what was just done, if the page was opened after that."""

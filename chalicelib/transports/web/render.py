@@ -7,7 +7,6 @@ import base64
 import hashlib
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -161,7 +160,7 @@ def with_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Hand
             )
             if not isinstance(error, AppError):
                 return told
-            return replace(told, headers={**told.headers, **error.headers}, log=log_fields(error))
+            return told._replace(headers={**told.headers, **error.headers}, log=log_fields(error))
 
     return run
 

@@ -49,7 +49,6 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "never": {"ru": "никогда", "en": "never"},
     "copy": {"ru": "Копировать", "en": "Copy"},
     "copied": {"ru": "Скопировано", "en": "Copied"},
-    "search": {"ru": "Найти", "en": "Search"},
     "nothing_found": {"ru": "Ничего не нашлось.", "en": "Nothing found."},
     "keys_about": {
         "ru": "Ключ даёт программам и ИИ-ассистентам доступ к этому рабочему пространству: через REST и через сервер инструментов. Каждой программе дайте свой ключ и только нужные права.",
