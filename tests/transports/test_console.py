@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from chalicelib.core.settings import settings
-from chalicelib.store import api_keys
+from chalicelib.store import api_keys, console_sessions
 from chalicelib.transports import chat_route, chat_stream
 from chalicelib.transports.console import balance, door
 from chalicelib.transports.console.bots import kopecks
@@ -321,6 +321,14 @@ class TestTestChat:
             "dialogs"
         ]
         assert [dialog["channel"] for dialog in dialogs] == ["api"]
+
+    def test_notes_no_use_of_the_session(self, world: World, tried: Try, time: Time) -> None:
+        boss = world.person("boss")
+        time.pass_by(hours=1)
+        assert tried(boss).status == 200
+        session = console_sessions.find(boss.token)
+        assert session
+        assert session.seen_at == session.created_at
 
     def test_is_on_a_page_that_says_where_and_for_whom(self, world: World) -> None:
         boss = world.person("boss")
