@@ -140,7 +140,6 @@ def test_every_page_pleases(screen: str, place: Place, visiting: Visiting) -> No
 def look(seen: Seen, screen: str, route: str, wrong: dict[str, list[str]]) -> None:
     """Look at a page that is open: light and dark, its size, its width, its headings."""
     page, bad = seen.page, []
-    page.wait_for_load_state("networkidle")
     size = sum(len(response.body()) for response in seen.responses)
     if len(seen.responses) > MOST_REQUESTS or size > MOST_BYTES:
         bad.append(f"{len(seen.responses)} requests, {size} bytes")

@@ -15,7 +15,9 @@ from chalicelib.core.errors import AppError, ForbiddenError
 from chalicelib.core.settings import settings
 from chalicelib.flows import bots
 from chalicelib.rules import tokens
-from chalicelib.store import accounts, console_sessions
+from chalicelib.store import accounts, console_sessions, workspaces
+from chalicelib.store.accounts import AccountRow
+from chalicelib.store.console_sessions import ConsoleSessionRow
 from chalicelib.transports.console.routes import PREFIX, Page
 from chalicelib.transports.console.visit import Visit
 from chalicelib.transports.http import (
@@ -103,25 +105,35 @@ def csrf_token(session_token: str) -> str:
 
 def visit_of(request: HttpRequest) -> Visit | None:
     """Return the visit of who is signed in, None without a live session."""
+    found = _signed_in(request)
+    if found is None:
+        return None
+    session, account = found
+    console_sessions.touch(session)
+    return Visit(request, csrf_token(_token(request)), account, session.session_id)
+
+
+def _signed_in(request: HttpRequest) -> tuple[ConsoleSessionRow, AccountRow] | None:
+    """Return the live session of a request, and its account."""
     token = _token(request)
     session = console_sessions.find(token) if token else None
     if session is None:
         return None
     account = accounts.get(session.account_id)
-    if not session.lives(account):
-        return None
-    console_sessions.touch(session)
-    return Visit(request, csrf_token(token), account, session.session_id)
+    return (session, account) if session.lives(account) else None
 
 
 def may_try(request: HttpRequest, agent_id: str) -> bool:
-    """Whether a request to a bot's chat comes from a page of the console of the bot's workspace."""
-    visit = visit_of(request)
-    if visit is None:
+    """Whether a request to a bot's chat comes from a page of the console of the bot's workspace.
+
+    The chat's function reads a session and a membership, and may write neither: no use is noted.
+    """
+    found = _signed_in(request)
+    if found is None:
         return False
     check_form(request, request.headers.get(CSRF_HEADER, ""))
-    workspace_id = bots.workspace_of(agent_id)
-    return any(place.workspace.id == workspace_id for place in visit.places)
+    _, account = found
+    return workspaces.membership(account.id, bots.workspace_of(agent_id)) is not None
 
 
 def check_form(request: HttpRequest, given: str) -> None:
