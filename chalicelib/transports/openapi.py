@@ -60,6 +60,7 @@ def document() -> dict[str, Any]:
     reference is made of it and of nothing else.
     """
     operations = _shown()
+    codes = openapi_failures.catalogue(operations)
     names, schemas = components(
         [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
         [each.output for each in operations],
@@ -97,7 +98,7 @@ def document() -> dict[str, Any]:
             "securitySchemes": {
                 _SECURITY: {"type": "http", "scheme": "bearer", "description": "An API key."}
             },
-            "schemas": {**schemas, "Failure": openapi_failures.schema(_WARNINGS)},
+            "schemas": {**schemas, "Failure": openapi_failures.schema(_WARNINGS, codes)},
             "responses": {
                 f"Failure{status}": {
                     "description": text,
@@ -106,7 +107,7 @@ def document() -> dict[str, Any]:
                 for status, text in STATUSES.items()
             },
         },
-        "x-errors": openapi_failures.catalogue(),
+        "x-errors": codes,
     }
 
 

@@ -1,6 +1,6 @@
 """How calls fail, as the OpenAPI document says it: statuses, codes, and which call has which."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from chalicelib.core import errors
@@ -74,29 +74,29 @@ def codes(which: Iterator[type[errors.AppError]]) -> dict[str, list[str]]:
     return {status: sorted(found[status]) for status in sorted(found)}
 
 
-def catalogue() -> list[dict[str, Any]]:
-    """Return every code with its status and what it means, by status."""
-
-    def family(error: type[errors.AppError]) -> Iterator[type[errors.AppError]]:
-        if "code" in vars(error) or error is errors.InternalError:
-            yield error
-        for narrower in error.__subclasses__():
-            if narrower.__module__.startswith("chalicelib."):
-                yield from family(narrower)
-
-    listed = {error.code: error for error in family(errors.AppError)}
+def catalogue(operations: Iterable[Operation]) -> list[dict[str, Any]]:
+    """Return every code that the API and the chat answer with, and what it means, by status."""
+    every: set[type[errors.AppError]] = {*CHAT, *_REFUSALS}
+    every.update(*map(errors_of, operations))
+    listed = sorted(every, key=lambda error: (error.status, error.code))
     return [
-        {
-            "code": code,
-            "status": error.status,
-            "description": " ".join((error.__doc__ or "").split()),
-        }
-        for code, error in sorted(listed.items(), key=lambda item: (item[1].status, item[0]))
+        {"code": each.code, "status": each.status, "description": _meaning(each)} for each in listed
     ]
 
 
-def schema(warnings: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the failure envelope; ``warnings`` is that of its field."""
+_REFUSALS = (errors.UnauthorizedError, errors.ForbiddenError)
+"""What paths answer with that no operation stands behind."""
+
+
+def _meaning(error: type[errors.AppError]) -> str:
+    return " ".join((error.__doc__ or "").replace("``", "`").split())
+
+
+def schema(warnings: dict[str, Any], known: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the schema of the failure envelope; ``warnings`` is that of its field.
+
+    ``known`` is the catalogue of codes.
+    """
     text = {"type": "string"}
     field = {
         "type": "object",
@@ -112,7 +112,7 @@ def schema(warnings: dict[str, Any]) -> dict[str, Any]:
             "code": {
                 **text,
                 "description": "Stable code.",
-                "examples": sorted(each["code"] for each in catalogue()),
+                "examples": sorted(each["code"] for each in known),
             },
             "errors": {
                 "type": "array",
