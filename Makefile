@@ -63,6 +63,22 @@ package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
 test-package: $(VENV)/.installed ## Build the zip and answer API Gateway events from it
 	$(BIN)/python -m pytest -m package
 
+.PHONY: deploy
+deploy: $(VENV)/.installed ## Deploy to AWS (STAGE=dev; ARGS='--yes --domain api.example.com')
+	@$(BIN)/python -m infra deploy --stage $(STAGE) $(ARGS)
+
+.PHONY: destroy
+destroy: $(VENV)/.installed ## Delete a stage's edge, API and functions from AWS; its data stays
+	@$(BIN)/python -m infra destroy --stage $(STAGE) $(ARGS)
+
+.PHONY: smoke
+smoke: $(VENV)/.installed ## Look at a running service (ARGS='--url https://…'; default: make dev)
+	@$(BIN)/python -m infra smoke $(ARGS)
+
+.PHONY: doctor
+doctor: $(VENV)/.installed ## Say what this machine or AWS account lacks for a deployment
+	@$(BIN)/python -m infra doctor --stage $(STAGE) $(ARGS)
+
 build/bench/.installed: requirements-bench.txt
 	$(PYTHON) -m venv build/bench
 	build/bench/bin/python -m pip install --quiet -r requirements-bench.txt
@@ -71,6 +87,11 @@ build/bench/.installed: requirements-bench.txt
 .PHONY: bench
 bench: $(VENV)/.installed build/bench/.installed ## Measure beside peers; write docs/benchmarks.md
 	@$(BIN)/python -m infra.bench $(ARGS)
+
+.PHONY: reference
+reference: $(VENV)/.installed ## Record the reference's example answers; write docs/reference.md
+	$(BIN)/python -m pytest -q tests/contract/test_reference.py -k answered_now --update-snapshots
+	$(BIN)/python -m infra reference
 
 .PHONY: format
 format: $(VENV)/.installed ## Format the code and fix what the linter can

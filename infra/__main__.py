@@ -1,4 +1,4 @@
-"""``python -m infra``: the local stack and the operator's commands."""
+"""``python -m infra``: the local stack, deployment, and the operator's commands."""
 
 import json
 import sys
@@ -8,6 +8,7 @@ import click
 from infra import local
 from infra.admin import admin, connect
 from infra.cli_errors import OneLineErrors
+from infra.deploy.commands import COMMANDS
 from infra.dynamodb import SetupError
 from infra.local_stack import LocalStack
 
@@ -54,20 +55,17 @@ def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
     click.echo(json.dumps({"workspaceId": target, "noun": noun, "count": count, "seed": number}))
 
 
-@main.command("policies")
-@click.option("--stage", default="dev", show_default=True, help="As in .chalice/config.json.")
-def policies(stage: str) -> None:
-    """Put the region and account you are signed in to into a packaged stage's IAM policies."""
-    from infra.package import project_of  # noqa: PLC0415  other commands start without the store
-    from infra.policies import Place, write  # noqa: PLC0415
+@main.command("reference")
+def reference() -> None:
+    """Write docs/reference.md (make reference records the answers first)."""
+    from chalicelib.core.operations import load_all  # noqa: PLC0415  other commands start without
 
-    project = project_of(stage)
-    if not project.is_dir():
-        msg = f"{project} is missing. Run make package STAGE={stage} first."
-        raise click.ClickException(msg)
-    for file in write(project, stage, Place.signed_in()):
-        click.echo(file)
+    load_all()
+    from infra.reference import write  # noqa: PLC0415  as above
+
+    click.echo(write())
 
 
-main.add_command(admin)
+for command in (admin, *COMMANDS):
+    main.add_command(command)
 main(prog_name="python -m infra")

@@ -11,16 +11,11 @@ import click
 
 from infra.cli_errors import OneLineErrors
 
-ROOT = Path(__file__).parent.parent
 
-
-def connect(stage: str | None) -> None:
+def connect(stage: str | None, region: str | None = None) -> None:
     """Point the stores at a deployed stage, or at what ``make dev`` keeps."""
     if stage:
-        os.environ["STAGE"] = stage
-        stages = json.loads((ROOT / ".chalice" / "config.json").read_text())["stages"]
-        for name, value in stages.get(stage, {}).get("environment_variables", {}).items():
-            os.environ.setdefault(name, value)
+        _connect_to_deployed(stage, region)
         return
     state = Path(os.environ.get("DATA_DIR", ".local")) / "dev.json"
     if "AWS_ENDPOINT_URL_DYNAMODB" not in os.environ:
@@ -41,6 +36,26 @@ def connect(stage: str | None) -> None:
     for name in REAL_AWS:
         os.environ.pop(name, None)
     os.environ.update(LOCAL_AWS)
+
+
+def _connect_to_deployed(stage: str, region: str | None) -> None:
+    """Point the stores at a stage, where its deployment said that it is.
+
+    Raises:
+        click.ClickException: it was not deployed, or in another region.
+    """
+    from infra.deploy.account import sign_in  # noqa: PLC0415  the command line starts without boto3
+    from infra.deploy.settings import published  # noqa: PLC0415
+
+    account = sign_in(region)
+    known = published(account, stage)
+    if not known:
+        msg = (
+            f"The stage {stage} is not deployed in {account.region} of the account {account.id}. "
+            f"Give its --region, or run make deploy STAGE={stage}."
+        )
+        raise click.ClickException(msg)
+    os.environ.update(known, STAGE=stage, AWS_DEFAULT_REGION=account.region)
 
 
 def call(
@@ -76,10 +91,11 @@ def call(
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--stage", help="A deployed stage; without it, the database of make dev.")
+@click.option("--region", help="The stage's. Default: that of the shell.")
 @click.pass_context
-def admin(ctx: click.Context, stage: str | None) -> None:
+def admin(ctx: click.Context, stage: str | None, region: str | None) -> None:
     """Operate accounts, workspaces, keys, money, bots, files, sites and products."""
-    ctx.obj = stage
+    ctx.obj = partial(connect, stage, region)
 
 
 def _option(name: str, **attributes: Any) -> click.Option:  # noqa: ANN401  click's own
@@ -94,7 +110,7 @@ def _command(name: str, operation: str, about: str, *options: click.Option, **re
 
     @click.pass_context
     def run(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  click's own
-        connect(ctx.obj)
+        ctx.obj()
         arguments = {
             renamed.get(option, option): _wire(value)
             for option, value in values.items()
@@ -385,7 +401,7 @@ def import_products(  # noqa: PLR0913  an option each
     Refused rows are reported with the reason; put right, the report can be imported itself. Safe to
     repeat.
     """
-    connect(ctx.obj)
+    ctx.obj()
     from infra import product_import  # noqa: PLC0415  the command line starts without it
 
     options = product_import.Options(
@@ -399,3 +415,49 @@ def import_products(  # noqa: PLR0913  an option each
         raise click.ClickException(msg)
     run = partial(call, workspace=workspace)
     click.echo(json.dumps(product_import.import_products(run, path, options), ensure_ascii=False))
+
+
+@admin.command("export")
+@click.option("--workspace", required=True)
+@click.option(
+    "--out",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="A new file, such as bakery.jsonl.gz; only you may read it.",
+)
+@click.pass_context
+def export_workspace(ctx: click.Context, *, workspace: str, path: Path) -> None:
+    """Write everything of a workspace into a file, for import.
+
+    Accounts, keys, money, audit log and blog stay behind. The file holds personal data in clear:
+    keep it as you keep the database. The workspace works on meanwhile, so it is no snapshot.
+    """
+    connect(ctx.obj)
+    from infra.transfer import export  # noqa: PLC0415  the command line starts without it
+
+    click.echo(json.dumps(export.export(workspace, path), ensure_ascii=False))
+
+
+@admin.command("import")
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--owner", help="E-mail of the account to own it; that of its former owner if omitted."
+)
+@click.option(
+    "--ids",
+    type=click.Choice(["keep", "new"]),
+    help="new: a copy, beside the original. keep: needed for a file of another stage.",
+)
+@click.pass_context
+def import_workspace(ctx: click.Context, *, path: Path, owner: str | None, ids: Any) -> None:  # noqa: ANN401  one of the choices
+    """Make a workspace of a file that export wrote; safe to repeat after an interruption.
+
+    Nothing is written over, and nothing is written before the whole file was checked. Members who
+    have an account here join; keys are made anew.
+    """
+    connect(ctx.obj)
+    from infra.transfer import importing  # noqa: PLC0415  the command line starts without it
+
+    printed = importing.import_workspace(path, owner=owner, ids=ids)
+    click.echo(json.dumps(printed, ensure_ascii=False))

@@ -23,6 +23,8 @@ class OneLineErrors(click.Group):
         except AppError as error:
             line = error.message
         except Exception as error:  # noqa: BLE001  an operator reads a line, not a traceback
-            line = f"{type(error).__name__}: {error}"
+            from infra.aws_errors import explain  # noqa: PLC0415  botocore takes a while to import
+
+            line = explain(error) or f"{type(error).__name__}: {error}"
         click.echo(" ".join(line.split()), err=True)
         sys.exit(1)

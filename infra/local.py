@@ -131,7 +131,7 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
             f"""      -d '{{"title": "My site"}}' {stack.url}/api/projects/create""",
             "",
             *_chat_lines(stack),
-            "  MCP client config (docs/clients.md has each client's own form):",
+            f"  MCP client config ({stack.url}/api/docs/tool-server has each client's own form):",
             f"    {json.dumps(_mcp_config(stack, key))}",
         ]
     else:

@@ -20,10 +20,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import click
 
-from infra import policies, zipcheck
+from infra import policies, stage_config, zipcheck
 from infra.unused import is_used, trimmed
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = stage_config.ROOT
 SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt", "constraints.txt")
 PIP = "pip<26.3"
 """Chalice's own limit."""
@@ -35,10 +35,12 @@ PACKAGER_ONLY = {"chalice"}
 """Chalice packs its own runtime; as a requirement it would bring pip, setuptools, PyYAML … too."""
 MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 """Lambda's names of the architectures, and those that wheels use."""
-UNREACHABLE = re.compile(
+UNKNOWN = stage_config.Facts()
+"""Of a stage that is packaged to be looked at, not deployed."""
+NO_ANSWER = re.compile(
     r"NewConnectionError|ConnectTimeout|ProxyError|failure in name resolution|Connection refused"
-    r"|from versions: none"
 )
+UNREACHABLE = re.compile(rf"{NO_ANSWER.pattern}|from versions: none")
 
 
 class PackageError(click.ClickException):
@@ -62,20 +64,26 @@ class Package:
     python: Python
 
 
-def build(stage: str, out: Path, python: str | None = None, root: Path = ROOT) -> Package:
+def build(
+    stage: str,
+    out: Path,
+    python: str | None = None,
+    root: Path = ROOT,
+    facts: stage_config.Facts = UNKNOWN,
+) -> Package:
     """Build the stage's zip and template in ``out`` and check the zip.
+
+    Of the facts, only the architecture decides what is in the zip.
 
     A refused zip is left as ``refused.zip``, for inspection, where nothing deploys it.
 
     Raises:
+        click.ClickException: as ``stage_config.generate`` does.
         PackageError: no fitting Python, no package index, a fault of the zip.
     """
-    work = root / "build"
-    architecture = _architecture(root, stage)
-    builder = _environment(find_python(python), work, root)
-    project = _copy(root, project_of(stage, root))
+    architecture = stage_config.architecture(stage_config.load(root), stage, facts)
+    builder, project = prepare(stage, python, root, facts)
     write_manifest(builder, project)
-    policies.write(project, stage, policies.Place())
     package = out / "deployment.zip"
     package.unlink(missing_ok=True)
     _say("Packaging {} for python{}.{} on {}.".format(stage, *builder.version, architecture))
@@ -93,33 +101,61 @@ def build(stage: str, out: Path, python: str | None = None, root: Path = ROOT) -
     return Package(package, project, builder)
 
 
+def prepare(
+    stage: str,
+    python: str | None = None,
+    root: Path = ROOT,
+    facts: stage_config.Facts = UNKNOWN,
+) -> tuple[Python, Path]:
+    """Make the stage's fresh copy of the project, and what runs Chalice in it; return both.
+
+    Raises:
+        PackageError, click.ClickException: as ``build`` does.
+    """
+    builder = environment(find_python(python), root / "build", root / "requirements.txt")
+    project = _copy(root, project_of(stage, root))
+    stage_config.write(project, stage, facts, policies.Place(), root)
+    return builder, project
+
+
 def project_of(stage: str, root: Path = ROOT) -> Path:
     """Return where the copy of the project is that a stage is packaged from."""
     return root / "build" / f"project-{stage}"
 
 
-def find_python(wanted: str | None = None) -> Python:
+def find_python(wanted: str | None = None, exactly: tuple[int, int] | None = None) -> Python:
     """Return ``wanted`` or the first Python found that Lambda has and chalice can package with.
 
-    Each is run, because a shim of pyenv may be there and not work.
+    Each is run, because a shim of pyenv may be there and not work. ``exactly`` is the version that
+    a zip is made for already.
+
+    Raises:
+        PackageError: there is none.
     """
+    oldest, newest = (exactly, exactly) if exactly else (OLDEST, NEWEST)
+    preferred = (_dotted(exactly),) if exactly else PREFERRED
     tried = []
-    for path in [wanted] if wanted else _candidates():
+    for path in [wanted] if wanted else _candidates(preferred):
         version = _version(path)
-        if version and OLDEST <= version <= NEWEST:
+        if version and oldest <= version <= newest:
             return Python(path, version)
-        tried.append(f"{path} ({'.'.join(map(str, version)) if version else 'does not run'})")
+        tried.append(f"{path} ({_dotted(version) if version else 'does not run'})")
+    needed = _dotted(exactly) if exactly else f"from {_dotted(OLDEST)} to {_dotted(NEWEST)}"
     msg = (
-        f"Packaging needs a Python from {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}. "
+        f"Packaging needs a Python {needed}. "
         f"Install one, or name it with --python. Tried: {', '.join(dict.fromkeys(tried))}."
     )
     raise PackageError(msg)
 
 
-def _candidates() -> Iterator[str]:
+def _dotted(version: tuple[int, int]) -> str:
+    return "{}.{}".format(*version)
+
+
+def _candidates(preferred: tuple[str, ...]) -> Iterator[str]:
     yield sys.executable
     with suppress(subprocess.CalledProcessError):  # it found none
-        yield _output(str(ROOT / "infra" / "find-python"), *PREFERRED).strip()
+        yield _output(str(ROOT / "infra" / "find-python"), *preferred).strip()
 
 
 def _version(python: str) -> tuple[int, int] | None:
@@ -135,25 +171,24 @@ def _output(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
 
 
-def _architecture(root: Path, stage: str) -> str:
-    """Return the stage's architecture. Chalice would package an unknown stage without a word."""
-    config = json.loads((root / ".chalice" / "config.json").read_text())
-    if stage not in config["stages"]:
-        msg = f'No stage "{stage}" in .chalice/config.json; it has {", ".join(config["stages"])}.'
-        raise PackageError(msg)
-    settings = {**config, **config["stages"][stage]}
-    return str(settings.get("lambda_architecture", "x86_64"))
+def environment(python: Python, work: Path, requirements: Path) -> Python:
+    """Make the environment that packages, or bring it up to date; chalice imports the app in it.
 
-
-def _environment(python: Python, work: Path, root: Path) -> Python:
-    """Make the environment that packages, or bring it up to date; chalice imports the app in it."""
-    venv = work / "venv-{}.{}".format(*python.version)
+    Raises:
+        PackageError: the package index does not answer, or lacks what is required.
+    """
+    venv = environment_of(python, work)
     inside = Python(str(venv / "bin" / "python"), python.version)
     if _version(inside.path) != python.version:
         _say(f"Making {venv} with {python.path}.")
         _run(python, "-m", "venv", "--clear", str(venv))
-    _pip(inside, "install", "--quiet", PIP, "-r", str(root / "requirements.txt"))
+    _pip(inside, "install", "--quiet", PIP, "-r", str(requirements))
     return inside
+
+
+def environment_of(python: Python, work: Path) -> Path:
+    """Return where the environment is that packages for a Python's version."""
+    return work / f"venv-{_dotted(python.version)}"
 
 
 def _copy(root: Path, project: Path) -> Path:
@@ -170,8 +205,7 @@ def _copy(root: Path, project: Path) -> Path:
             target = project / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)  # with the right to run
-    requirements = project / "requirements.txt"
-    requirements.write_text("".join(_shipped_requirements(requirements.read_text())))
+    (project / "requirements.txt").write_text("".join(shipped_requirements(project)))
     return project
 
 
@@ -180,11 +214,15 @@ def write_manifest(python: Python, project: Path) -> None:
     _run(python, "-P", str(Path(__file__).with_name("manifest.py")), str(project.resolve()))
 
 
-def _shipped_requirements(text: str) -> Iterator[str]:
-    for line in text.splitlines(keepends=True):
-        name = re.match(r"[\w.-]+", line)
-        if name is None or zipcheck.normalised(name[0]) not in PACKAGER_ONLY:
-            yield line
+def shipped_requirements(root: Path) -> list[str]:
+    """Return the lines of a checkout's requirements that its zip is packed by."""
+    lines = (root / "requirements.txt").read_text().splitlines(keepends=True)
+    named = [(line, re.match(r"[\w.-]+", line)) for line in lines]
+    return [
+        line
+        for line, name in named
+        if name is None or zipcheck.normalised(name[0]) not in PACKAGER_ONLY
+    ]
 
 
 def _resolve(python: Python, project: Path) -> set[tuple[str, str]]:
@@ -196,12 +234,13 @@ def _resolve(python: Python, project: Path) -> set[tuple[str, str]]:
     return {(zipcheck.normalised(item["name"]), item["version"]) for item in found}
 
 
-def chalice(python: Python, project: Path, *arguments: str) -> str:
+def chalice(python: Python, project: Path, *arguments: str, region: str | None = None) -> str:
     """Run a chalice command in a copy of the project and return what it printed.
 
     It writes no bytecode: compiled modules below ``chalicelib`` would make chalice pack again.
     """
-    return _run(python, str(Path(python.path).with_name("chalice")), *arguments, cwd=project)
+    program = str(Path(python.path).with_name("chalice"))
+    return _run(python, program, *arguments, cwd=project, region=region)
 
 
 def _chalice_package(python: Python, project: Path, stage: str, out: Path) -> None:
@@ -244,15 +283,17 @@ def _pip(python: Python, *arguments: str) -> str:
     return _run(python, "-m", "pip", *arguments)
 
 
-def _run(python: Python, *arguments: str, cwd: Path | None = None) -> str:
+def _run(
+    python: Python, *arguments: str, cwd: Path | None = None, region: str | None = None
+) -> str:
     """Run a Python apart from the checkout and return what it printed."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     # Chalice asks for a region, though nothing of it gets into the zip or the template.
-    environment.setdefault("AWS_DEFAULT_REGION", "us-east-1")
+    variables["AWS_DEFAULT_REGION"] = region or variables.get("AWS_DEFAULT_REGION", "us-east-1")
     command = [python.path, *arguments]
     done = subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=cwd, env=environment
+        command, check=False, capture_output=True, text=True, cwd=cwd, env=variables
     )
     if done.returncode:
         raise PackageError(_why(" ".join(arguments[:3]), done.stdout + done.stderr))
@@ -278,9 +319,14 @@ def _say(text: str) -> None:
 @click.option("--stage", default="dev", show_default=True, help="As in .chalice/config.json.")
 @click.option("--out", type=click.Path(path_type=Path), default="build/package", show_default=True)
 @click.option("--python", help="The Python to package with. Default: the first fitting one found.")
-def main(stage: str, out: Path, python: str | None) -> None:
+@click.option(
+    "--architecture",
+    type=click.Choice(stage_config.ARCHITECTURES),
+    help="Default: the stage's in .chalice/config.json.",
+)
+def main(stage: str, out: Path, python: str | None, architecture: str | None) -> None:
     """Build the Lambda zip and its template, check them and say what takes the room."""
-    package = build(stage, out, python)
+    package = build(stage, out, python, facts=stage_config.Facts(architecture=architecture))
     size = package.zip.stat().st_size / zipcheck.MIB
     click.echo(f"{package.zip}: {size:.1f} MiB. The largest parts, in KiB:")
     click.echo(f"{'':40} {'zipped':>8} {'unpacked':>8}")

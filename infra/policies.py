@@ -1,21 +1,48 @@
 """IAM policies, one a function, generated from the tables, the stage and its bucket (ADR 0017).
 
-``make package`` writes them into the stage's copy of the project, with placeholders for region and
-account; ``python -m infra policies`` puts in those of whoever is signed in, before the deployment.
+``stage_config`` writes them into the stage's copy of the project: for ``make package`` with
+placeholders for region and account, for a deployment with those of whoever is signed in.
 """
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import click
-
 from chalicelib.core.settings import Settings, read
-from chalicelib.store.tables import TABLES
 
-ROWS = (
+API = "api_handler"
+"""What Chalice calls the function behind all routes."""
+
+FILES, HTML, UPLOADS, ANSWERS = "files/*", "*/sites/*", "*/uploads/*", "*/answers/*"
+"""What is kept in the bucket, by its keys: public files, pages, what is being uploaded, and long
+answers kept for who asks again. Beside them lies what deployments keep (ADR 0035)."""
+
+Actions = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a function may do: the actions on rows of each table, and on each kind of object.
+
+    ``indexes`` are those of ``content`` that it queries; ``models`` lets it ask Bedrock's.
+
+    All is measured: ``tests/policy_check.py`` says which right is missing, or not needed. A write
+    in a transaction needs the right to that write, and a check its own; there is none to the
+    transaction itself (DynamoDB developer guide, Using IAM with DynamoDB transactions).
+
+    The audit log is append-only: never ``UpdateItem`` or ``DeleteItem``. Nothing in the ledger is
+    ever deleted.
+    """
+
+    tables: Mapping[str, Actions]
+    indexes: Actions
+    objects: Mapping[str, Actions] = field(default_factory=dict)
+    models: bool = False
+
+
+_EVERY = (
     "BatchGetItem",
     "ConditionCheckItem",
     "DeleteItem",
@@ -24,44 +51,58 @@ ROWS = (
     "Query",
     "UpdateItem",
 )
-"""A write in a transaction needs the right to that write, and a check its own; none for itself
-(DynamoDB developer guide, Using IAM with DynamoDB transactions)."""
-
-
-MODEL_RIGHTS = ("InvokeModelWithResponseStream",)
-"""What ConverseStream needs (Bedrock user guide, Converse)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What a function may do with audit records, money, objects and models.
-
-    Rows of other tables all may change.
-
-    The audit log is append-only: never ``UpdateItem`` or ``DeleteItem``. Nothing in the ledger is
-    ever deleted.
-    """
-
-    audit: tuple[str, ...]
-    ledger: tuple[str, ...] = ()
-    objects: tuple[str, ...] = ()
-    models: bool = False
-
-
-API = "api_handler"
-"""What Chalice calls the function behind all routes."""
-CHARGING = ("BatchGetItem", "GetItem", "PutItem", "UpdateItem")
-"""What reserving and settling need of the ledger."""
 FUNCTIONS: Mapping[str, Access] = {
     API: Access(
-        audit=("PutItem", "Query"),
-        # Balance, entries and limits; it charges nothing.
-        ledger=("GetItem", "Query", "UpdateItem"),
-        objects=("DeleteObject", "GetObject", "PutObject"),
+        tables={
+            "identity": _EVERY,
+            "content": _EVERY,
+            "conversations": ("GetItem", "PutItem", "Query", "UpdateItem"),
+            "control": ("DeleteItem", "GetItem", "PutItem", "UpdateItem"),
+            # Balance, entries and limits; it charges nothing.
+            "ledger": ("GetItem", "Query", "UpdateItem"),
+            "audit": ("PutItem", "Query"),
+        },
+        indexes=("by_o1", "by_o2", "by_o3", "by_o4", "by_row"),
+        objects={
+            FILES: ("DeleteObject", "GetObject", "PutObject"),
+            HTML: ("DeleteObject", "GetObject", "PutObject"),
+            UPLOADS: ("DeleteObject", "GetObject", "PutObject"),
+            ANSWERS: ("DeleteObject", "GetObject", "PutObject"),
+        },
         models=True,
     ),
-    "run-jobs": Access(audit=("PutItem",), ledger=CHARGING, objects=("DeleteObject",)),
-    "chat-stream": Access(audit=("PutItem",), ledger=CHARGING, models=True),
+    "run-jobs": Access(
+        tables={
+            "identity": ("GetItem",),
+            "content": _EVERY,
+            "conversations": ("BatchGetItem", "DeleteItem", "GetItem", "Query", "UpdateItem"),
+            "control": ("DeleteItem", "PutItem", "Query", "UpdateItem"),
+            "ledger": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
+            "audit": ("PutItem",),
+        },
+        indexes=("by_row",),
+        objects={
+            FILES: ("DeleteObject",),
+            HTML: ("DeleteObject",),
+            UPLOADS: ("DeleteObject",),
+            ANSWERS: ("DeleteObject",),
+        },
+    ),
+    "chat-stream": Access(
+        tables={
+            "identity": ("GetItem",),
+            "content": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
+            "conversations": (
+                *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),
+                "UpdateItem",
+            ),
+            "control": ("DeleteItem", "GetItem", "PutItem", "UpdateItem"),
+            "ledger": ("BatchGetItem", "PutItem", "UpdateItem"),
+            "audit": ("PutItem",),
+        },
+        indexes=("by_row",),
+        models=True,
+    ),
 }
 """By the names in .chalice/config.json. Without a policy, Chalice refuses to package a function."""
 
@@ -72,24 +113,6 @@ class Place:
 
     region: str = "${AWS::Region}"
     account: str = "${AWS::AccountId}"
-
-    @classmethod
-    def signed_in(cls) -> "Place":
-        """Return the region and the account of the credentials in use.
-
-        Raises:
-            click.ClickException: there are none, or no region.
-        """
-        import boto3  # noqa: PLC0415  generating placeholders needs no AWS
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-
-        session = boto3.Session()
-        try:
-            account = session.client("sts").get_caller_identity()["Account"]
-        except (BotoCoreError, ClientError) as error:
-            msg = f"Sign in to AWS and choose a region first: {error}"
-            raise click.ClickException(msg) from error
-        return cls(session.region_name, account)
 
 
 def file_name(function: str) -> str:
@@ -110,53 +133,57 @@ def write(project: Path, stage: str, place: Place) -> list[Path]:
 
 
 def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> dict[str, Any]:
-    """Return the policy of a function in a stage of ``.chalice/config.json``."""
-    settings = read(
-        {**config["environment_variables"], **config["stages"][stage]["environment_variables"]}
-    )
+    """Return the policy of a function in a stage, by the stage's generated config."""
+    settings = read(config["stages"][stage]["environment_variables"])
     access = FUNCTIONS[function]
     bucket = f"arn:aws:s3:::{settings.object_store.removeprefix('s3://')}"
     # A bucket's ARN names neither region nor account, and its name is free once it is deleted.
     ours = {"StringEquals": {"aws:ResourceAccount": place.account}}
     name = f"{config['app_name']}-{stage}" + ("" if function == API else f"-{function}")
     logs = f"arn:aws:logs:{place.region}:{place.account}:log-group:/aws/lambda/{name}"
-    tables = {table: _table(settings, table, place) for table in TABLES}
-    audit, ledger = tables.pop("audit"), tables.pop("ledger")
-    indexes = [f"{arn}/index/{name}" for table, arn in tables.items() for name in _indexes(table)]
+    tables = {table: _table(settings, table, place) for table in access.tables}
+    indexes = [f"{tables['content']}/index/{index}" for index in access.indexes]
     statements = [
-        _allow("Rows", "dynamodb", ROWS, tables.values()),
-        _allow("Lists", "dynamodb", ["Query"], indexes),
-        _allow("Audit", "dynamodb", access.audit, [audit]),
-        _allow("Ledger", "dynamodb", access.ledger, [ledger]),
-        _allow("LogGroup", "logs", ["CreateLogGroup"], [logs]),
+        *(
+            _allow(table.title(), "dynamodb", access.tables[table], [arn])
+            for table, arn in tables.items()
+        ),
+        _allow("Indexes", "dynamodb", ["Query"], indexes),
+        # Lambda writes what is printed; the data stack has made the group, with its retention.
         _allow("Logs", "logs", ["CreateLogStream", "PutLogEvents"], [f"{logs}:*"]),
+        # Lambda's X-Ray daemon sends what it has seen; X-Ray knows no resources.
+        _allow("Traces", "xray", ["PutTelemetryRecords", "PutTraceSegments"], ["*"]),
+    ]
+    statements += [
+        _allow(f"Objects{number}", "s3", actions, [f"{bucket}/{keys}"]) | {"Condition": ours}
+        for number, (keys, actions) in enumerate(access.objects.items())
     ]
     if access.objects:
-        statements += [
-            _allow("Objects", "s3", access.objects, [f"{bucket}/*"]) | {"Condition": ours},
-            # Without it S3 answers 403 instead of 404 for an object that is not there.
-            _allow("ObjectNames", "s3", ["ListBucket"], [bucket]) | {"Condition": ours},
-        ]
+        # Without it S3 answers 403 instead of 404 for an object that is not there.
+        statements.append(
+            _allow("ObjectNames", "s3", ["ListBucket"], [bucket]) | {"Condition": ours}
+        )
     if access.models:
-        statements.append(_allow("Models", "bedrock", MODEL_RIGHTS, _models(place)))
+        models, profiles = _models(place)
+        statements += [
+            # What ConverseStream needs (Bedrock user guide, Prerequisites for inference).
+            _allow("Models", "bedrock", ["InvokeModelWithResponseStream"], [models, profiles]),
+            _allow("Profiles", "bedrock", ["GetInferenceProfile"], [profiles]),
+        ]
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def _models(place: Place) -> list[str]:
-    """Return Bedrock's models, of any region: an inference profile leads to several."""
-    return [
+def _models(place: Place) -> tuple[str, str]:
+    """Return Bedrock's models, of any region, and the inference profiles that lead to them."""
+    return (
         "arn:aws:bedrock:*::foundation-model/*",
         f"arn:aws:bedrock:{place.region}:{place.account}:inference-profile/*",
-    ]
+    )
 
 
 def _table(settings: Settings, table: str, place: Place) -> str:
     name = settings.table_name(table)
     return f"arn:aws:dynamodb:{place.region}:{place.account}:table/{name}"
-
-
-def _indexes(table: str) -> Iterable[str]:
-    return TABLES[table]._indexes  # noqa: SLF001  PynamoDB has no public list of them
 
 
 def _allow(

@@ -3,6 +3,7 @@
 import gc
 import itertools
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -54,13 +55,16 @@ from chalicelib.rules import passwords
 from chalicelib.store import accounts, metrics, tables, visitors, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.workspaces import WorkspaceRow
+from chalicelib.transports import openapi_failures
+from chalicelib.transports.chalice_app import MCP_PATH
 from infra import admin
-from tests import effort  # noqa: F401  registers and loads one
+from tests import aws_calls, effort  # noqa: F401  effort registers and loads a profile
 from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
 from tests.fakes.open_facts import OpenFacts
 from tests.fakes.openverse import FakeOpenverse
 from tests.loopback import _loopback_only  # noqa: F401  a fixture
+from tests.policy_check import PolicyCheck
 from tests.quick_moto import _quick_moto  # noqa: F401  a fixture
 from tests.restoring import Snapshots, moto_tables
 
@@ -69,6 +73,12 @@ PASSWORD = "correct horse"
 """Of every owner."""
 SETTINGS = settings()
 OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
+
+aws_calls.install()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(PolicyCheck())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -124,6 +134,40 @@ def _leaves_no_settings_behind() -> Iterator[None]:
     """Blame a test for the settings that it would leave to whichever test comes next."""
     yield
     assert settings() == SETTINGS
+
+
+class _UndeclaredErrors(logging.Handler):
+    """Notices failures that the reference does not know of: the log names operation and code.
+
+    Not those of the tool server, which has refusals of its own, nor of tests' own operations.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[tuple[str, str]] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        name, code = getattr(record, "operation", None), getattr(record, "code", None)
+        known = {entry.name for entry in REGISTRY.entries()}
+        if name in known and code and getattr(record, "route", "") != MCP_PATH:
+            errors = openapi_failures.errors_of(REGISTRY[name])
+            if code not in {error.code for error in errors}:
+                self.seen.add((name, code))
+
+
+@pytest.fixture(scope="session")
+def _undeclared_errors() -> _UndeclaredErrors:
+    noticed = _UndeclaredErrors()
+    logging.getLogger("chalicelib.transports.http").addHandler(noticed)
+    return noticed
+
+
+@pytest.fixture(autouse=True)
+def _declares_its_errors(_undeclared_errors: _UndeclaredErrors) -> Iterator[None]:
+    """Blame whichever test sees an operation fail with what its declaration does not name."""
+    yield
+    seen, _undeclared_errors.seen = _undeclared_errors.seen, set()
+    assert not seen, "name the error in errors= of the operation"
 
 
 @pytest.fixture(scope="session")
@@ -316,9 +360,10 @@ def in_console(
     person = SessionPrincipal(
         account_id=account_id, workspace_id=workspace_id, membership=membership
     )
-    reply = invoke(
-        REGISTRY[operation], person, lambda: arguments, request_id="r", idempotency_key=key
-    )
+    with aws_calls.entered(aws_calls.API):
+        reply = invoke(
+            REGISTRY[operation], person, lambda: arguments, request_id="r", idempotency_key=key
+        )
     data = json.loads(reply.body)["data"]
     assert data.pop("status") is True
     return data

@@ -6,14 +6,15 @@ run one, whoever calls.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from inspect import cleandoc
 from pkgutil import walk_packages
 from typing import Any, TypeVar, get_type_hints
 
+from chalicelib.core.errors import AppError
 from chalicelib.core.limits import Limit
 from chalicelib.core.manifest import manifest
 from chalicelib.core.principals import Audience
@@ -76,6 +77,8 @@ class Operation(Entry):
     if_too_large: str | None = None
     audit: bool = True
     platform: bool = False
+    example: Mapping[str, Any] | None = field(default=None, compare=False)
+    errors: tuple[type[AppError], ...] = ()
 
     @property
     def reads_query(self) -> bool:
@@ -190,6 +193,8 @@ def operation(  # noqa: PLR0913  the declaration is the point
     if_too_large: str | None = None,
     audit: bool = True,
     platform: bool = False,
+    example: Mapping[str, Any] | None = None,
+    errors: Iterable[type[AppError]] = (),
     registry: Registry = REGISTRY,
 ) -> Callable[[Callable[[C, W], R]], Callable[[C, W], R]]:
     """Declare a handler ``(ctx, args) -> result`` as an operation.
@@ -223,6 +228,10 @@ def operation(  # noqa: PLR0913  the declaration is the point
             only counters show, such as visits.
         platform: whether it works with what is the platform's own, such as the blog, whoever calls;
             the audit log of the caller's workspace keeps its changes.
+        example: a valid call, as the reference shows and the tests send it: what REST takes as
+            query, path and body. Words in capitals such as ``PRODUCT_ID`` stand for what a
+            workspace has.
+        errors: what it may fail with beyond what every operation of its kind may.
         registry: where it goes.
     """
     method, _, path = (rest or f"{READ if reads else CALL} ").partition(" ")
@@ -257,6 +266,8 @@ def operation(  # noqa: PLR0913  the declaration is the point
                 if_too_large=if_too_large,
                 audit=audit,
                 platform=platform,
+                example=example,
+                errors=tuple(errors),
             )
         )
         return handler

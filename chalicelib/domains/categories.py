@@ -125,6 +125,7 @@ class CategoryDeleted(DeletedResult):
     scope=Scope.PRODUCTS_READ,
     audience=(Audience.KEY, Audience.OPERATOR),
     title="List categories",
+    example={"kind": "product"},
 )
 def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
     """List product and service categories, flat; an id is the categoryId elsewhere."""
@@ -146,6 +147,8 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
     scope=Scope.PRODUCTS_WRITE,
     audience=(Audience.KEY, Audience.OPERATOR),
     title="Create a category",
+    example={"name": "Rolls", "parentId": "CATEGORY_ID"},
+    errors=(ConflictError, SlugTakenError),
 )
 def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     """Create a category of products or services, up to five levels deep."""
@@ -175,6 +178,8 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     scope=Scope.PRODUCTS_WRITE,
     title="Update a category",
     idempotent=True,
+    example={"id": "CATEGORY_ID", "name": "Loaves"},
+    errors=(CycleError, SlugTakenError),
 )
 def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     """Rename a category, or move it with all below it."""
@@ -198,6 +203,7 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     title="Delete a category",
     destructive=True,
     idempotent=True,
+    example={"id": "CATEGORY_ID"},
 )
 def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     """Delete a category, never what is in it: its items move, its subcategories go one level up."""

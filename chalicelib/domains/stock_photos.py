@@ -43,6 +43,7 @@ class CardImages(Wire):
     title="Search stock photos",
     open_world=True,
     limit=HEAVY,
+    example={"query": "bread", "page": 2, "size": 2},
 )
 def search_card_images(ctx: Context, args: CardImageQuery) -> CardImages:
     """Search free stock photos for cards; a photo's url serves as an image's.

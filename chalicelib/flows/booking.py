@@ -23,6 +23,7 @@ from chalicelib.store import bookings, crm_metrics, jobs
 from chalicelib.store.bookings import BLOCKING, BOOKINGS, BookingRow, BookingStatus, EventRow
 from chalicelib.store.calendar_days import Days
 from chalicelib.store.clients import ClientRow
+from chalicelib.store.jobs import JobRow
 from chalicelib.store.resources import ResourceRow
 from chalicelib.store.unit import UnitOfWork, run_unit
 
@@ -123,10 +124,8 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
     placement.enter(booking)
     unit.create(booking)
     unit.require(service, type(service).version == service.version)
-    if expires is not None:
-        unit.create(
-            jobs.row(LAPSE, unit.workspace_id, _expiry(booking), expires, job_id=booking.id)
-        )
+    if job := lapse_job(unit.workspace_id, booking):
+        unit.create(job)
     crm_metrics.count_booking(
         unit,
         clock.local_day(clock.now(), workspace.timezone),
@@ -212,6 +211,14 @@ def _move(placement: Placement, booking: BookingRow, left: BusyEntry | None) -> 
         for name, value in _whose(chosen.resource).items():
             setattr(booking, name, value)
     placement.enter(booking, leaving=left and (was_with, left))
+
+
+def lapse_job(workspace_id: str, booking: BookingRow) -> JobRow | None:
+    """Return the job that cancels a booking if it is not paid for in time; None if it need not."""
+    due = booking.hold_expires_at
+    if due is None:
+        return None
+    return jobs.row(LAPSE, workspace_id, _expiry(booking), due, job_id=booking.id)
 
 
 @job_handler(LAPSE)

@@ -33,7 +33,7 @@ from chalicelib.flows.charging import Hold, Prices, Terms
 from chalicelib.flows.chat_exchange import Ending, Exchange, message_id
 from chalicelib.flows.chat_replays import Replay
 from chalicelib.flows.chat_request import ChatRequest
-from chalicelib.flows.dialogs import DIALOG_EXPIRED
+from chalicelib.flows.dialogs import expiry_job
 from chalicelib.gateways import llm
 from chalicelib.rules import chat_history, models, tokens
 from chalicelib.rules.chat import Message
@@ -44,7 +44,6 @@ from chalicelib.store import (
     bot_keys,
     bot_metrics,
     chat_sessions,
-    jobs,
     limits,
     messages,
     open_streams,
@@ -53,7 +52,7 @@ from chalicelib.store import (
 )
 from chalicelib.store.agents import AgentRow
 from chalicelib.store.chat_sessions import SessionRow
-from chalicelib.store.dialogs import DIALOGS, KEPT, TEST, Channel, DialogRow
+from chalicelib.store.dialogs import DIALOGS, TEST, Channel, DialogRow
 from chalicelib.store.messages import ASSISTANT, USER
 from chalicelib.store.metrics import Increments
 from chalicelib.store.unit import UnitOfWork, run_unit
@@ -393,8 +392,7 @@ class _Taking:
                 holder=self.caller.request_id,
             )
         )
-        due, payload = clock.now() + KEPT, {"dialog": dialog.id}
-        unit.create(jobs.row(DIALOG_EXPIRED, unit.tenant, payload, due, job_id=dialog.id))
+        unit.create(expiry_job(unit.tenant, dialog))
 
     def _event(self) -> AuditEvent:
         """Return what the audit log keeps: a lead that a visitor has made."""

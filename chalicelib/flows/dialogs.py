@@ -7,7 +7,8 @@ from chalicelib.core import clock
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.unit import AuditEvent
 from chalicelib.store import chat_sessions, jobs, messages
-from chalicelib.store.dialogs import DIALOGS, KEPT
+from chalicelib.store.dialogs import DIALOGS, KEPT, DialogRow
+from chalicelib.store.jobs import JobRow
 from chalicelib.store.messages import MessageRow
 from chalicelib.store.unit import UnitOfWork, in_batches, run_unit
 
@@ -16,16 +17,20 @@ DIALOG_EXPIRED = "dialog-expired"
 MESSAGES_A_UNIT = 90
 
 
+def expiry_job(workspace_id: str, dialog: DialogRow) -> JobRow:
+    """Return the job that removes a dialog a year after its last message so far."""
+    payload, due = {"dialog": dialog.id}, dialog.last_message_at + KEPT
+    return jobs.row(DIALOG_EXPIRED, workspace_id, payload, due, job_id=dialog.id)
+
+
 @job_handler(DIALOG_EXPIRED)
 def remove_expired(job: Job) -> None:
     """Remove a dialog with its messages; one that went on since gets another job instead."""
     dialog = DIALOGS.find(job.workspace_id, job.payload["dialog"])
     if dialog is None:
         return
-    ends = dialog.last_message_at + KEPT
-    if ends > clock.now():
-        again = jobs.row(DIALOG_EXPIRED, job.workspace_id, job.payload, ends, job_id=dialog.id)
-        jobs.schedule(again)
+    if dialog.last_message_at + KEPT > clock.now():
+        jobs.schedule(expiry_job(job.workspace_id, dialog))
         return
     event = AuditEvent.by_job(DIALOG_EXPIRED)
     for batch in message_batches(job.workspace_id, dialog.id):

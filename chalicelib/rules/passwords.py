@@ -31,8 +31,9 @@ def matches(stored: str | None, password: str) -> bool:
     """Whether a password is the one that was hashed; without a hash it takes as long to say no."""
     from argon2.exceptions import InvalidHashError, VerificationError  # noqa: PLC0415  as above
 
+    nobodys = _nobodys()  # made in any case: the first unknown address must not take longer
     try:
-        hasher().verify(stored or _nobodys(), password)
+        hasher().verify(stored or nobodys, password)
     except (VerificationError, InvalidHashError):
         return False
     return stored is not None

@@ -6,6 +6,7 @@ were read, in the transaction of the booking: of two at once, one begins again a
 Emptied days stay, since another record of the same day would begin its versions again.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -157,6 +158,22 @@ class Days:
         """Stage the changed days, each over the version that was read."""
         for place in sorted(self._changed):
             unit.save(self._rows[place])
+
+
+def whole_rows(
+    workspace_id: str, booked: Iterable[tuple[str, BusyEntry]]
+) -> Iterator[CalendarDayRow]:
+    """Yield the days of bookings, each with its resource, that are in no days yet.
+
+    For a workspace that is written as a whole.
+    """
+    lines = defaultdict[tuple[str, str], list[str]](list)
+    for resource_id, entry in booked:
+        for day in days_of(entry.buffered):
+            lines[resource_id, day].append(_line(entry))
+    for (resource_id, day), entries in lines.items():
+        pk = _partition(workspace_id, resource_id)
+        yield CalendarDayRow(pk, day, version=1, entries="\n".join(entries))
 
 
 def everything(workspace_id: str, resource_id: str) -> dict[str, list[BusyEntry]]:

@@ -14,7 +14,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.operand import Path
 from pynamodb.expressions.update import Action
 
-from chalicelib.store.reading import Cost, Partition
+from chalicelib.store.reading import Cost, Item, Partition
 from chalicelib.store.tables import ContentRow
 
 if TYPE_CHECKING:
@@ -53,6 +53,21 @@ def shard_updates(
                 additions[f"{facet}#{value}#{shard}"].append(Path([_COUNT]).add(delta))
     pk = _partition(workspace_id, noun)
     return [(CounterRow(pk, shard), actions) for shard, actions in additions.items()]
+
+
+def whole_rows(workspace_id: str, noun: str, counts: Mapping[str, int]) -> list[Item]:
+    """Return rows, as DynamoDB's JSON, that hold all counters of a noun which has none yet.
+
+    For a workspace that is written as a whole; the same counters are always in the same rows.
+    """
+    rows: defaultdict[str, Item] = defaultdict(dict)
+    for counter, number in counts.items():
+        facet, _, value = counter.partition(":")
+        is_main = facet in {TOTAL, "status"}
+        shard = f"{_MAIN}#0" if is_main else f"{facet}#{value}#0"
+        rows[shard][counter if is_main else _COUNT] = {"N": str(number)}
+    pk = {"S": _partition(workspace_id, noun)}
+    return [{"pk": pk, "sk": {"S": shard}, **row} for shard, row in rows.items()]
 
 
 def read(workspace_id: str, noun: str, cost: Cost | None = None) -> Counter[str]:

@@ -108,13 +108,14 @@ class UsageRow(ContentRow):
     used = NumberAttribute(default=0)
 
 
-def _usage(workspace_id: str) -> UsageRow:
-    return UsageRow(f"W#{workspace_id}#USAGE", "files")
+def usage_row(workspace_id: str, used: int | None = None) -> UsageRow:
+    """Return the row of what a workspace stores, to be changed in place or written as a whole."""
+    return UsageRow(f"W#{workspace_id}#USAGE", "files", used=used)
 
 
 def used_bytes(workspace_id: str) -> int:
     """Return how many bytes the files and pages of a workspace take."""
-    key = _usage(workspace_id)
+    key = usage_row(workspace_id)
     row = UsageRow.find(key.pk, key.sk)
     return int(row.used) if row else 0
 
@@ -127,13 +128,14 @@ def take(unit: UnitOfWork, size: int, quota: int, *, on_conflict: AppError | Non
     free = UsageRow.used <= quota - size
     if size <= quota:
         free |= UsageRow.used.does_not_exist()
-    unit.update(_usage(unit.workspace_id), [UsageRow.used.add(size)], free, on_conflict=on_conflict)
+    row = usage_row(unit.workspace_id)
+    unit.update(row, [UsageRow.used.add(size)], free, on_conflict=on_conflict)
 
 
 def give_back(unit: UnitOfWork, size: int) -> None:
     """Stage the return of bytes, if any, that files or pages took."""
     if size:
-        unit.update(_usage(unit.workspace_id), [UsageRow.used.add(-size)])
+        unit.update(usage_row(unit.workspace_id), [UsageRow.used.add(-size)])
 
 
 class UploadRow(ContentRow):

@@ -44,6 +44,8 @@ LONGEST_PAUSE = timedelta(hours=6)
 INSTANT = timedelta(microseconds=1)
 """What rows tell moments apart by."""
 
+_STAMP = "%Y%m%dT%H%M%S.%f"
+
 Work = Callable[["JobRow"], None]
 
 log = logging.getLogger(__name__)
@@ -62,6 +64,16 @@ class JobRow(ControlRow):
     tries = NumberAttribute()
     not_before = UTCDateTimeAttribute(null=True)
     lease = UnicodeAttribute(null=True)
+
+    @property
+    def due_at(self) -> datetime:
+        """When it is due."""
+        return _due_at(self.sk)
+
+    @property
+    def job_id(self) -> str:
+        """Its id, unique among its kind."""
+        return self.sk.split("#", 2)[2]
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
@@ -106,6 +118,20 @@ def ref(kind: str, due_at: datetime, job_id: str) -> JobRow:
 def is_there(job: JobRow) -> bool:
     """Whether a job is still to be done."""
     return JobRow.find(job.pk, job.sk) is not None
+
+
+def of_workspace(workspace_id: str) -> Iterator[JobRow]:
+    """Yield the jobs of a workspace that are still to be done.
+
+    For the operator alone: it reads the whole queue, which nothing else does.
+    """
+    for shard in range(SHARDS):
+        with reaching():
+            yield from JobRow.query(
+                _partition(shard),
+                filter_condition=JobRow.workspace_id == workspace_id,
+                consistent_read=True,
+            )
 
 
 def schedule(job: JobRow) -> None:
@@ -283,6 +309,3 @@ def _stamp(moment: datetime) -> str:
 
 def _due_at(sk: str) -> datetime:
     return datetime.strptime(sk.partition("#")[0], _STAMP).replace(tzinfo=UTC)
-
-
-_STAMP = "%Y%m%dT%H%M%S.%f"

@@ -152,7 +152,8 @@ class SubmissionRow(ContentRow):
     lead_id = UnicodeAttribute()
 
 
-def _data_key(workspace_id: str, lead_id: str) -> Key:
+def data_key(workspace_id: str, lead_id: str) -> Key:
+    """Return the key of a lead's long data."""
     return Key(DataRow, f"W#{workspace_id}#LEAD#DATA", lead_id)
 
 
@@ -174,9 +175,9 @@ def whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
     """
     ids = list(ids)
     keys = [LEADS.key(workspace_id, each) for each in ids]
-    rows = fetch([*keys, *(_data_key(workspace_id, each) for each in ids)])
+    rows = fetch([*keys, *(data_key(workspace_id, each) for each in ids)])
     leads = [row for row in rows if isinstance(row, LeadRow)]
-    _give_data(leads, rows)
+    give_data(leads, rows)
     return leads
 
 
@@ -186,12 +187,17 @@ def with_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
     Raises:
         ConcurrentUpdateError: as for ``find``.
     """
-    long = [_data_key(workspace_id, lead.id) for lead in leads if lead.data_revision is not None]
-    _give_data(leads, fetch(long))
+    long = [data_key(workspace_id, lead.id) for lead in leads if lead.data_revision is not None]
+    give_data(leads, fetch(long))
     return leads
 
 
-def _give_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
+def give_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
+    """Give leads their long data, which are among some rows.
+
+    Raises:
+        ConcurrentUpdateError: as for ``find``.
+    """
     long = {row.sk: row for row in rows if isinstance(row, DataRow)}
     for lead in leads:
         if lead.data_revision is not None:
@@ -203,7 +209,7 @@ def _give_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
 
 def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
     """Give a lead, whose creation or save the caller stages, its data."""
-    key = _data_key(unit.workspace_id, lead.id)
+    key = data_key(unit.workspace_id, lead.id)
     if size_of(data) > INLINE_DATA_BYTES:
         lead.data_revision = int(lead.version or 0) + 1
         unit.save(DataRow(key.pk, key.sk, data=data, revision=lead.data_revision))

@@ -88,7 +88,8 @@ class DesignRow(ContentRow):
     revision = NumberAttribute()
 
 
-def _design_key(workspace_id: str, page_id: str) -> Key:
+def design_key(workspace_id: str, page_id: str) -> Key:
+    """Return the key of a page's long design system."""
     return Key(DesignRow, f"W#{workspace_id}#PAGE#DESIGN", page_id)
 
 
@@ -118,7 +119,7 @@ def find(workspace_id: str, page_id: str) -> PageRow | None:
     Raises:
         ConcurrentUpdateError: one of its two rows was read before a change, the other after it.
     """
-    keys = [PAGES.key(workspace_id, page_id), _design_key(workspace_id, page_id)]
+    keys = [PAGES.key(workspace_id, page_id), design_key(workspace_id, page_id)]
     if (site_id := _site_ids.get(page_id)) is not None:
         keys.append(SITES.key(workspace_id, site_id))
     rows = {type(row): row for row in fetch(keys)}
@@ -139,7 +140,7 @@ def find(workspace_id: str, page_id: str) -> PageRow | None:
 def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -> None:
     """Give a page, whose save the caller stages, another design system."""
     long = len(to_json(design)) > INLINE_DESIGN_BYTES
-    key = _design_key(unit.workspace_id, page.id)
+    key = design_key(unit.workspace_id, page.id)
     if long:
         page.design_revision = int(page.version) + 1
         row = DesignRow(key.pk, key.sk, design_system=design, revision=page.design_revision)
@@ -154,13 +155,13 @@ def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -
 def forget_design(unit: UnitOfWork, page: PageRow) -> None:
     """Stage the removal of a page's long design system, if it has one."""
     if page.design_revision is not None:
-        key = _design_key(unit.workspace_id, page.id)
+        key = design_key(unit.workspace_id, page.id)
         unit.delete(DesignRow(key.pk, key.sk))
 
 
 def purge_designs(workspace_id: str, site_id: str) -> None:
     """Remove the long design systems of all pages that a site had."""
-    pk = _design_key(workspace_id, "").pk
+    pk = design_key(workspace_id, "").pk
     found = list(entries(Partition(pk, Cost()), under(site_id), None, consistent=True))
     for entry in found:
         with reaching():

@@ -35,6 +35,9 @@ PAGES = {
     "/blog/rss.xml": ("blog", "rss"),
     "/sitemap.xml": ("blog", "sitemap"),
     "/robots.txt": ("blog", "robots"),
+    "/api/docs": ("docs", "start"),
+    "/api/docs/search.json": ("docs", "index"),
+    "/api/docs/{section}": ("docs", "section"),
     "/assets/{name}": ("assets", "serve"),
     "/s/{site}": ("sites", "page"),
     "/s/{site}/{page}": ("sites", "page"),
@@ -76,10 +79,33 @@ class App(Chalice):
         if error is None:
             reply: dict[str, Any] = super().__call__(event, context)
             return reply
-        request = HttpRequest(method, "unrouted", {}, request_id=about["requestId"])
-        place = about.get("resourcePath") or event.get("path", "")
+        place = about.get("resourcePath") or unquote(event.get("path", ""))
+        request = HttpRequest(
+            method,
+            "unrouted",
+            _lower_case(event.get("headers") or {}),
+            event.get("multiValueQueryStringParameters") or {},
+            request_id=about["requestId"],
+        )
         run = cors.PUBLIC.handle if place.startswith(PUBLIC_PREFIX) else handle
-        return _chalice(run(request, lambda r: failure(error, r.request_id))).to_dict()
+        return _chalice(run(request, _failing(place, error))).to_dict()
+
+
+def _failing(place: str, error: AppError) -> Handler:
+    """Return what answers with a failure: below /console with a page, elsewhere the envelope.
+
+    Who comes around the edge gets no page.
+    """
+    is_console = f"{place}/".startswith(f"{routes.PREFIX}/")
+    if isinstance(error, ForbiddenError) or not is_console:
+        return lambda request: failure(error, request.request_id)
+
+    def fail(request: HttpRequest) -> HttpResponse:
+        from chalicelib.transports.console import door  # noqa: PLC0415  as ``mount`` says
+
+        return door.refuse(error, request)
+
+    return fail
 
 
 def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> AppError | None:
@@ -95,7 +121,9 @@ def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> App
 
 def unknown_path() -> NotFoundError:
     """Return the error for a path that nothing answers on."""
-    return NotFoundError("No such path. GET /api/openapi.json lists all there are.")
+    return NotFoundError(
+        "No such path. /api/docs shows all there are, GET /api/openapi.json lists them."
+    )
 
 
 def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowedError:
@@ -135,9 +163,12 @@ def mount(app: App) -> None:
         _route(app, f"{view}_head", "HEAD", path, handler, cors.PUBLIC.handle)
     for path, page in routes.ROUTES.items():
         view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
-        methods = [*(("GET", "HEAD") if page.get else ()), *(("POST",) if page.post else ())]
-        for method in methods:
-            _route(app, f"{view}_{method.lower()}", method, path, _console(page))
+        for method, taken in (("GET", page.get), ("HEAD", page.get), ("POST", page.post)):
+            if taken:
+                _route(app, f"{view}_{method.lower()}", method, path, _console(page))
+            elif method != "HEAD":
+                refused = f"{REFUSING}{view}_{method.lower()}"
+                _route(app, refused, method, path, _console_refusing(app))
     _share(app, "widget_js", "GET", WIDGET_PATH, _lazily("widget", "script"), cors.PUBLIC)
 
 
@@ -181,6 +212,14 @@ def _console(page: routes.Page) -> Handler:
         return response
 
     return serve
+
+
+def _console_refusing(app: App) -> Handler:
+    def refuse(request: HttpRequest) -> HttpResponse:
+        error = method_not_allowed(request.method, app.routes[request.route])
+        return _failing(request.route, error)(request)
+
+    return refuse
 
 
 def _lazily(module: str, name: str) -> Handler:

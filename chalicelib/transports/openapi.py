@@ -1,37 +1,25 @@
 """OpenAPI 3.1, generated from the registry; inputs and records are named components."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.core import errors
 from chalicelib.core.json_schema import REF, components
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Wire
-from chalicelib.core.scopes import Scope
+from chalicelib.flows.chat import MESSAGES
 from chalicelib.flows.chat_request import ChatRequest
 from chalicelib.flows.invoke import IDEMPOTENCY_KEY
-from chalicelib.transports import chat_route, form_data, public, rest
+from chalicelib.transports import chat_route, form_data, openapi_failures, public, rest
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
+from chalicelib.transports.openapi_failures import STATUSES
 from chalicelib.transports.reference import SERVER
 
 _SECURITY = "apiKey"
-
-_FAILURES = {
-    "400": "The input does not fit; `errors` names the fields.",
-    "401": "No key, or one that is not valid.",
-    "403": "The plan, the scope or the account's role does not allow it.",
-    "404": "Nothing in the workspace has this id.",
-    "405": "The path does not take this method; `Allow` names those it takes.",
-    "409": "The request clashes with the present state.",
-    "413": "The body, a field or the answer is too large.",
-    "415": "The body is of another type than the operation takes.",
-    "429": "Too many requests; `Retry-After` says how long to wait.",
-    "500": "Something broke on our side; report the `requestId`.",
-    "502": "A service that this one asks did not answer as it should.",
-    "503": "Out of reach, overloaded or not set up; `Retry-After` says if a retry helps.",
-}
 
 _IDEMPOTENCY_KEY: dict[str, Any] = {
     "name": "Idempotency-Key",
@@ -45,9 +33,6 @@ _IDEMPOTENCY_KEY: dict[str, Any] = {
 }
 
 
-_OF_KEYS = frozenset({"401", "403"})
-"""Failures that a call without a key does not meet."""
-
 _FILE = {
     "type": "string",
     "format": "binary",
@@ -58,13 +43,22 @@ _FORM_FILE = "file"
 """What documentation calls the part with the file; any name is taken."""
 
 
+ANSWERS = Path(__file__).with_name("answers.json")
+"""What the operations' examples are answered with: recorded by ``make reference``."""
+
+
 def _shown() -> list[Operation]:
     """Return the operations that programs and visitors' pages call, which have a route."""
     return [each for each in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if each.path]
 
 
-def document(server: str = SERVER) -> dict[str, Any]:
-    """Return the OpenAPI document of every operation, as a server at a base URL answers it."""
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document of every operation; ``SERVER`` stands for the base URL.
+
+    Beyond the standard it says of an operation ``x-tool``, ``x-scope``, ``x-error-codes`` (by
+    status), ``x-rate-limit`` and ``x-destructive``, and what all codes mean (``x-errors``). The
+    reference is made of it and of nothing else.
+    """
     operations = _shown()
     names, schemas = components(
         [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
@@ -92,28 +86,47 @@ def document(server: str = SERVER) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": SERVICE, "version": VERSION, "description": _DESCRIPTION},
-        "servers": [{"url": server}],
+        "servers": [{"url": SERVER}],
         "security": [{_SECURITY: []}],
-        "tags": [{"name": area} for area in _areas()],
+        "tags": [
+            {"name": area, "x-displayName": title, "description": about}
+            for area, (title, about) in AREAS.items()
+        ],
         "paths": paths,
         "components": {
             "securitySchemes": {
                 _SECURITY: {"type": "http", "scheme": "bearer", "description": "An API key."}
             },
-            "schemas": {**schemas, "Failure": _failure_schema()},
+            "schemas": {**schemas, "Failure": openapi_failures.schema(_WARNINGS)},
             "responses": {
                 f"Failure{status}": {
                     "description": text,
                     "content": {"application/json": {"schema": {"$ref": f"{REF}Failure"}}},
                 }
-                for status, text in _FAILURES.items()
+                for status, text in STATUSES.items()
             },
         },
+        "x-errors": openapi_failures.catalogue(),
     }
 
 
-_PUBLIC = "public"
-"""The area of what visitors call, without a key."""
+_PUBLIC, _CHAT = "public", "chat"
+"""The areas of what visitors call, without a key."""
+AREAS = {
+    "workspace": ("Workspace", "What any key may ask, whatever its scopes."),
+    "projects": ("Sites", "Web sites: their titles and addresses, domains and statistics."),
+    "pages": ("Pages", "The pages of a site, and their HTML."),
+    "products": ("Products", "The catalogue: products, stock, categories, and help with cards."),
+    "services": ("Services", "What can be booked, who or what does it, and when they work."),
+    "bookings": ("Bookings", "Free slots, and the bookings that fill them."),
+    "crm": ("Leads and clients", "Capture forms, what comes in by them, and the people behind it."),
+    "files": ("Files", "Files and folders of the workspace."),
+    "agents": ("Bots", "Chat bots, their dialogs and statistics."),
+    "blog": ("Blog", "The platform's blog, for keys of ADMIN accounts."),
+    _CHAT: ("Bot chat", "Talk to a bot, answered by a stream of events; without an API key."),
+    _PUBLIC: ("Public endpoints", "What pages call on behalf of their visitors, without a key."),
+}
+"""The areas of operations: those of the scopes, and what needs none. By name, title and text."""
 
 _DESCRIPTION = (
     "Manage a workspace with an API key. Every answer is `{data: {status, ...}}`; "
@@ -127,15 +140,6 @@ def _area(operation: Operation) -> str:
     return operation.scope.area if operation.scope else "workspace"
 
 
-def _areas() -> list[str]:
-    used = {_area(operation) for operation in _shown()}
-    return [
-        area
-        for area in dict.fromkeys(["workspace", *(scope.area for scope in Scope), _PUBLIC])
-        if area in used
-    ]
-
-
 def _who(operation: Operation) -> str:
     if Audience.PUBLIC in operation.audience:
         return "No key: pages of any origin may call it."
@@ -143,8 +147,8 @@ def _who(operation: Operation) -> str:
 
 
 def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
-    open_to_all = Audience.PUBLIC in operation.audience
     tool = f" Tool: `{operation.tool}`." if operation.tool else ""
+    codes = openapi_failures.codes(openapi_failures.errors_of(operation))
     entry: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [_area(operation)],
@@ -154,21 +158,54 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
         "responses": {
             "200": {
                 "description": "Success.",
-                "content": {"application/json": {"schema": _success(names[operation.output])}},
+                "content": {JSON_TYPE: {"schema": _success(names[operation.output])}},
             },
-            **{
-                status: {"$ref": f"#/components/responses/Failure{status}"}
-                for status in _failures(operation)
-            },
+            **_failures(codes),
         },
+        **_extensions(operation),
+        "x-error-codes": codes,
     }
-    if open_to_all:
+    if Audience.PUBLIC in operation.audience:
         entry["security"] = []
     entrance = public.ENTRANCES.get(operation.name)
     if entrance is not None:
         entry["responses"].update(entrance.responses)
     if not operation.reads_query:
         entry["requestBody"] = _body(operation, names)
+    return _with_answer(entry)
+
+
+def _extensions(operation: Operation) -> dict[str, Any]:
+    """Return what there is to say of an operation that OpenAPI has no words for."""
+    said: dict[str, Any] = {
+        "x-tool": operation.tool,
+        "x-scope": operation.scope and str(operation.scope),
+        "x-destructive": operation.destructive or None,
+    }
+    if (limit := operation.limit) is not None:
+        said["x-rate-limit"] = {
+            "requests": limit.max_requests,
+            "seconds": round(limit.window.total_seconds()),
+            "counts": limit.what,
+        }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _failures(codes: Mapping[str, Any]) -> dict[str, Any]:
+    return {status: {"$ref": f"#/components/responses/Failure{status}"} for status in codes}
+
+
+@cache
+def _answers() -> dict[str, Any]:
+    answers: dict[str, Any] = json.loads(ANSWERS.read_bytes()) if ANSWERS.exists() else {}
+    return answers
+
+
+def _with_answer(entry: dict[str, Any]) -> dict[str, Any]:
+    """Add what the example is answered with, where it has been recorded."""
+    if (answer := _answers().get(entry["operationId"])) is not None:
+        for content in entry["responses"]["200"]["content"].values():
+            content["example"] = answer
     return entry
 
 
@@ -190,38 +227,33 @@ No key: pages of any origin may call it."""
 def _chat(body: str) -> dict[str, Any]:
     """Return the entry of the chat, which is no operation of the registry: it streams."""
     event_stream = {"schema": {"type": "string", "description": "The events, as described."}}
-    return {
+    codes = openapi_failures.codes(iter(openapi_failures.CHAT))
+    entry = {
         "operationId": "chat_stream",
-        "tags": [_PUBLIC],
+        "tags": [_CHAT],
         "summary": "Talk to a bot",
         "description": _CHAT_DESCRIPTION,
         "security": [],
         "parameters": [_IDEMPOTENCY_KEY],
         "requestBody": {
             "required": True,
-            "content": {JSON_TYPE: {"schema": {"$ref": f"{REF}{body}"}}},
+            "content": {JSON_TYPE: {"schema": {"$ref": f"{REF}{body}"}, "example": CHAT_EXAMPLE}},
         },
         "responses": {
             "200": {"description": "The answer.", "content": {"text/event-stream": event_stream}},
-            **{
-                status: {"$ref": f"#/components/responses/Failure{status}"}
-                for status in _FAILURES
-                if status not in {"401", "502"}
-            },
+            **_failures(codes),
         },
+        "x-rate-limit": {
+            "requests": MESSAGES.max_requests,
+            "seconds": round(MESSAGES.window.total_seconds()),
+            "counts": MESSAGES.what,
+        },
+        "x-error-codes": codes,
     }
+    return _with_answer(entry)
 
 
-def _failures(operation: Operation) -> Iterator[str]:
-    """Yield the statuses of the failures that an operation may answer with."""
-    missing = {
-        "409": operation.read_only,
-        "415": operation.reads_query,
-        "502": not operation.open_world,
-    }
-    if Audience.PUBLIC in operation.audience:
-        missing |= dict.fromkeys(_OF_KEYS, True)
-    return (status for status in _FAILURES if not missing.get(status))
+CHAT_EXAMPLE = {"agentId": "AGENT_ID", "message": "Do you sell bread?"}
 
 
 def _has_named_body(operation: Operation) -> bool:
@@ -238,7 +270,10 @@ def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     if entrance is not None and entrance.body is not None:
         schema = inline = dict(entrance.body)
     kinds = (kind for kind in rest.body_types(operation) if kind != TEXT_TYPE)  # beacons' JSON
-    content = {kind: {"schema": schema} for kind in (JSON_TYPE, *kinds)}
+    content: dict[str, Any] = {kind: {"schema": schema} for kind in (JSON_TYPE, *kinds)}
+    shown = operation.example or {}
+    body = {k: v for k, v in shown.items() if k not in operation.path_parameters}
+    content[JSON_TYPE]["example"] = body
     if operation.file_field:
         content[form_data.MULTIPART] = {"schema": {"$ref": f"{REF}{name}Form"}}
     return {"required": bool(inline.get("required")), "content": content}
@@ -274,8 +309,10 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     for name, declared in schema["properties"].items():
         in_path = name in operation.path_parameters
         if in_path or operation.reads_query:
+            shown = {"example": (operation.example or {}).get(name)}
             parameters.append(
                 {
+                    **(shown if shown["example"] is not None else {}),
                     "name": name,
                     "in": "path" if in_path else "query",
                     "required": in_path or name in schema.get("required", ()),
@@ -309,36 +346,3 @@ def _add_envelope(schema: dict[str, Any]) -> None:
 def _success(name: str) -> dict[str, Any]:
     properties = {"data": {"$ref": f"{REF}{name}"}}
     return {"type": "object", "required": ["data"], "properties": properties}
-
-
-def _failure_schema() -> dict[str, Any]:
-    text = {"type": "string"}
-    field = {
-        "type": "object",
-        "properties": {"field": text, "message": text},
-        "required": ["field", "message"],
-    }
-    data = {
-        "type": "object",
-        "required": ["status", "message", "code", "requestId"],
-        "properties": {
-            "status": {"type": "boolean", "const": False, "description": "false: it failed."},
-            "message": {**text, "description": "What was expected, what came and what to do."},
-            "code": {**text, "description": "Stable code.", "examples": _codes()},
-            "errors": {
-                "type": "array",
-                "items": field,
-                "description": "The invalid fields, on 400 only.",
-            },
-            "warnings": _WARNINGS,
-            "requestId": {**text, "description": "Quote it when you report a problem."},
-        },
-    }
-    return {"type": "object", "required": ["data"], "properties": {"data": data}}
-
-
-def _codes() -> list[str]:
-    def family(error: type[errors.AppError]) -> set[str]:
-        return {error.code}.union(*map(family, error.__subclasses__()))
-
-    return sorted(family(errors.AppError))

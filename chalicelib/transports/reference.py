@@ -1,6 +1,6 @@
-"""The reference: the OpenAPI document as it is answered, from the manifest or made here."""
+"""The reference: the OpenAPI document, from the manifest or made here, as it is answered."""
 
-from functools import cache
+from functools import cache, lru_cache
 
 from pydantic_core import to_json
 
@@ -9,22 +9,33 @@ from chalicelib.core.settings import settings
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 
 SERVER = "https://server.invalid"
-"""Stands for the server's base URL where that is not known: in the manifest."""
+"""Stands for the server's base URL where that is not known: in the manifest, and in examples."""
 
 
 def openapi_json(_request: HttpRequest) -> HttpResponse:
     """Return the OpenAPI document, made once per process; a copy is asked after before each use."""
-    return _response()
+    return _response(document())
+
+
+def document() -> bytes:
+    """Return the OpenAPI document of this server as JSON."""
+    return _document(settings().public_url)
+
+
+@lru_cache(maxsize=1)
+def _document(base_url: str) -> bytes:
+    made = manifest.openapi()
+    return (made or _made_here()).replace(SERVER.encode(), base_url.encode())
 
 
 @cache
-def _response() -> HttpResponse:
-    server = settings().public_url
-    if (made := manifest.openapi()) is not None:
-        body = made.replace(to_json(SERVER), to_json(server))
-    else:
-        from chalicelib.transports import openapi  # noqa: PLC0415  it imports all there is
+def _made_here() -> bytes:
+    from chalicelib.transports import openapi  # noqa: PLC0415  it imports all there is
 
-        body = to_json(openapi.document(server))
+    return to_json(openapi.document())
+
+
+@lru_cache(maxsize=1)
+def _response(body: bytes) -> HttpResponse:
     headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": "no-cache"}
     return HttpResponse(200, body, headers)

@@ -14,16 +14,14 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.store import counters, crm_metrics
-from chalicelib.store.connection import connection
 from chalicelib.store.leads import LeadRow
 from chalicelib.store.listing import LISTINGS
 from chalicelib.store.tables import Record, Row
-from chalicelib.store.unit import UnitOfWork, in_batches
+from chalicelib.store.unit import UnitOfWork
+from infra.batch_writes import BatchWriter
 from infra.seed import last_moment, parents, records
 
 CHUNK = 500
-REQUEST_ROWS = 25
-"""Rows in one BatchWriteItem (DynamoDB quota)."""
 WRITERS = 4
 
 
@@ -31,13 +29,13 @@ def seed(workspace_id: str, noun: str, count: int) -> Iterator[int]:
     """Write so many records, and what they refer to; yield how many each step has written."""
     last = last_moment(noun, count)
     tallies = _Tallies(workspace_id)
-    with clock.using(lambda: last), ThreadPoolExecutor(WRITERS) as pool:
+    with clock.using(lambda: last), BatchWriter() as writer:
         for chunk in _chunks(parents(workspace_id, noun, count)):
-            _write(pool, tallies, chunk)
+            _write(writer, tallies, chunk)
         for chunk in _chunks(records(workspace_id, noun, count, seed=1)):
-            _write(pool, tallies, chunk)
+            _write(writer, tallies, chunk)
             yield len(chunk)
-        tallies.write(pool)
+    tallies.write()
 
 
 def _chunks(made: Iterator[Record]) -> Iterator[list[Record]]:
@@ -45,9 +43,10 @@ def _chunks(made: Iterator[Record]) -> Iterator[list[Record]]:
         yield chunk
 
 
-def _write(pool: ThreadPoolExecutor, tallies: "_Tallies", chunk: Sequence[Record]) -> None:
-    rows = [row for record in chunk for row in _rows(tallies.workspace_id, record)]
-    list(pool.map(_put, in_batches(rows, REQUEST_ROWS)))
+def _write(writer: BatchWriter, tallies: "_Tallies", chunk: Sequence[Record]) -> None:
+    for record in chunk:
+        for row in _rows(tallies.workspace_id, record):
+            writer.put(type(row), row.serialize())
     tallies.add(chunk)
 
 
@@ -75,11 +74,12 @@ class _Tallies:
         """Take what statistics stage."""
         self._additions.append((row, actions))
 
-    def write(self, pool: ThreadPoolExecutor) -> None:
+    def write(self) -> None:
         """Write everything, a request a row."""
         for noun, changes in self._counts.items():
             self._additions += counters.shard_updates(self.workspace_id, noun, changes)
-        list(pool.map(lambda addition: addition[0].update(addition[1]), self._additions))
+        with ThreadPoolExecutor(WRITERS) as pool:
+            list(pool.map(lambda addition: addition[0].update(addition[1]), self._additions))
 
 
 def _rows(workspace_id: str, record: Record) -> Iterator[Row]:
@@ -90,12 +90,3 @@ def _rows(workspace_id: str, record: Record) -> Iterator[Row]:
     yield record
     for side in listing.side_rows(workspace_id, record).values():
         yield side.row
-
-
-def _put(rows: Iterable[Row]) -> None:
-    requests: defaultdict[str, list[object]] = defaultdict(list)
-    for row in rows:
-        requests[row.Meta.table_name].append({"PutRequest": {"Item": row.serialize()}})
-    left: dict[str, list[object]] = dict(requests)
-    while left:
-        left = connection().client.batch_write_item(RequestItems=left)["UnprocessedItems"]

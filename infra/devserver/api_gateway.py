@@ -1,6 +1,7 @@
 """Requests to the app as API Gateway would hand them over, and its answers."""
 
 import base64
+import gzip
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ from infra.devserver.server import Request
 Handler = Callable[[HttpRequest], HttpResponse]
 
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?]*")
+_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:[.]0*)?(?:,|$))")
 _IN_PATH = "/%:@!$&'()*+,=~"
 """What API Gateway leaves as it is in a path; the rest it encodes."""
 
@@ -49,6 +51,7 @@ class ApiGateway:
         self._app = app
         self._routes = routes
         self._local = LocalGateway(app, config)
+        self._minimum_compression_size: int | None = config.minimum_compression_size
 
     def respond(self, request: Request) -> None:
         """Answer a request: the path is looked at first, then its method, then the body."""
@@ -92,7 +95,21 @@ class ApiGateway:
                 HttpRequest(method, about["resourcePath"], headers),
                 lambda _: HttpResponse(200, b"", preflight["headers"]),
             )
-        return _response(self._app(event, LambdaContext("local", 1024, 29_000)))
+        response = _response(self._app(event, LambdaContext("local", 1024, 29_000)))
+        return self._compressed(response, headers.get("accept-encoding", ""))
+
+    def _compressed(self, response: HttpResponse, accepted: str) -> HttpResponse:
+        """Return an answer as the gateway sends it to clients that take gzip, if it is worth it."""
+        least, body = self._minimum_compression_size, response.body
+        if (
+            least is None
+            or not isinstance(body, bytes)
+            or len(body) < least
+            or not _GZIP.search(accepted)
+        ):
+            return response
+        headers = {**response.headers, "Content-Encoding": "gzip"}
+        return response._replace(body=gzip.compress(body, mtime=0), headers=headers)
 
     def _event(self, method: str, path: str, query: str, headers: dict[str, str]) -> dict[str, Any]:
         """Return what Lambda would get, without the body.
@@ -105,7 +122,12 @@ class ApiGateway:
                     method, f"{path}?{query}" if query else path, headers
                 )
                 return event
-        return {"path": path, "requestContext": {"resourcePath": "", "httpMethod": method}}
+        return {
+            "path": path,
+            "headers": headers,
+            "multiValueQueryStringParameters": parse_qs(query, keep_blank_values=True),
+            "requestContext": {"resourcePath": "", "httpMethod": method},
+        }
 
 
 def _with_body(

@@ -17,7 +17,7 @@ from chalicelib.core.schema import Patch, Wire
 from tests.conftest import Api
 from tests.contract.conftest import World
 from tests.contract.test_access import send
-from tests.factories.examples import EXAMPLES, Things, every_operation, example
+from tests.factories.examples import Things, every_operation, example
 
 every_input = pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda o: o.name)
 every_read = pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def spots(operation: Operation) -> Iterator[Spot]:
     """Yield each place that an operation's input has, nested ones included."""
     schema = operation.input_schema
     base = sample(schema)
-    if operation.name in EXAMPLES:
+    if Audience.KEY in operation.audience:
         base = example(operation, Things.that_never_were())
     for name, declared in schema["properties"].items():
         yield from _inside(Spot(name, declared, lambda v, name=name: {**base, name: v}))

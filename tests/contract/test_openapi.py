@@ -95,7 +95,8 @@ def test_failures_are_documented_where_they_occur(answer: Answer) -> None:
     always = {"200", "400", "401", "403", "404", "405", "413", "429", "500", "503"}
     assert statuses("get", "/api/products/{id}") == always
     assert statuses("get", "/api/card-images/search") == always | {"502"}
-    assert statuses("post", "/api/products/delete") == always | {"409", "415"}
+    assert statuses("post", "/api/products/delete") == always | {"415"}
+    assert statuses("post", "/api/files/delete") == always | {"409", "415"}
     assert statuses("post", "/api/pages/import-html") == always | {"409", "415", "502"}
 
 
@@ -109,6 +110,19 @@ def test_real_answers_fit_the_schema(operation: Operation, world: World) -> None
     schema = entry["responses"]["200"]["content"]["application/json"]["schema"]
     whole = {**schema, "components": document["components"]}
     Draft202012Validator(whole).validate(json.loads(answer.body))
+
+
+def test_an_operation_names_the_codes_that_it_fails_with(answer: Answer) -> None:
+    paths = json.loads(answer.body)["paths"]
+    codes = paths["/api/projects/create"]["post"]["x-error-codes"]
+    assert codes["409"] == ["idempotency_mismatch", "in_progress", "slug_taken"]
+    assert codes["403"] == ["insufficient_scope", "plan_required"]
+    assert paths["/api/admin/blog/list"]["get"]["x-error-codes"]["403"] == [
+        "admin_required",
+        "insufficient_scope",
+        "plan_required",
+    ]
+    assert "401" not in paths["/api/public/hit"]["post"]["x-error-codes"]
 
 
 def test_an_unchanged_document_is_not_sent_again(answer: Answer) -> None:

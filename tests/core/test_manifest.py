@@ -149,6 +149,8 @@ rpc("tools/call", {"name": "svc_nothing"}, everything)
 rpc("tools/call", {"name": "svc_list_leads", "arguments": {"page": "x"}}, everything)
 rpc("tools/call", {"name": "svc_create_site", "arguments": {}}, keys[3])
 send("GET", "/api/openapi.json")
+for path in ("/api/docs", "/api/docs/search.json"):
+    send("GET", path)
 send("GET", "/api/nothing")
 send("DELETE", "/api/projects/list")
 send("OPTIONS", "/api/public/forms/{id}/submit")
@@ -166,6 +168,21 @@ def test_answers_are_the_same_byte_for_byte(plain: Path, packaged: Path) -> None
         assert with_it == run(plain, ANSWERS, PUBLIC_URL=place)
         assert f'{{\\"url\\":\\"{place}\\"}}' in with_it
         assert with_it.count("svc_list_leads") > 10
+
+
+def test_the_reference_is_shown_without_a_domain(packaged: Path) -> None:
+    script = """
+import logging, sys
+import app
+from chalicelib.transports.http import HttpRequest
+from chalicelib.transports.web import docs
+
+for section in ("products", "errors", "chat", "none"):
+    print(docs.section(HttpRequest("GET", "/", {}, path={"section": section})).status)
+print(docs.start(HttpRequest("GET", "/", {}, query={"q": ["product"]})).status)
+print(sorted(name for name in sys.modules if name.startswith("chalicelib.domains.")))
+"""
+    assert run(packaged, script, **LAMBDA).split() == ["200", "200", "200", "404", "200", "[]"]
 
 
 EACH = """

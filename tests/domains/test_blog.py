@@ -11,8 +11,9 @@ import pytest
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
 from chalicelib.domains.blog import reading
-from chalicelib.store import audit, file_uses
+from chalicelib.store import audit, file_uses, jobs
 from chalicelib.store.files import FILES
+from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, at_once, everything
 from tests.domains.test_files import photo
 from tests.domains.test_page_import import png
@@ -277,6 +278,17 @@ class TestCovers:
         assert change(api, post, coverImage=None)["post"]["coverImage"] is None
         assert covers() == [other["coverImage"]]
         api.call("DELETE", f"/api/admin/blog/{other['id']}")
+        assert covers() == []
+
+    def test_that_a_killed_process_left_go_with_the_runner(
+        self, time: Time, api: Api, write: Any, away: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        post = write(coverImage=f"{away}/1.png")
+        with monkeypatch.context() as killed:
+            killed.setattr(jobs, "attempt", lambda *_: False)
+            change(api, post, coverImage=None)
+        assert covers() == [post["coverImage"]]
+        assert run_jobs()["blog-cover-unused"] == 1
         assert covers() == []
 
     def test_may_be_files_of_the_workspace_which_are_copied(

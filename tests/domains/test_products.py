@@ -20,9 +20,10 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.products import records
 from chalicelib.rules import barcodes
-from chalicelib.store import audit, counters, limits, products
+from chalicelib.store import audit, counters, jobs, limits, products
 from chalicelib.store.products import PRODUCTS
 from chalicelib.store.unit import UnitOfWork
+from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Answer, Api, Owner, Time, at_once, everything
 from tests.effort import examples
 from tests.fakes.internet import Internet, Server, says
@@ -714,6 +715,17 @@ class TestReorderProducts:
         before = everything()
         api.post(REORDER, {"ids": ids[:2]})
         assert everything().keys() == before.keys()
+
+    def test_too_many_for_one_transaction_are_finished_by_the_runner_if_need_be(
+        self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bread = category(api)
+        ids = make(owner, 60, category_id=bread)
+        with monkeypatch.context() as killed:
+            killed.setattr(jobs, "attempt", lambda *_: False)
+            api.post(REORDER, {"ids": ids[::-1]})
+        assert run_jobs()["late-entries"] == 1
+        assert [p["id"] for p in listed(api, categoryId=bread, size=60)] == ids[::-1]
 
     def test_in_a_category_leaves_the_others_alone(self, api: Api) -> None:
         bread = category(api)

@@ -9,7 +9,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.store import accounts, workspaces
 from tests.conftest import PASSWORD, Owner, as_operator, in_console
-from tests.factories.examples import EXAMPLES, Things, example
+from tests.factories.examples import Things, example
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ SESSION_EXAMPLES: dict[str, Callable[[Held], dict[str, Any]]] = {
 
 def session_example(operation: Operation, held: Held) -> dict[str, Any]:
     """Return the arguments of a valid call."""
-    if operation.name in EXAMPLES:
+    if operation.example is not None:
         return example(operation, held.things)
     return SESSION_EXAMPLES[operation.name](held)
 

@@ -36,7 +36,7 @@ COMMANDS = (
     *("set-plan", "audit-log", "suspend-site", "resume-site", "add-file", "erase-client"),
     *("credit", "adjust", "balance", "ledger"),
     *("set-bot", "set-bot-limits", "bot-limits", "create-bot-key", "delete-bot-key"),
-    "import-products",
+    *("import-products", "export", "import"),
 )
 
 

@@ -13,16 +13,17 @@ import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
 
+import click
 import pytest
 
 from chalicelib.core import manifest
-from infra import package, zipcheck
+from infra import package, stage_config, zipcheck
 from tests.fakes import lambda_runtime_api
+from tests.fakes.lambda_process import Lambda, unpack
 from tests.fakes.lambda_runtime_api import event
 
-CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
+BUCKET = "workspace-dev-objects"
 MACHINE = platform.machine()
 OTHER_MACHINE = {"x86_64": "aarch64"}.get(MACHINE, "x86_64")
 TARGET = zipcheck.Target((3, 12), MACHINE)
@@ -200,7 +201,7 @@ class TestFindPython:
         old = script(tmp_path / "old", "echo 3 11")
         fitting = script(tmp_path / "fitting", "echo 3 12")
         choice = [str(tmp_path / "absent"), broken, old, fitting, "never reached"]
-        monkeypatch.setattr(package, "_candidates", lambda: iter(choice))
+        monkeypatch.setattr(package, "_candidates", lambda _: iter(choice))
         assert package.find_python() == package.Python(fitting, (3, 12))
 
     def test_says_what_it_tried(self, tmp_path: Path) -> None:
@@ -213,7 +214,7 @@ class TestFindPython:
 
 class TestBuild:
     def test_refuses_an_unknown_stage(self, tmp_path: Path) -> None:
-        with pytest.raises(package.PackageError, match='No stage "prd"'):
+        with pytest.raises(click.ClickException, match='No stage "prd"'):
             package.build("prd", tmp_path)
 
     def test_copies_only_what_git_knows_and_the_service_needs(self, tmp_path: Path) -> None:
@@ -262,8 +263,7 @@ class TestBuild:
 # What follows builds the real zip and stands in for Lambda: `make test-package`.
 
 ENVIRONMENT = {
-    **CONFIG["environment_variables"],
-    **CONFIG["stages"]["dev"]["environment_variables"],
+    **stage_config.environment(stage_config.load(), "dev", stage_config.Facts(bucket=BUCKET)),
     "AWS_REGION": "eu-central-1",
     "AWS_DEFAULT_REGION": "eu-central-1",
     "AWS_ACCESS_KEY_ID": "test",
@@ -291,91 +291,10 @@ scopes = ["*:read", "*:write"]
 print(call("create_key", workspaceId=workspace, name="test", scopes=scopes)["token"])
 """
 
-LAMBDA = """
-import json, os, sys, types
-answers = os.fdopen(os.dup(1), "w", buffering=1)
-os.dup2(2, 1)
-sys.path.insert(0, sys.argv[1])
-import app
-context = types.SimpleNamespace(aws_request_id="lambda", function_name="workspace-api-dev")
-for line in sys.stdin:
-    handler, event = json.loads(line)
-    if handler:
-        answer = getattr(app, handler)(event, context)
-    else:
-        files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
-        answer = {"path": sys.path, "files": files}
-    print(json.dumps(answer), file=answers)
-"""
 
-
-class Lambda:
-    """The functions of an unpacked zip, in a process that has nothing but it and Python itself."""
-
-    def __init__(self, folder: Path, python: str, endpoint: str) -> None:
-        environment = {**ENVIRONMENT, **FUNCTION, "AWS_ENDPOINT_URL": endpoint}
-        self._process = subprocess.Popen(
-            [python, "-I", "-S", "-B", "-c", LAMBDA, str(folder)],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def ask(self, handler: str, event: dict[str, Any]) -> Any:
-        """Run a function on an event; without a name, tell what is loaded."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps([handler, event]) + "\n")
-        answer = self._process.stdout.readline()
-        assert answer, "the function ended; its error is above"
-        return json.loads(answer)
-
-    def call(
-        self, method: str, path: str, body: Any = None, token: str | None = None, route: str = ""
-    ) -> tuple[int, Any]:
-        """Send what API Gateway sends (REST, proxy integration); return status and envelope."""
-        headers = {"Accept": "application/json"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        raw_path, _, query = path.partition("?")
-        values = dict(pair.split("=") for pair in query.split("&")) if query else None
-        event = {
-            "resource": route or raw_path,
-            "path": raw_path,
-            "httpMethod": method,
-            "headers": headers,
-            "multiValueHeaders": {name: [value] for name, value in headers.items()},
-            "queryStringParameters": values,
-            "multiValueQueryStringParameters": values and {k: [v] for k, v in values.items()},
-            "pathParameters": {"id": raw_path.rpartition("/")[2]} if route else None,
-            "stageVariables": None,
-            "requestContext": {
-                "resourcePath": route or raw_path,
-                "path": f"/dev{raw_path}",
-                "httpMethod": method,
-                "stage": "dev",
-                "protocol": "HTTP/1.1",
-                "requestId": "c6af9ac6-7b61-11e6-9a41-93e8deadbeef",
-                "identity": {"sourceIp": "203.0.113.7"},
-            },
-            "body": None if body is None else json.dumps(body),
-            "isBase64Encoded": False,
-        }
-        answer = self.ask("app", event)
-        told = json.loads(answer["body"])
-        return answer["statusCode"], told.get("data", told)
+def on(endpoint: str) -> dict[str, str]:
+    """The variables of a function whose AWS is at an address."""
+    return {**ENVIRONMENT, **FUNCTION, "AWS_ENDPOINT_URL": endpoint}
 
 
 @pytest.fixture(scope="module")
@@ -409,18 +328,12 @@ def token(aws: str) -> str:
 @pytest.fixture(scope="module")
 def task(built: package.Package, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The zip, unpacked as Lambda does it: with the rights it names."""
-    folder = tmp_path_factory.mktemp("task")
-    with zipfile.ZipFile(built.zip) as archive:
-        archive.extractall(folder)
-        for entry in archive.infolist():
-            if rights := entry.external_attr >> 16 & 0o777:
-                (folder / entry.filename).chmod(rights)
-    return folder
+    return unpack(built.zip, tmp_path_factory.mktemp("task"))
 
 
 @pytest.fixture(scope="module")
 def function(built: package.Package, aws: str, task: Path) -> Iterator[Lambda]:
-    with Lambda(task, built.python.path, aws) as running:
+    with Lambda(task, built.python.path, on(aws)) as running:
         yield running
 
 
@@ -460,7 +373,7 @@ class TestTheZip:
     def test_imports_no_domain_before_it_is_asked_for(self, built: package.Package) -> None:
         with zipfile.ZipFile(built.zip) as archive, tempfile.TemporaryDirectory() as folder:
             archive.extractall(folder)
-            with Lambda(Path(folder), built.python.path, "http://127.0.0.1:9") as function:
+            with Lambda(Path(folder), built.python.path, on("http://127.0.0.1:9")) as function:
                 function.call("GET", "/api/openapi.json")
                 loaded = function.ask("", {})["files"]
         assert "chalicelib.manifest" in loaded

@@ -1,29 +1,17 @@
 """What the functions' IAM policies allow: what they need, and nothing of another stage."""
 
 import json
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
-from moto.core import DEFAULT_ACCOUNT_ID
 
 import app as application
-from chalicelib.flows import charging
-from chalicelib.flows.charging import Recovered, Terms, reserve
-from chalicelib.rules.pricing import Prices, Usage
-from chalicelib.store import accounts, jobs, ledger, tables
-from chalicelib.store.connection import connection
-from chalicelib.store.products import PRODUCTS
-from chalicelib.store.unit import LATE_ENTRIES
-from chalicelib.transports import schedules
-from infra import package, policies
-from tests.conftest import Api, Owner, Time, as_operator
+from chalicelib.store import tables
+from infra import data_stack, policies, stage_config
 
-CONFIG = json.loads((package.ROOT / ".chalice" / "config.json").read_text())
+CONFIG = stage_config.load()
 PLACE = policies.Place("eu-central-1", "123456789012")
 FUNCTIONS = list(policies.FUNCTIONS)
 
@@ -32,6 +20,9 @@ MODELS = {
     "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/*",
 }
 """AWS's own, and the profiles of the account that lead to them."""
+
+KEYS = {"files/*", "*/sites/*", "*/uploads/*", "*/answers/*"}
+"""Kinds of objects, by what their keys begin with behind the workspace's id."""
 
 Allowed = set[tuple[str, str]]
 """Actions with a resource each."""
@@ -42,8 +33,13 @@ def stage(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def policy(stage: str, function: str) -> dict[str, Any]:
+    facts = stage_config.Facts(bucket=f"workspace-{stage}-objects")
+    return policies.policy(stage_config.generate(CONFIG, stage, facts), stage, function, PLACE)
+
+
 def statements(stage: str, function: str) -> list[dict[str, Any]]:
-    return policies.policy(CONFIG, stage, function, PLACE)["Statement"]
+    return policy(stage, function)["Statement"]
 
 
 def allowed(stage: str, function: str) -> Allowed:
@@ -67,12 +63,7 @@ def test_every_function_of_the_app_has_a_policy_that_chalice_finds() -> None:
     functions = {policies.API, *(each.name for each in application.app.pure_lambda_functions)}
     functions |= {each.name for each in application.app.event_sources}
     assert functions == set(FUNCTIONS)
-    configured = CONFIG["lambda_functions"]
-    assert {name: configured[name]["iam_policy_file"] for name in functions} == {
-        name: policies.file_name(name) for name in functions
-    }
-    # A stage's own would come before the function's.
-    assert not any("iam_policy_file" in stage for stage in CONFIG["stages"].values())
+    assert functions == set(CONFIG["lambda_functions"])
     assert CONFIG["autogen_policy"] is False
 
 
@@ -92,25 +83,36 @@ class TestPolicy:
         assert audit <= {"dynamodb:PutItem", "dynamodb:Query"}
 
     def test_lets_nothing_of_the_ledger_be_deleted(self, stage: str, function: str) -> None:
-        assert "dynamodb:DeleteItem" in actions_on(stage, function, "control")
+        assert "dynamodb:PutItem" in actions_on(stage, "chat-stream", "ledger")
         assert "dynamodb:DeleteItem" not in actions_on(stage, function, "ledger")
 
     def test_names_every_action_and_what_it_works_on(self, stage: str, function: str) -> None:
+        objects, logs = f"arn:aws:s3:::workspace-{stage}-objects/", ":log-group:/aws/lambda/"
         for action, resource in allowed(stage, function):
             assert "*" not in action
-            objects, streams = f"arn:aws:s3:::workspace-{stage}-objects/*", ":log-group:/aws/lambda"
-            wild = resource == objects or (streams in resource and resource.endswith(":*"))
-            wild = wild or resource in MODELS
-            assert wild or "*" not in resource
+            if resource.startswith(objects):
+                assert resource.removeprefix(objects) in KEYS
+            elif "*" in resource and resource not in MODELS:
+                ours = logs in resource and resource.count("*") == 1 and resource.endswith(":*")
+                assert ours or action.startswith("xray:")
+
+    def test_leaves_alone_what_deployments_keep_in_the_bucket(
+        self, stage: str, function: str
+    ) -> None:
+        kept = (data_stack.RELEASES + "r1/deployment.zip", data_stack.STATE + "chalice.json")
+        for _, resource in allowed(stage, function):
+            for key in kept:
+                place = f"arn:aws:s3:::workspace-{stage}-objects/{key}"
+                assert not fnmatchcase(place, resource) or resource == "*"
 
     def test_pins_region_and_account(self, stage: str, function: str) -> None:
         for statement in statements(stage, function):
             if "s3" in statement["Action"][0]:
                 condition = {"StringEquals": {"aws:ResourceAccount": "123456789012"}}
                 assert statement["Condition"] == condition
-            elif statement["Sid"] == "Models":
-                assert set(statement["Resource"]) == MODELS
-            else:
+            elif statement["Sid"] in {"Models", "Profiles"}:
+                assert set(statement["Resource"]) <= MODELS
+            elif statement["Sid"] != "Traces":
                 assert all(":eu-central-1:123456789012:" in r for r in statement["Resource"])
 
     def test_writes_only_the_functions_own_log(self, stage: str, function: str) -> None:
@@ -120,7 +122,14 @@ class TestPolicy:
 
     def test_fits_into_a_role(self, stage: str, function: str) -> None:
         """10,240 characters for all inline policies of a role (IAM quotas)."""
-        assert len(json.dumps(policies.policy(CONFIG, stage, function, PLACE))) < 10_240
+        assert len(json.dumps(policy(stage, function))) < 10_240
+
+
+def test_no_function_makes_log_groups(stage: str) -> None:
+    """The data stack has made them, with a retention that one made by Lambda would lack."""
+    assert not [
+        f for f in FUNCTIONS if ("logs:CreateLogGroup") in {a for a, _ in allowed(stage, f)}
+    ]
 
 
 def test_scheduled_jobs_neither_write_nor_read_objects(stage: str) -> None:
@@ -133,111 +142,25 @@ def test_only_what_asks_models_may(stage: str) -> None:
     assert asking == {policies.API, "chat-stream"}
 
 
-def test_every_stage_streams_the_chat(stage: str) -> None:
-    """Chalice reads a function's variables in its stage only."""
-    own = CONFIG["stages"][stage]["lambda_functions"]["chat-stream"]["environment_variables"]
-    assert own == {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
-
-
 def test_the_chat_has_no_objects(stage: str) -> None:
     assert not [a for a, _ in allowed(stage, "chat-stream") if a.startswith("s3:")]
-
-
-WRITES = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem"}
-
-
-def rights(operation: str, request: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the IAM actions that a request to DynamoDB needs, each with the table or index."""
-    if operation == "TransactWriteItems":
-        for item in request["TransactItems"]:
-            ((kind, write),) = item.items()
-            yield WRITES.get(kind, "ConditionCheckItem"), write["TableName"]
-    elif operation == "BatchGetItem":
-        for table in request["RequestItems"]:
-            yield operation, table
-    else:
-        index = f"/index/{request['IndexName']}" if "IndexName" in request else ""
-        yield operation, request["TableName"] + index
-
-
-@contextmanager
-def used() -> Iterator[Allowed]:
-    """Record the actions that the store's requests need, in the stage dev."""
-    seen: Allowed = set()
-
-    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
-        for action, name in rights(model.name, params):
-            seen.add((f"dynamodb:{action}", arn("dev", name.removeprefix("workspace-test-"))))
-
-    events = connection().client.meta.events
-    events.register("provide-client-params.dynamodb", note)
-    try:
-        yield seen
-    finally:
-        events.unregister("provide-client-params.dynamodb", note)
-
-
-def test_the_policies_suffice(
-    owner: Owner, api: Api, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with used() as by_api:
-        site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
-        page = api.post("/api/pages/create", {"projectId": site, "title": "Home"})["page"]["id"]
-        api.post("/api/pages/save-html", {"id": page, "html": "<h1>Bread</h1>"})
-        api.get(f"/api/pages/list?projectId={site}&search=home")
-        api.post("/api/projects/delete", {"id": site})
-        product = api.post("/api/products/create", {"name": "Bread", "price": 250})["product"]["id"]
-    jobs.schedule(
-        jobs.row(LATE_ENTRIES, owner.workspace.id, {"records": [f"{PRODUCTS.noun}#{product}"]})
-    )
-    account = owner.workspace.owner_id
-    terms = Terms(account, owner.workspace.id, "bot", "UTC", Prices(10**6, 10**6), "model")
-    email = accounts.get(account).email
-    paid = {"account": email, "kopecks": 1000, "reason": "x", "idempotencyKey": "k"}
-    as_operator("credit", **paid)
-    for request_id in ("settled", "released"):
-        reserve(terms, request_id, 10, 100)
-    usages = {"settled": Usage(10, 5), "released": None}
-    monkeypatch.setattr(charging, "_recoveries", [])
-    charging.recovers_holds(lambda hold: Recovered(usages[hold.request_id], charging.nothing))
-    time.pass_by(days=40)
-    with used() as by_jobs:
-        schedules.run_jobs()
-    assert ledger.wallet(account).available == 1000 - 15
-    assert ("dynamodb:Query", arn("dev", "content/index/by_row")) in by_api
-    assert by_api <= allowed("dev", policies.API)
-    assert ("dynamodb:PutItem", arn("dev", "audit")) in by_jobs
-    assert ("dynamodb:UpdateItem", arn("dev", "ledger")) in by_jobs
-    assert by_jobs <= allowed("dev", "run-jobs")
 
 
 class TestWrite:
     @pytest.fixture
     def project(self, tmp_path: Path) -> Path:
         (tmp_path / ".chalice").mkdir()
-        shutil.copy(package.ROOT / ".chalice" / "config.json", tmp_path / ".chalice")
+        stage_config.write(tmp_path, "prod", stage_config.Facts(), policies.Place())
         return tmp_path
 
     def test_leaves_placeholders_until_the_place_is_known(self, project: Path) -> None:
-        for file in policies.write(project, "prod", policies.Place()):
-            assert file.parent == project / ".chalice"
-            text = file.read_text()
+        for function in FUNCTIONS:
+            text = (project / ".chalice" / policies.file_name(function)).read_text()
             assert "arn:aws:dynamodb:${AWS::Region}:${AWS::AccountId}:table/workspace-prod-" in text
             assert json.loads(text)["Version"] == "2012-10-17"
 
-    @pytest.mark.usefixtures("database")
-    def test_takes_region_and_account_of_whoever_is_signed_in(self, project: Path) -> None:
-        for file in policies.write(project, "prod", policies.Place.signed_in()):
+    def test_takes_region_and_account_once_they_are_known(self, project: Path) -> None:
+        for file in policies.write(project, "prod", PLACE):
             text = file.read_text()
-            assert f"arn:aws:dynamodb:eu-central-1:{DEFAULT_ACCOUNT_ID}:table/" in text
-            assert "${" not in text
-
-    def test_says_what_is_missing_without_credentials(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            monkeypatch.delenv(name)
-        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
-        monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
-        with pytest.raises(click.ClickException, match="Sign in to AWS"):
-            policies.Place.signed_in()
+            assert "arn:aws:dynamodb:eu-central-1:123456789012:table/" in text
+            assert "${AWS::" not in text

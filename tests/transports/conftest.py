@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from threading import Thread
 from typing import Any, Self
@@ -17,12 +18,16 @@ from chalice.app import Chalice
 from chalice.config import Config
 
 import app as application
-from chalicelib.core import logs
+from chalicelib.core import clock, logs
 from infra import devserver
 from infra.devserver import LocalRoute
 from infra.devserver.server import THREADS, Server
+from tests.factories.console import World
+from tests.restoring import Snapshots
 
 ANSWER_SECONDS = 5.0
+CONFIG = Config.create(minimum_compression_size=1024)
+"""As in ``.chalice/config.json``."""
 
 
 def _refuse(constant: str) -> None:
@@ -154,7 +159,7 @@ def serving(app: Chalice, *routes: LocalRoute) -> Iterator[LocalServer]:
     stock, kind = chalice.local.LocalDevServer, type(app)
     bases = chalice.local.CustomLocalChalice.__bases__  # of every app that is being served
     devserver.install(routes)
-    made = chalice.local.create_local_server(app, Config(), "127.0.0.1", 0)
+    made = chalice.local.create_local_server(app, CONFIG, "127.0.0.1", 0)
     assert isinstance(made, devserver.DevServer)
     made.server.expiration_interval = 0.02  # how soon it sees that it shall stop
     made.server.prepare()
@@ -175,6 +180,18 @@ def local_server(_server: Callable[[], None]) -> Iterator[LocalServer]:
     """The whole service, served locally."""
     with serving(application.app, *devserver.ROUTES) as server:
         yield server
+
+
+@pytest.fixture
+def world(database: None, snapshots: Snapshots) -> World:
+    """A workspace of the console, with its people, and one of somebody else."""
+
+    def make() -> World:
+        with clock.using(lambda: datetime(2026, 1, 1, tzinfo=UTC)):  # before any test's own time
+            return World.made()
+
+    made: World = snapshots.once("console", make)
+    return made
 
 
 class Records(logging.Handler):

@@ -1,5 +1,6 @@
 """``chalice local`` speaks HTTP as the deployed system does."""
 
+import gzip
 import os
 import re
 import socket
@@ -460,3 +461,25 @@ def _answers(port: int) -> bool:
         return False
     finally:
         connection.close()
+
+
+class TestCompression:
+    """As API Gateway does it (``minimum_compression_size``)."""
+
+    def test_a_large_answer_is_compressed_for_clients_that_take_gzip(
+        self, local_server: LocalServer
+    ) -> None:
+        request = b"GET /api/docs/errors HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %b\r\n\r\n"
+        plain = local_server.ask(request % b"identity")
+        for accepted in (b"gzip", b"br, gzip;q=0.5", b"deflate, gzip"):
+            small = local_server.ask(request % accepted)
+            assert small.header("Content-Encoding") == "gzip"
+            assert gzip.decompress(small.body) == plain.body
+            assert len(small.body) * 2 < len(plain.body)
+            assert small.header("ETag") == plain.header("ETag")
+        for refused in (b"gzip;q=0", b"gzip; q=0.0, br", b"br"):
+            assert local_server.ask(request % refused).header("Content-Encoding") is None
+
+    def test_a_small_one_goes_out_as_it_is(self, local_server: LocalServer) -> None:
+        request = b"GET /api/health HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n"
+        assert local_server.ask(request).header("Content-Encoding") is None

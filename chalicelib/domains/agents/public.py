@@ -45,6 +45,7 @@ class PublicAgentResult(Wire):
     resolve=lambda args: bots.workspace_of(args.id),
     limit=READINGS,
     audit=False,
+    example={"id": "AGENT_ID"},
 )
 def get_public_agent(ctx: Context, args: AgentRef) -> PublicAgentResult:
     """Return a bot's name, greeting and the origins that its widget works on.

@@ -201,6 +201,7 @@ def _check_model(ctx: Context, name: str) -> None:
     scope=Scope.AGENTS_READ,
     audience=KEYS_AND_PEOPLE,
     title="List bots",
+    example={},
 )
 def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  every handler has this shape
     """List all bots, newest first, without their prompts."""
@@ -215,6 +216,7 @@ def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  ever
     scope=Scope.AGENTS_READ,
     audience=KEYS_AND_PEOPLE,
     title="Get a bot",
+    example={"id": "AGENT_ID"},
 )
 def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     """Return one bot with its prompt, and its keys masked."""
@@ -229,6 +231,13 @@ def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     scope=Scope.AGENTS_WRITE,
     audience=KEYS_AND_PEOPLE,
     title="Create a bot",
+    example={
+        "name": "Baker",
+        "systemPrompt": "You sell bread.",
+        "model": "demo",
+        "allowedOrigins": ["https://bakery.example"],
+    },
+    errors=(ConflictError,),
 )
 def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     """Create a chat bot. Treat systemPrompt as public.
@@ -254,6 +263,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     audience=KEYS_AND_PEOPLE,
     title="Update a bot",
     idempotent=True,
+    example={"id": "AGENT_ID", "name": "Miller", "welcomeMessage": None},
 )
 def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
     """Change a bot; what you omit stays as it is. Treat systemPrompt as public."""

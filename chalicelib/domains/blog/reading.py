@@ -6,6 +6,7 @@ from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, StringConstraints
 
+from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import PLATFORM, Audience
@@ -84,6 +85,8 @@ class Thumbnail(NamedTuple):
     audience=(Audience.PUBLIC,),
     limit=READS,
     platform=True,
+    example={"size": 5},
+    errors=(ForbiddenError,),
 )
 def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedList:  # noqa: ARG001  every handler has this shape
     """List the published posts of the platform's blog for readers, the latest first."""

@@ -187,6 +187,7 @@ def url_of(post: PostRow) -> str:
     scope=Scope.BLOG_READ,
     title="List blog posts",
     platform=True,
+    example={"status": "draft", "size": 5},
 )
 def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
     """List the blog's posts, drafts included, newest first."""
@@ -209,6 +210,7 @@ def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
     scope=Scope.BLOG_READ,
     title="Get a blog post",
     platform=True,
+    example={"slug": "POST_SLUG"},
 )
 def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:  # noqa: ARG001  every handler has this shape
     """Return a post with its Markdown by slug, drafts included."""
@@ -228,6 +230,8 @@ def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:  # noqa: A
     open_world=True,
     limit=HEAVY.weighed(lambda args: covers.weight(args.cover_image)),
     platform=True,
+    example={"title": "News", "content": "# Fresh bread", "tags": ["news"]},
+    errors=(SlugTakenError,),
 )
 def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     """Create a post. A cover that is not taken is a warning."""
@@ -260,6 +264,8 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     open_world=True,
     limit=HEAVY.weighed(lambda args: covers.weight(args.cover_image)),
     platform=True,
+    example={"id": "POST_ID", "title": "How we bake rye", "status": "published"},
+    errors=(SlugTakenError,),
 )
 def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
     """Change a post; what you omit stays as it is."""
@@ -289,6 +295,7 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
     destructive=True,
     idempotent=True,
     platform=True,
+    example={"id": "POST_ID"},
 )
 def delete_blog_post(ctx: Context, args: PostDelete) -> DeletedResult:
     """Delete a blog post for good, with its cover."""

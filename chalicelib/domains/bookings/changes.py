@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from chalicelib.core.errors import NotFoundError
+from chalicelib.core.errors import NotFoundError, SlotUnavailableError
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import Id, When, Wire, exactly_one, optional
 from chalicelib.core.scopes import Scope
@@ -100,6 +100,14 @@ class BookingReschedule(BookingMoveTo):
     rest="POST /api/bookings/create",
     scope=Scope.BOOKINGS_WRITE,
     title="Create a booking",
+    example={
+        "serviceId": "SERVICE_ID",
+        "startAt": "2027-03-02T12:00:00+03:00",
+        "client": {"name": "Ada", "phone": "8 495 123-45-67"},
+        "notes": "Decaf, please",
+        "ignoreSchedule": True,
+    },
+    errors=(SlotUnavailableError,),
 )
 def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     """Book a slot of svc_get_available_slots for a client.
@@ -130,6 +138,8 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     title="Set a booking's status, or move it",
     idempotent=True,
     destructive=True,
+    example={"id": "BOOKING_ID", "status": "completed", "reason": "Came"},
+    errors=(SlotUnavailableError,),
 )
 def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
     """Give a booking any status; with startAt or resourceId, move it.
@@ -145,6 +155,8 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
     title="Move a booking",
     idempotent=True,
     destructive=True,
+    example={"id": "BOOKING_ID", "startAt": "2027-03-02T15:00", "ignoreSchedule": True},
+    errors=(SlotUnavailableError,),
 )
 def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingResult:
     """Give a booking another start, another resource, or both; its status stays."""

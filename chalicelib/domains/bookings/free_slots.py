@@ -66,6 +66,7 @@ class SlotList(Wire):
     rest="GET /api/bookings/slots",
     scope=Scope.BOOKINGS_READ,
     title="Find free slots",
+    example={"serviceId": "SERVICE_ID", "timezone": "Asia/Kolkata", "limit": 2},
 )
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find when a service can be booked: book a startAt of these with svc_create_booking."""

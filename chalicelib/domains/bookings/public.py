@@ -12,7 +12,12 @@ from pydantic import Field, StringConstraints
 
 from chalicelib import SERVICE
 from chalicelib.core import clock
-from chalicelib.core.errors import BookingStartedError, NotFoundError, RateLimitedError
+from chalicelib.core.errors import (
+    BookingStartedError,
+    NotFoundError,
+    RateLimitedError,
+    SlotUnavailableError,
+)
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
@@ -167,6 +172,7 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
     audience=(Audience.PUBLIC,),
     resolve=lambda args: _workspace_of(args.id),
     limit=SLOTS,
+    example={"id": "SERVICE_ID", "from": "2027-03-01", "limit": 2},
 )
 def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     """Find when a service can be booked: book a startAt of these."""
@@ -179,6 +185,13 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     audience=(Audience.PUBLIC,),
     resolve=lambda args: _workspace_of(args.service_id),
     limit=TRIES,
+    example={
+        "serviceId": "SERVICE_ID",
+        "startAt": "2027-03-02T12:00:00+03:00",
+        "client": {"name": "Grace", "email": "grace@example.com"},
+        "idempotencyKey": "visit-1-booking-1",
+    },
+    errors=(SlotUnavailableError,),
 )
 def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBookingMade:
     """Book a free slot. Taken meanwhile: 409 slot_unavailable with up to 5 alternatives."""
@@ -251,6 +264,8 @@ def _too_many(most: int, what: str, until: datetime) -> RateLimitedError:
     limit=TRIES,
     idempotent=True,
     destructive=True,
+    example={"token": "CANCEL_TOKEN"},
+    errors=(BookingStartedError,),
 )
 def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBookingResult:
     """Cancel a booking before it begins; one that is cancelled stays so."""
@@ -270,6 +285,7 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
     audience=(Audience.PUBLIC,),
     resolve=lambda args: _read(args.file.removesuffix(SUFFIX)).workspace_id,
     limit=FILES,
+    example={"file": "CALENDAR_FILE"},
 )
 def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
     """Return a booking as an iCalendar file, which replaces an earlier copy of it."""

@@ -190,6 +190,7 @@ def existing_booking(ctx: Context, booking_id: str) -> BookingRow:
     scope=Scope.BOOKINGS_READ,
     audience=KEYS_AND_PEOPLE,
     title="List bookings",
+    example={"from": "2026-01-05", "status": "all", "q": "eve"},
 )
 def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
     """List bookings by status, service, resource, time and client.
@@ -252,6 +253,7 @@ def _zone(ctx: Context, args: BookingListQuery) -> str:
     scope=Scope.BOOKINGS_READ,
     audience=KEYS_AND_PEOPLE,
     title="Get a booking",
+    example={"id": "BOOKING_ID"},
 )
 def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
     """Return one booking with its history.

@@ -110,6 +110,7 @@ def existing_client(ctx: Context, client_id: str) -> ClientRow:
     rest="GET /api/clients/list",
     scope=Scope.CRM_READ,
     title="List clients",
+    example={"search": "ada", "sort": "lastActivityDesc"},
 )
 def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
     """List the workspace's clients: one a person.
@@ -131,7 +132,11 @@ def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
 
 
 @operation(
-    tool="svc_get_client", rest="GET /api/clients/{id}", scope=Scope.CRM_READ, title="Get a client"
+    tool="svc_get_client",
+    rest="GET /api/clients/{id}",
+    scope=Scope.CRM_READ,
+    title="Get a client",
+    example={"id": "CLIENT_ID"},
 )
 def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
     """Return one client with its newest leads and bookings.
@@ -157,6 +162,8 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
     scope=Scope.CRM_WRITE,
     title="Update a client",
     idempotent=True,
+    example={"id": "CLIENT_ID", "tags": ["regular"], "notes": "Likes rye"},
+    errors=(DuplicateClientError,),
 )
 def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
     """Change a client; what is omitted stays.

@@ -130,6 +130,7 @@ class WidgetStats(Wire):
     scope=Scope.AGENTS_READ,
     audience=KEYS_AND_PEOPLE,
     title="Get statistics of a bot",
+    example={"agentId": "AGENT_ID", "from": "2027-01-14", "to": "2027-01-15"},
 )
 def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     """Count a bot's dialogs, messages, leads and tokens, over up to 366 days."""
@@ -165,6 +166,7 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     scope=Scope.AGENTS_READ,
     audience=KEYS_AND_PEOPLE,
     title="Get statistics of a bot's widget",
+    example={"agentId": "AGENT_ID", "to": "2027-01-31"},
 )
 def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
     """Count visits of the chat widget by how far they went, and the pages they began on."""

@@ -55,6 +55,12 @@ class EventTaken(Wire):
     limit=EVENTS,
     idempotent=True,
     audit=False,
+    example={
+        "agentId": "AGENT_ID",
+        "visitId": "visit-1",
+        "stage": "opened",
+        "pageUrl": "https://bakery.example/menu",
+    },
 )
 def widget_event(ctx: Context, args: WidgetEvent) -> EventTaken:
     """Count that a visit has reached a stage: once, on the visit's first day.

@@ -64,6 +64,8 @@ class FileInUseError(ConflictError):
     title="Delete a file",
     destructive=True,
     idempotent=True,
+    example={"id": "FILE_ID"},
+    errors=(FileInUseError,),
 )
 def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     """Delete a file for good, and free its bytes. One that something shows stays (409 file_in_use).

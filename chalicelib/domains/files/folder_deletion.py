@@ -13,7 +13,7 @@ from chalicelib.core.schema import NULL_COUNTS, DeletedResult, Id, Wire, optiona
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import fold
 from chalicelib.core.unit import AuditEvent
-from chalicelib.domains.files.folders import MAX_DEPTH, FolderForest, name_taken
+from chalicelib.domains.files.folders import MAX_DEPTH, FolderForest, NameTakenError, name_taken
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import trees
 from chalicelib.store import counters, jobs
@@ -60,6 +60,8 @@ class FolderNotEmptyError(ConflictError):
     title="Delete a folder",
     destructive=True,
     idempotent=True,
+    example={"id": "FOLDER_ID", "moveTo": None},
+    errors=(CycleError, FolderNotEmptyError, NameTakenError),
 )
 def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
     """Delete a folder, never what is in it: that moves to moveTo, or else the folder must be empty.

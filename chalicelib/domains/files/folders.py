@@ -161,6 +161,7 @@ def require_folder(ctx: Context, folder_id: str | None) -> None:
     rest="GET /api/file-folders",
     scope=Scope.FILES_READ,
     title="List folders",
+    example={},
 )
 def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: ARG001  it takes none
     """Return the whole folder tree with the number of files in each."""
@@ -183,6 +184,8 @@ def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: AR
     rest="POST /api/file-folders",
     scope=Scope.FILES_WRITE,
     title="Create a folder",
+    example={"name": "Invoices", "parentId": "FOLDER_ID"},
+    errors=(ConflictError, NameTakenError),
 )
 def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
     """Create a folder for files, at the root or in another folder."""
@@ -205,6 +208,8 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
     scope=Scope.FILES_WRITE,
     title="Update a folder",
     idempotent=True,
+    example={"id": "FOLDER_ID", "name": "Papers of 2027"},
+    errors=(CycleError, NameTakenError),
 )
 def update_folder(ctx: Context, args: FolderPatch) -> FolderResult:
     """Rename a folder, or move it with all that is in it."""

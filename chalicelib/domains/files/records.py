@@ -91,7 +91,11 @@ class FileList(Wire):
 
 
 @operation(
-    tool="svc_list_files", rest="GET /api/files/list", scope=Scope.FILES_READ, title="List files"
+    tool="svc_list_files",
+    rest="GET /api/files/list",
+    scope=Scope.FILES_READ,
+    title="List files",
+    example={"folderId": "FOLDER_ID"},
 )
 def list_files(ctx: Context, args: FileListQuery) -> FileList:
     """List a folder's files, newest first, and its folders; pages count files."""
@@ -155,6 +159,7 @@ def existing_file(ctx: Context, file_id: str) -> FileRow:
     scope=Scope.FILES_WRITE,
     title="Update a file",
     idempotent=True,
+    example={"id": "FILE_ID", "name": "price-list.txt", "folderId": "FOLDER_ID"},
 )
 def update_file(ctx: Context, args: FilePatch) -> FileResult:
     """Rename a file, or move it to another folder. Its URL stays, and so does all that shows it."""

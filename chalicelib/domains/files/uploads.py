@@ -11,6 +11,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import (
     NotFoundError,
     PayloadTooLargeError,
+    QuotaExceededError,
     ValidationError,
 )
 from chalicelib.core.ids import new_id
@@ -91,6 +92,8 @@ class UploadRef(Wire):
     title="Upload a file",
     file_field="content",
     if_too_large=IN_TWO_STEPS,
+    example={"name": "note.txt", "content": "UnllIGJyZWFk", "folderId": "FOLDER_ID"},
+    errors=(QuotaExceededError,),
 )
 def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     """Store a file of up to 4 MB, sent as multipart/form-data or as JSON with base64.
@@ -176,6 +179,8 @@ def _stage(unit: UnitOfWork, plan: str, sent: _Sent, *, taken: int = 0) -> FileO
     rest="POST /api/files/uploads/create",
     scope=Scope.FILES_WRITE,
     title="Announce a large file",
+    example={"name": "tour.mp4", "size": 12_000_000, "folderId": "FOLDER_ID"},
+    errors=(QuotaExceededError,),
 )
 def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
     """Get a URL to send a file of up to 20 MB to: PUT its bytes there within half an hour.
@@ -213,6 +218,8 @@ def _in(seconds: int) -> datetime:
     scope=Scope.FILES_WRITE,
     title="Complete a large upload",
     idempotent=True,
+    example={"id": "UPLOAD_ID"},
+    errors=(QuotaExceededError,),
 )
 def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
     """Make a file of the bytes that were sent to an announced upload's URL.

@@ -218,7 +218,11 @@ class FormDeleted(DeletedResult):
 
 
 @operation(
-    tool="svc_list_forms", rest="GET /api/forms/list", scope=Scope.CRM_READ, title="List forms"
+    tool="svc_list_forms",
+    rest="GET /api/forms/list",
+    scope=Scope.CRM_READ,
+    title="List forms",
+    example={"size": 5},
 )
 def list_forms(ctx: Context, args: FormListQuery) -> FormList:
     """List the forms, newest first, with the HTML to embed."""
@@ -249,6 +253,16 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
     rest="POST /api/forms/create",
     scope=Scope.CRM_WRITE,
     title="Create a form",
+    example={
+        "title": "Contact us",
+        "fields": [
+            {"name": "name", "label": "Name", "required": True},
+            {"name": "email", "label": "E-mail", "type": "email"},
+            {"name": "phone", "label": "Phone", "type": "phone"},
+            {"name": "message", "label": "Message", "type": "textarea"},
+        ],
+        "projectId": "SITE_ID",
+    },
 )
 def create_form(ctx: Context, args: FormCreate) -> FormResult:
     """Create a form that turns what visitors send into leads.
@@ -277,6 +291,7 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
     title="Delete a form",
     destructive=True,
     idempotent=True,
+    example={"id": "FORM_ID"},
 )
 def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
     """Delete a form: its submitUrl ends, its leads stay."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError
+from chalicelib.core.errors import NotFoundError, TooFastError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import LEADS_A_MONTH
@@ -128,6 +128,8 @@ def _message(form: FormRow) -> str:
     resolve=_resolve,
     limit=SUBMISSIONS,
     form=True,
+    example={"id": "FORM_ID", "name": "Ada", "email": "ada@example.com"},
+    errors=(TooFastError,),
 )
 def submit_form(ctx: Context, args: FormSubmission) -> Submitted:
     """Make a lead of what a visitor submits.

@@ -70,7 +70,11 @@ class WorkspaceList(Wire):
 
 
 @operation(
-    tool="svc_list_workspaces", rest="GET /api/workspaces/list", scope=None, title="List workspaces"
+    tool="svc_list_workspaces",
+    rest="GET /api/workspaces/list",
+    scope=None,
+    title="List workspaces",
+    example={},
 )
 def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG001  every handler has this shape
     """List the workspaces of the key's owner; all other calls work in activeWorkspaceId alone."""

@@ -53,6 +53,7 @@ class LeadPatch(Patch):
     scope=Scope.CRM_WRITE,
     title="Set a lead's status",
     idempotent=True,
+    example={"id": "LEAD_ID", "status": "in_progress"},
 )
 def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     """Give a lead another status; its history keeps who did so. The same status changes nothing."""
@@ -73,6 +74,7 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     scope=Scope.CRM_WRITE,
     title="Update a lead",
     idempotent=True,
+    example={"id": "LEAD_ID", "notes": "Call back", "data": {"message": "By Friday"}},
 )
 def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     """Change a lead; what is omitted stays.

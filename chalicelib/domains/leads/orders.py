@@ -90,6 +90,7 @@ class OrderList(Wire):
     rest="GET /api/forms/collection-orders",
     scope=Scope.CRM_READ,
     title="List a lead's orders",
+    example={"id": "LEAD_ID"},
 )
 def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
     """List the orders of a lead and of its client, bookings among them.

@@ -206,6 +206,7 @@ def existing_lead(ctx: Context, lead_id: str) -> LeadRow:
     scope=Scope.CRM_READ,
     audience=KEYS_AND_PEOPLE,
     title="List leads",
+    example={"status": "new", "from": "2026-01-01", "search": "ada"},
 )
 def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
     """List what visitors have submitted, newest first.
@@ -246,6 +247,7 @@ def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
     scope=Scope.CRM_READ,
     audience=KEYS_AND_PEOPLE,
     title="Get a lead",
+    example={"id": "LEAD_ID"},
 )
 def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
     """Return one lead with all its data and its history.
@@ -263,6 +265,7 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
     rest="GET /api/forms/collection-find",
     scope=Scope.CRM_READ,
     title="Find leads by contact",
+    example={"email": "ada@example.com", "phone": "8 495 123-45-67"},
 )
 def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
     """Find a person's leads by e-mail address or phone; with both, either may match.

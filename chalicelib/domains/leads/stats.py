@@ -68,6 +68,7 @@ class CrmStats(Wire):
     rest="GET /api/crm/stats",
     scope=Scope.CRM_READ,
     title="Get statistics of leads",
+    example={"from": "2027-01-14", "to": "2027-01-15"},
 )
 def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
     """Count leads by status, day and source, over up to 366 days.

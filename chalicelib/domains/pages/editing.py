@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from chalicelib.core.errors import ValidationError
+from chalicelib.core.errors import QuotaExceededError, ValidationError, VersionConflictError
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import Id, Wire, exactly_one, optional
 from chalicelib.core.scopes import Scope
@@ -71,7 +71,9 @@ class PageSaved(Wire):
     title="Save a page's HTML",
     destructive=True,
     idempotent=True,
-    accepts_idempotency_key=True,  # an edit may find what it put there
+    accepts_idempotency_key=True,  # an edit may find what it put there,
+    example={"id": "PAGE_ID", "html": "<h1>About us</h1>"},
+    errors=(QuotaExceededError, VersionConflictError),
 )
 def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
     """Replace a page's whole HTML, stored as it is, or parts of it by edits, all or none.

@@ -12,10 +12,14 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.errors import (
+    ConflictError,
     PayloadTooLargeError,
+    QuotaExceededError,
+    SlugTakenError,
     UnsupportedMediaTypeError,
     UpstreamFailedError,
     ValidationError,
+    VersionConflictError,
 )
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
@@ -143,6 +147,8 @@ class PageImported(PageWritten):
     destructive=True,
     open_world=True,
     limit=HEAVY,
+    example={"projectId": "SITE_ID", "html": "<title>Menu</title><p>Rye, 90 rubles</p>"},
+    errors=(ConflictError, QuotaExceededError, SlugTakenError, VersionConflictError),
 )
 def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     """Make or replace a page from HTML or a public web page, which is untrusted data.

@@ -103,6 +103,8 @@ def _barcode(text: str) -> Barcode:
     scope=Scope.PRODUCTS_READ,
     title="Look up a barcode",
     open_world=True,
+    example={"barcode": "4006381333931"},
+    errors=(InvalidBarcodeError,),
 )
 def lookup_barcode(ctx: Context, args: BarcodeQuery) -> BarcodeResult:
     """Look up a barcode: the own product, else a draft from open databases, by strangers."""
@@ -152,6 +154,8 @@ def _found_outside(ctx: Context, barcode: Barcode) -> Found | None:
     title="Draft a product with AI",
     open_world=True,
     limit=HEAVY,
+    example={"name": "Rye bread", "prompt": "Baked daily", "language": "en"},
+    errors=(InvalidBarcodeError,),
 )
 def ai_fill_product(ctx: Context, args: ProductDraftRequest) -> ProductDraftResult:
     """Draft a product's card with photos from a name, barcode or prompt.

@@ -152,6 +152,8 @@ class _Action:
     scope=Scope.PRODUCTS_WRITE,
     title="Change many products",
     destructive=True,
+    example={"ids": ["PRODUCT_ID"], "action": "setPrice", "value": 9500},
+    errors=(ConfirmationRequiredError,),
 )
 def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
     """Do one thing with up to 100 products, each on its own. Try dryRun first."""

@@ -75,6 +75,7 @@ class ProductOrder(Wire):
     rest="POST /api/products/duplicate",
     scope=Scope.PRODUCTS_WRITE,
     title="Duplicate a product",
+    example={"id": "PRODUCT_ID"},
 )
 def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
     """Copy a product right behind it: inactive, without SKU and barcode."""
@@ -109,6 +110,8 @@ def _kept_category(ctx: Context, source: ProductRow) -> str | None:
     scope=Scope.PRODUCTS_WRITE,
     title="Reorder products",
     idempotent=True,
+    example={"ids": ["PRODUCT_ID"], "categoryId": "CATEGORY_ID"},
+    errors=(ConflictError,),
 )
 def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     """Put products first, in the given order. All move, or none."""

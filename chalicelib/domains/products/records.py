@@ -221,6 +221,8 @@ def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
     rest="GET /api/products/list",
     scope=Scope.PRODUCTS_READ,
     title="List products",
+    example={"q": "loa", "sort": "price", "status": "active"},
+    errors=(InvalidBarcodeError,),
 )
 def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
     """List products. Long descriptions are cut."""
@@ -259,6 +261,7 @@ def _wanted_categories(ctx: Context, args: ProductListQuery) -> str | list[str] 
     rest="GET /api/products/{id}",
     scope=Scope.PRODUCTS_READ,
     title="Get a product",
+    example={"id": "PRODUCT_ID"},
 )
 def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     """Return one product, its whole description included."""
@@ -272,6 +275,8 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     title="Create a product",
     open_world=True,
     limit=HEAVY.weighed(images.weight_of),
+    example={"name": "Rye roll", "price": 4500, "categoryId": "CATEGORY_ID"},
+    errors=(InvalidBarcodeError, SkuTakenError),
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     """Create a product, last in the order. An image not taken is a warning."""
@@ -290,6 +295,8 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     title="Update a product",
     open_world=True,
     limit=HEAVY.weighed(images.weight_of),
+    example={"id": "PRODUCT_ID", "price": 10_500, "stockDelta": -2},
+    errors=(ConflictError, InsufficientStockError, InvalidBarcodeError, SkuTakenError),
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     """Change a product. stockDelta adds to the stock atomically; below 0 is refused."""
@@ -316,6 +323,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     title="Delete a product",
     destructive=True,
     idempotent=True,
+    example={"id": "PRODUCT_ID"},
 )
 def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
     """Delete a product and free its SKU. Its images stay in the files."""

@@ -115,6 +115,9 @@ def _weight(args: ProductUpsert) -> int:
     open_world=True,
     accepts_idempotency_key=True,
     limit=HEAVY.weighed(_weight),
+    example={
+        "items": [{"sku": "R-1", "name": "Rye loaf", "price": 7000, "categoryId": "CATEGORY_ID"}]
+    },
 )
 def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
     """Create or update up to 100 products by their SKUs, each with its own outcome.

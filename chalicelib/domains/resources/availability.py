@@ -139,6 +139,7 @@ def _rule_out(rule: Rule) -> RuleOut:
     rest="GET /api/resources/availability",
     scope=Scope.SERVICES_READ,
     title="List opening hours",
+    example={"resourceId": "RESOURCE_ID"},
 )
 def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
     """Return a resource's opening hours. No rules: it cannot be booked."""
@@ -154,6 +155,14 @@ def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
     title="Set opening hours",
     destructive=True,
     idempotent=True,
+    example={
+        "resourceId": "RESOURCE_ID",
+        "rules": [
+            {"weekdays": ["mon", "tue"], "start": "09:00", "end": "18:00"},
+            {"weekday": 0, "intervals": [{"start": "10:00", "end": "14:00"}]},
+            {"date": "2027-03-08", "intervals": []},
+        ],
+    },
 )
 def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
     """Replace a resource's whole opening hours. A warning names bookings now outside.

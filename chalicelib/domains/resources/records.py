@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints
 
-from chalicelib.core.errors import HasFutureBookingsError
+from chalicelib.core.errors import ConflictError, HasFutureBookingsError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
@@ -176,6 +176,7 @@ def weight(args: Wire) -> int:
     rest="GET /api/resources/list",
     scope=Scope.SERVICES_READ,
     title="List resources",
+    example={"q": "ann", "status": "active"},
 )
 def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
     """List masters, rooms and equipment. Long descriptions are cut, except with id."""
@@ -215,6 +216,7 @@ def _wanted(ctx: Context, args: ResourceListQuery) -> set[str] | None:
     rest="GET /api/resources/{id}",
     scope=Scope.SERVICES_READ,
     title="Get a resource",
+    example={"id": "RESOURCE_ID"},
 )
 def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     """Return one resource, its whole description included."""
@@ -230,6 +232,8 @@ def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     title="Create a resource",
     open_world=True,
     limit=HEAVY.weighed(weight),
+    example={"name": "Boris", "serviceIds": ["SERVICE_ID"]},
+    errors=(ConflictError,),
 )
 def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     """Create a resource. It is free in its opening hours alone (svc_set_availability)."""
@@ -257,6 +261,8 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     open_world=True,
     idempotent=True,
     limit=HEAVY.weighed(weight),
+    example={"id": "RESOURCE_ID", "capacity": 2},
+    errors=(ConflictError,),
 )
 def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     """Change a resource, or which services are booked with it."""
@@ -284,6 +290,8 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     title="Delete a resource",
     destructive=True,
     idempotent=True,
+    example={"id": "RESOURCE_ID", "force": True},
+    errors=(HasFutureBookingsError,),
 )
 def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
     """Delete a resource: its slots end, it is unbound, its bookings stay.

@@ -107,6 +107,7 @@ class _Period(NamedTuple):
     rest="GET /api/resources/time-off",
     scope=Scope.SERVICES_READ,
     title="List time off",
+    example={"from": "2027-01-01"},
 )
 def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     """List when resources cannot be booked, past and to come; resourceId null: none of them."""
@@ -135,6 +136,12 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     rest="POST /api/resources/create-time-off",
     scope=Scope.SERVICES_WRITE,
     title="Create time off",
+    example={
+        "resourceId": "RESOURCE_ID",
+        "startAt": "2027-05-01",
+        "endAt": "2027-05-09",
+        "reason": "Holidays",
+    },
 )
 def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     """Close a resource, or all of them. Bookings stay: see affectedBookings."""
@@ -171,6 +178,7 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     title="Delete time off",
     destructive=True,
     idempotent=True,
+    example={"id": "TIME_OFF_ID"},
 )
 def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
     """Delete time off: what it closed can be booked again."""

@@ -49,6 +49,7 @@ class ServiceDraftResult(Wire):
     title="Draft a service with AI",
     open_world=True,
     limit=HEAVY,
+    example={"name": "Tasting, 45 min", "language": "en"},
 )
 def ai_fill_service(ctx: Context, args: ServiceDraftRequest) -> ServiceDraftResult:
     """Draft a service, with photos. Nothing is stored; add a price."""

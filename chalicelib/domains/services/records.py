@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError
+from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import (
@@ -194,6 +194,7 @@ class ServiceDeleted(DeletedResult):
     rest="GET /api/services/list",
     scope=Scope.SERVICES_READ,
     title="List services",
+    example={"q": "tas", "sort": "price", "maxPrice": 10_000},
 )
 def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
     """List services that clients book. Long descriptions are cut, except with id."""
@@ -229,6 +230,7 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
     rest="GET /api/services/{id}",
     scope=Scope.SERVICES_READ,
     title="Get a service",
+    example={"id": "SERVICE_ID"},
 )
 def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
     """Return one service, its whole description included."""
@@ -242,6 +244,15 @@ def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
     title="Create a service",
     open_world=True,
     limit=HEAVY.weighed(images.weight_of),
+    example={
+        "name": "Master class",
+        "durationMin": 120,
+        "price": 350_000,
+        "siteId": "SITE_ID",
+        "resourceIds": ["RESOURCE_ID"],
+        "tags": ["children"],
+    },
+    errors=(ConflictError,),
 )
 def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     """Create a service. It has slots once bound to a resource with opening hours."""
@@ -262,6 +273,8 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     open_world=True,
     idempotent=True,
     limit=HEAVY.weighed(images.weight_of),
+    example={"id": "SERVICE_ID", "bufferAfterMin": 10, "slotStepMin": None},
+    errors=(ConflictError,),
 )
 def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     """Change a service, or bind it. Bookings keep their duration and price."""
@@ -279,6 +292,7 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     title="Delete a service",
     destructive=True,
     idempotent=True,
+    example={"id": "SERVICE_ID"},
 )
 def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
     """Delete a service: its slots end, its bookings stay."""

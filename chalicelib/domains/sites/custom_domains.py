@@ -62,6 +62,8 @@ class DomainResult(Wire):
     idempotent=True,
     open_world=True,
     limit=HEAVY,
+    example={"id": "SITE_ID", "domain": "www.example.com"},
+    errors=(DomainTakenError,),
 )
 def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
     """Bind a custom domain to a site.

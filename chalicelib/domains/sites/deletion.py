@@ -57,6 +57,7 @@ class SiteDeleted(DeletedResult):
     title="Delete a site",
     destructive=True,
     idempotent=True,
+    example={"id": "SITE_ID"},
 )
 def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     """Delete a site with its pages and forms, and free its slug and domain.

@@ -182,6 +182,7 @@ def _taken(slug: str) -> SlugTakenError:
     scope=Scope.PROJECTS_READ,
     audience=KEYS_AND_PEOPLE,
     title="List sites",
+    example={"search": "bak", "size": 5},
 )
 def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     """List the sites; a site's id is the projectId elsewhere."""
@@ -207,6 +208,8 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     rest="POST /api/projects/create",
     scope=Scope.PROJECTS_WRITE,
     title="Create a site",
+    example={"title": "Corner bakery"},
+    errors=(SlugTakenError,),
 )
 def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     """Create a site: active, and without pages."""
@@ -228,6 +231,8 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     scope=Scope.PROJECTS_WRITE,
     title="Update a site",
     idempotent=True,
+    example={"id": "SITE_ID", "title": "Corner bakery and café"},
+    errors=(SlugTakenError,),
 )
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     """Change a site; what you omit stays as it is."""
@@ -251,6 +256,7 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     rest="POST /api/projects/toggle-stats",
     scope=Scope.PROJECTS_WRITE,
     title="Switch visit counting",
+    example={"id": "SITE_ID", "enabled": False},
 )
 def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
     """Switch the counting of a site's visits on or off."""

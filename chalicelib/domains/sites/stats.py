@@ -83,6 +83,7 @@ class SiteStatsReport(Wire):
     rest="GET /api/projects/stats",
     scope=Scope.PROJECTS_READ,
     title="Get statistics of a site",
+    example={"id": "SITE_ID", "from": "2027-01-14", "to": "2027-01-15"},
 )
 def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
     """Count a site's visits, leads and bookings over up to 366 days.

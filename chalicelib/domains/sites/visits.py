@@ -74,6 +74,7 @@ def _unknown() -> NotFoundError:
     limit=HITS,
     accepts_idempotency_key=False,
     audit=False,
+    example={"projectId": "SITE_ID", "pageId": "PAGE_ID"},
 )
 def record_hit(ctx: Context, args: Hit) -> HitResult:
     """Count that somebody opened a page; the line that counts it is in the pages themselves."""

@@ -1,5 +1,7 @@
 """The balance and its ledger, for the account whose they are."""
 
+import re
+
 from chalicelib.transports.console.visit import Visit
 from chalicelib.transports.http import HttpResponse
 
@@ -12,7 +14,7 @@ def show(visit: Visit) -> HttpResponse:
     if not visit.here.owns:
         return visit.page("balance", balance=None, entries=[], older=None, bots={})
     before = visit.asked("before")
-    wanted = {"before": int(before)} if before.isascii() and before.isdigit() else {}
+    wanted = {"before": int(before)} if re.fullmatch("[1-9][0-9]{0,14}", before, re.ASCII) else {}
     entries = visit.call("list_ledger", limit=ENTRIES + 1, **wanted)["entries"]
     bots = {each["id"]: each["name"] for each in visit.call("list_agents")["agents"]}
     return visit.page(

@@ -2,7 +2,13 @@
 
 import re
 
-from chalicelib.core.errors import AlreadyCreatedError, AppError, NotFoundError, ValidationError
+from chalicelib.core.errors import (
+    AlreadyCreatedError,
+    AppError,
+    FieldError,
+    NotFoundError,
+    ValidationError,
+)
 from chalicelib.core.schema import MAX_KOPECKS
 from chalicelib.core.settings import settings
 from chalicelib.rules.spending import WINDOWS
@@ -73,8 +79,7 @@ def set_limits(visit: Visit) -> HttpResponse:
     """Set what a bot may spend; an empty field lifts a limit."""
     bot = _bot(visit)
     try:
-        wanted = {window: kopecks(window, visit.text(window)) for window in WINDOWS}
-        visit.call("set_bot_limits", agentId=bot["id"], **wanted)
+        visit.call("set_bot_limits", agentId=bot["id"], **_amounts(visit))
     except AppError as error:
         return _limits_page(visit, error.status, visit.problem(error))
     return redirect(f"{_path(visit, bot)}/limits?done=limits_set")
@@ -96,16 +101,34 @@ def embed(visit: Visit) -> HttpResponse:
     return visit.page("bot_embed", bot=bot, tab="embed", path=_path(visit, bot), code_text=code)
 
 
+def _amounts(visit: Visit) -> dict[str, int | None]:
+    """Return the limits of the form.
+
+    Raises:
+        ValidationError: some are no amounts; it names each of them.
+    """
+    amounts: dict[str, int | None] = {}
+    wrong: list[FieldError] = []
+    for window in WINDOWS:
+        try:
+            amounts[window] = kopecks(window, visit.text(window))
+        except ValidationError as error:
+            wrong += error.errors
+    if wrong:
+        raise ValidationError("Some limits are no amounts.", errors=wrong)
+    return amounts
+
+
 def kopecks(field: str, text: str) -> int | None:
     """Return an amount that somebody has typed in rubles; None if nothing.
 
     Raises:
         ValidationError: it is no amount.
     """
-    compact = _SPACES.sub("", text).removesuffix("₽")
+    compact = _SPACES.sub("", text)
     if not compact:
         return None
-    found = _RUBLES.fullmatch(compact)
+    found = _RUBLES.fullmatch(compact.removesuffix("₽"))
     amount = int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0")) if found else -1
     if not 0 <= amount <= MAX_KOPECKS:
         raise ValidationError.of(field, "expected an amount in rubles from 0, such as 99.90")
@@ -139,7 +162,7 @@ def _keys_page(visit: Visit, status: int, problem: Problem | None = None) -> Htt
         tab="keys",
         path=_path(visit, bot),
         listed=listed,
-        name=visit.text("name"),
+        typed_name=visit.text("name"),
     )
 
 

@@ -9,16 +9,23 @@ import hmac
 import re
 from importlib import import_module
 from secrets import token_urlsafe
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote_plus, urlsplit
 
-from chalicelib.core.errors import ForbiddenError, NotFoundError
+from chalicelib.core.errors import AppError, ForbiddenError
 from chalicelib.core.settings import settings
 from chalicelib.flows import bots
 from chalicelib.rules import tokens
 from chalicelib.store import accounts, console_sessions
 from chalicelib.transports.console.routes import PREFIX, Page
 from chalicelib.transports.console.visit import Visit
-from chalicelib.transports.http import HttpRequest, HttpResponse, check_size, redirect, set_cookie
+from chalicelib.transports.http import (
+    HttpRequest,
+    HttpResponse,
+    check_size,
+    failure,
+    redirect,
+    set_cookie,
+)
 from chalicelib.transports.web import render
 
 COOKIE = "__Host-session"
@@ -27,7 +34,10 @@ CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"
 MAX_FORM_BYTES = 64_000
 SIGN_IN = f"{PREFIX}/sign-in"
-_INSIDE = re.compile(r"/console(/[A-Za-z0-9._~%-]+)*(\?[A-Za-z0-9._~%&=+-]*)?", re.ASCII)
+_INSIDE = re.compile(r"/console(/[A-Za-z0-9_-]+)*", re.ASCII)
+"""Ids and slugs need no other characters; dots would lead out of /console again."""
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+"""What ``token_urlsafe`` makes of 32 bytes."""
 _KEY = re.compile(f"({tokens.PREFIX}|{tokens.BOT_PREFIX})[0-9A-Za-z]")
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -38,6 +48,11 @@ _HEADERS = {
     "X-Robots-Tag": "noindex",
 }
 """Of every answer below /console; the policy of pages forbids frames and foreign scripts, too."""
+_IF_NO_PAGE = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Of those that are no pages, which have no policy of their own."""
 
 
 class StaleFormError(ForbiddenError):
@@ -47,41 +62,38 @@ class StaleFormError(ForbiddenError):
 
 
 def serve(page: Page, request: HttpRequest) -> HttpResponse:
-    """Answer on a path of the console.
-
-    Raises:
-        ForbiddenError: the request carries an API key (contract, Keys and scopes).
-    """
-    refuse_keys(request)
-    response = render.with_pages(lambda asked: _answer(page, asked))(request)
-    return response._replace(headers={**response.headers, **_HEADERS})
+    """Answer on a path of the console."""
+    return _guarded(request, lambda asked: _answer(page, asked))
 
 
-def unknown(request: HttpRequest) -> HttpResponse:
-    """Answer on a path below /console where nothing is.
+def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
+    """Answer below /console where nothing is, or nothing that takes the request's method."""
 
-    Raises:
-        ForbiddenError: as ``serve`` does.
-    """
-    refuse_keys(request)
+    def fail(_: HttpRequest) -> HttpResponse:
+        raise error
 
-    def nothing(_: HttpRequest) -> HttpResponse:
-        raise NotFoundError("There is no such page.")
-
-    response = render.with_pages(nothing)(request)
-    return response._replace(headers={**response.headers, **_HEADERS})
+    return _guarded(request, fail)
 
 
-def refuse_keys(request: HttpRequest) -> None:
-    """Refuse a request that carries a key, wherever: what is here is for people alone.
-
-    Raises:
-        ForbiddenError: it does.
-    """
-    values = [*request.headers.values(), *(v for each in request.query.values() for v in each)]
-    if "authorization" in request.headers or any(map(_KEY.search, values)):
+def _guarded(request: HttpRequest, answer: render.Handler) -> HttpResponse:
+    if _carries_a_key(request):
         msg = "The console is for people who sign in. No API key opens it, whatever its scopes."
-        raise ForbiddenError(msg)
+        response = failure(ForbiddenError(msg), request.request_id)
+    else:
+        response = render.with_pages(answer, link=(PREFIX, "to_console"))(request)
+    return response._replace(headers={**_IF_NO_PAGE, **response.headers, **_HEADERS})
+
+
+def _carries_a_key(request: HttpRequest) -> bool:
+    """Whether a request carries a key, wherever (contract, Keys and scopes).
+
+    In a form, too: a key that somebody gives as a name would be kept, and shown to others.
+    """
+    if "authorization" in request.headers:
+        return True
+    query = [text for name, values in request.query.items() for text in (name, *values)]
+    body = unquote_plus(request.body.decode(errors="replace"))
+    return any(map(_KEY.search, (*request.headers.values(), *query, body)))
 
 
 def csrf_token(session_token: str) -> str:
@@ -91,7 +103,7 @@ def csrf_token(session_token: str) -> str:
 
 def visit_of(request: HttpRequest) -> Visit | None:
     """Return the visit of who is signed in, None without a live session."""
-    token = request.cookies.get(COOKIE, "")
+    token = _token(request)
     session = console_sessions.find(token) if token else None
     if session is None:
         return None
@@ -118,10 +130,16 @@ def check_form(request: HttpRequest, given: str) -> None:
     Raises:
         StaleFormError: it stands on another site, or lacks the token.
     """
-    token = request.cookies.get(COOKIE)
+    token = _token(request)
     same = token and hmac.compare_digest(csrf_token(token).encode(), given.encode())
     if not same or not _same_site(request):
         raise StaleFormError("This form is out of date. Open its page again, and send it there.")
+
+
+def _token(request: HttpRequest) -> str:
+    """Return the token in the cookie, "" if there is none that could be of ours."""
+    token = request.cookies.get(COOKIE, "")
+    return token if _TOKEN.fullmatch(token) else ""
 
 
 def cookie(token: str) -> str:
@@ -141,12 +159,14 @@ def _answer(page: Page, request: HttpRequest) -> HttpResponse:
     if visit is None and not page.guest:
         return _to_sign_in(request)
     if visit is None:
-        begun = request.cookies.get(COOKIE) or token_urlsafe(32)
+        begun = _token(request) or token_urlsafe(32)
         visit = Visit(request, csrf_token(begun))
     if request.method == "POST":
         check_form(request, visit.text(CSRF_FIELD))
     if "workspace" in request.path:
         visit.enter(request.path["workspace"])
+    if page.for_managers and not visit.here.manages:
+        raise ForbiddenError("Members may look, not change. Ask the owner or a manager.")
     name = page.post if request.method == "POST" else page.get
     module = import_module(f"chalicelib.transports.console.{page.module}")
     response: HttpResponse = getattr(module, name)(visit)
@@ -174,4 +194,7 @@ def _same_site(request: HttpRequest) -> bool:
     if origin is None:
         return True
     hosts = {urlsplit(settings().public_url).netloc, request.headers.get("host", "")}
-    return urlsplit(origin).netloc in hosts - {""}
+    try:
+        return urlsplit(origin).netloc in hosts - {""}
+    except ValueError:  # no URL
+        return False

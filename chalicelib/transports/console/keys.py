@@ -115,7 +115,7 @@ def _form(
         "key_new",
         status,
         problem=problem,
-        name=visit.text("name"),
+        typed_name=visit.text("name"),
         expires=visit.text("expires"),
         tomorrow=(clock.local_day(clock.now(), zone) + timedelta(days=1)).isoformat(),
         ticked=ticked,

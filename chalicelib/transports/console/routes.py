@@ -10,13 +10,15 @@ BOT = f"{WORKSPACE}/bots/{{id}}"
 class Page(NamedTuple):
     """What answers on a path: a module of this package, and its functions for GET and POST.
 
-    A ``guest`` page is for those who are not signed in, too.
+    A ``guest`` page is for those who are not signed in, too; one ``for_managers`` is a form that
+    plain members of the workspace, who may only look, could not send.
     """
 
     module: str
     get: str = ""
     post: str = ""
     guest: bool = False
+    for_managers: bool = False
 
 
 ROUTES = {
@@ -28,12 +30,16 @@ ROUTES = {
     f"{PREFIX}/account/sessions": Page("account", post="end_sessions"),
     WORKSPACE: Page("overview", get="show"),
     f"{WORKSPACE}/keys": Page("keys", get="index", post="create"),
-    f"{WORKSPACE}/keys/new": Page("keys", get="ask"),
-    f"{WORKSPACE}/keys/{{id}}/revoke": Page("keys", get="ask_to_revoke", post="revoke"),
+    f"{WORKSPACE}/keys/new": Page("keys", get="ask", for_managers=True),
+    f"{WORKSPACE}/keys/{{id}}/revoke": Page(
+        "keys", get="ask_to_revoke", post="revoke", for_managers=True
+    ),
     f"{WORKSPACE}/bots": Page("bots", get="index"),
     BOT: Page("bots", get="show"),
     f"{BOT}/keys": Page("bots", get="keys", post="create_key"),
-    f"{BOT}/keys/{{key}}/delete": Page("bots", get="ask_to_delete_key", post="delete_key"),
+    f"{BOT}/keys/{{key}}/delete": Page(
+        "bots", get="ask_to_delete_key", post="delete_key", for_managers=True
+    ),
     f"{BOT}/limits": Page("bots", get="limits", post="set_limits"),
     f"{BOT}/chat": Page("bots", get="chat"),
     f"{BOT}/embed": Page("bots", get="embed"),

@@ -50,10 +50,14 @@ class Place(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Why a form was not taken: a summary, and a sentence for each field that is at fault."""
+    """Why a form was not taken: a summary, and a sentence for each field that is at fault.
 
-    summary: str
-    fields: Mapping[str, str]
+    ``headers`` are those of the failure, such as when to try again.
+    """
+
+    summary: str = ""
+    fields: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
 
 
 @dataclass
@@ -190,7 +194,7 @@ class Visit:
 
         fields = {e.field: own(f"wrong_{e.field}", e.message) for e in error.errors}
         summary = self.say("wrong_fields") if fields else own(f"error_{error.code}", error.message)
-        return Problem(summary, fields)
+        return Problem(summary, fields, error.headers)
 
     def page(
         self,
@@ -202,18 +206,19 @@ class Visit:
     ) -> HttpResponse:
         """Return a page of the console, in its frame."""
         zone = self.place.workspace.timezone if self.place else render.ZONE
+        problem = problem or Problem()
         shown = {
             "visit": self,
             "place": self.place,
             "csrf": self.csrf,
             "once": token_urlsafe(18),
-            "problem": problem or Problem("", {}),
+            "problem": problem,
             "done": self._done(),
             "money": lambda kopecks: texts.money(self.language, kopecks),
             "number": lambda n: texts.number(self.language, n),
             "moment": lambda iso: texts.moment(self.language, datetime.fromisoformat(iso), zone),
         }
-        return render.page(
+        response = render.page(
             self.request,
             f"console/{template}.html",
             status,
@@ -221,6 +226,7 @@ class Visit:
             script="console",
             **shown | values,
         )
+        return response._replace(headers={**response.headers, **problem.headers})
 
     def _done(self) -> str:
         """Return the text of what was just done, if the page was opened after that."""

@@ -20,9 +20,10 @@ STYLE_SHEETS = {
     "plain": _SHARED,
     "blog": (*_SHARED, "blog"),
     "console": (*_SHARED, "console"),
+    "docs": (*_SHARED, "docs"),
 }
 """What each style sheet consists of; one for each kind of pages."""
-SCRIPTS = frozenset({"console"})
+SCRIPTS = frozenset({"console", "docs"})
 """Those in ``static``, for pages that name one (``render.page``)."""
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _CACHED = {

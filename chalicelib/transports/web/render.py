@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from chalicelib import SERVICE
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.core.errors import AppError, NotFoundError, log_fields
 from chalicelib.core.schema import iso
 from chalicelib.core.settings import settings
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
@@ -128,15 +128,20 @@ def notice(  # noqa: PLR0913  what a page of a few words has
     return HttpResponse(status, body, headers)
 
 
-def with_pages(handler: Handler) -> Handler:
-    """Let a handler's failures be told to people."""
+def with_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Handler:
+    """Let a handler's failures be told to people; ``link``, as in ``notice``, leads on."""
 
     def run(request: HttpRequest) -> HttpResponse:
         try:
             return handler(request)
         except NotFoundError:
             return notice(
-                request, 404, icon="file-question", title="not_found", about="site_page_not_found"
+                request,
+                404,
+                icon="file-question",
+                title="not_found",
+                about="site_page_not_found",
+                link=link,
             )
         except Exception as error:
             if not isinstance(error, AppError):
@@ -144,14 +149,18 @@ def with_pages(handler: Handler) -> Handler:
             status = error.status if isinstance(error, AppError) else 500
             own = f"error_{error.code}" if isinstance(error, AppError) else ""
             known = own in texts.CATALOGUE
-            return notice(
+            told = notice(
                 request,
                 status,
                 icon="triangle-alert",
                 title="refused" if known else "failed",
                 about=own if known else "failed_about",
+                link=link,
                 request_id=request.request_id,
             )
+            if not isinstance(error, AppError):
+                return told
+            return told._replace(headers={**told.headers, **error.headers}, log=log_fields(error))
 
     return run
 

@@ -49,7 +49,6 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "never": {"ru": "никогда", "en": "never"},
     "copy": {"ru": "Копировать", "en": "Copy"},
     "copied": {"ru": "Скопировано", "en": "Copied"},
-    "search": {"ru": "Найти", "en": "Search"},
     "nothing_found": {"ru": "Ничего не нашлось.", "en": "Nothing found."},
     "keys_about": {
         "ru": "Ключ даёт программам и ИИ-ассистентам доступ к этому рабочему пространству: через REST и через сервер инструментов. Каждой программе дайте свой ключ и только нужные права.",
@@ -144,6 +143,7 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "en": "Programs that use this key stop working at once: every call of theirs is answered with 401. A key cannot be brought back, only replaced.",
     },
     "keep_it": {"ru": "Оставить", "en": "Keep it"},
+    "to_console": {"ru": "В консоль", "en": "To the console"},
     "refused": {"ru": "Не получилось", "en": "That did not work"},
     "wrong_fields": {
         "ru": "Проверьте поля, отмеченные ниже.",
@@ -198,6 +198,10 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "error_stale_form": {
         "ru": "Форма устарела, ничего не изменилось. Откройте страницу заново и отправьте её оттуда.",
         "en": "This form is out of date, and nothing was changed. Open its page again and send it from there.",
+    },
+    "error_method_not_allowed": {
+        "ru": "По этому адресу приходит только форма. Откройте её страницу заново.",
+        "en": "Only a form is sent to this address. Open its page again.",
     },
     "error_payload_too_large": {"ru": "Форма слишком большая.", "en": "The form is too large."},
     "done_signed_out": {"ru": "Вы вышли.", "en": "You are signed out."},

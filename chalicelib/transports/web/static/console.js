@@ -5,7 +5,12 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
   const says = button.textContent;
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    const shown = document.getElementById(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(shown.textContent);
+    } catch {
+      return getSelection().selectAllChildren(shown); // Not allowed: what is selected can be copied by hand.
+    }
     button.textContent = button.dataset.done;
     setTimeout(() => { button.textContent = says; }, 2000);
   });
@@ -27,7 +32,11 @@ addEventListener("pageshow", (event) => {
   }
 });
 
-for (const link of document.querySelectorAll("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "center" });
+// Not by scrollIntoView: the keyboard would go on from there, past the link that skips the menu.
+for (const link of document.querySelectorAll("nav [aria-current]")) {
+  const bar = link.closest("nav");
+  bar.scrollLeft = link.offsetLeft - bar.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
+}
 
 const problem = document.getElementById("problem");
 if (problem) problem.focus();

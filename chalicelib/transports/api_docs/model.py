@@ -1,0 +1,336 @@
+"""The OpenAPI document as the reference tells it: areas, operations, fields, records."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+REF = "#/components/schemas/"
+_JSON = "application/json"
+_LIMITS = (
+    ("minLength", "maxLength", "characters"),
+    ("minItems", "maxItems", "items"),
+    ("minimum", "maximum", ""),
+)
+_ENVELOPE = frozenset({"status", "warnings"})
+"""What every success has beside its own fields."""
+
+
+class TypePart(NamedTuple):
+    """A piece of a type's name; ``record`` is the component that it names, if it is one."""
+
+    text: str
+    record: str | None = None
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of an input, an answer or a record. ``place`` of inputs: path, query or body."""
+
+    name: str
+    type: tuple[TypePart, ...]
+    description: str
+    required: bool
+    facts: tuple[str, ...] = ()
+    """Bounds, values and the default, as Markdown."""
+    place: str = ""
+    fields: tuple["Field", ...] = ()
+    """Those of an object that is no record."""
+
+    @property
+    def type_text(self) -> str:
+        """The type in words."""
+        return "".join(part.text for part in self.type)
+
+
+class Failure(NamedTuple):
+    """A status that a call may fail with, what it means and which codes it comes with."""
+
+    status: str
+    description: str
+    codes: tuple[str, ...]
+
+
+class RateLimit(NamedTuple):
+    """How often one caller may call."""
+
+    requests: int
+    seconds: int
+    counts: str
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One operation, with its example."""
+
+    name: str
+    area: str
+    title: str
+    description: str
+    method: str
+    path: str
+    tool: str | None
+    scope: str | None
+    needs_key: bool
+    destructive: bool
+    limit: RateLimit | None
+    takes_idempotency_key: bool
+    inputs: tuple[Field, ...]
+    outputs: tuple[Field, ...]
+    failures: tuple[Failure, ...]
+    body_types: tuple[str, ...]
+    """What it takes beside JSON."""
+    answer_type: str
+    example: Mapping[str, Any]
+    """The values of path, query and body together, as a tool takes them."""
+    answer: Any
+
+    @cached_property
+    def call(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """The example's values for path, query and body."""
+        path = {k: v for k, v in self.example.items() if f"{{{k}}}" in self.path}
+        rest = {k: v for k, v in self.example.items() if k not in path}
+        in_query = {field.name for field in self.inputs if field.place == "query"}
+        query = {k: v for k, v in rest.items() if k in in_query}
+        return path, query, {k: v for k, v in rest.items() if k not in query}
+
+
+@dataclass(frozen=True)
+class Area:
+    """Operations of one scope's area, or of visitors."""
+
+    name: str
+    title: str
+    description: str
+    operations: tuple[Operation, ...]
+
+
+class Code(NamedTuple):
+    """A stable code of failures."""
+
+    code: str
+    status: int
+    description: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """A named object."""
+
+    name: str
+    description: str
+    fields: tuple[Field, ...]
+
+
+class Reference:
+    """The whole reference of a server at ``base_url``."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self._schemas: Mapping[str, Any] = document["components"]["schemas"]
+        self.base_url: str = document["servers"][0]["url"]
+        self.version: str = document["info"]["version"]
+        operations = [
+            self._operation(method.upper(), path, entry)
+            for path, entries in document["paths"].items()
+            for method, entry in entries.items()
+        ]
+        self.areas = tuple(
+            Area(
+                tag["name"],
+                tag["x-displayName"],
+                tag["description"],
+                tuple(_sorted(tag["name"], (o for o in operations if o.area == tag["name"]))),
+            )
+            for tag in document["tags"]
+        )
+        self.codes = tuple(
+            Code(each["code"], each["status"], each["description"]) for each in document["x-errors"]
+        )
+
+    @cached_property
+    def operations(self) -> tuple[Operation, ...]:
+        """All operations, area by area."""
+        return tuple(operation for area in self.areas for operation in area.operations)
+
+    @cached_property
+    def limits(self) -> dict[RateLimit, list[Operation]]:
+        """Which operations count against which limit of a caller."""
+        found: dict[RateLimit, list[Operation]] = {}
+        for operation in self.operations:
+            if operation.limit is not None:
+                found.setdefault(operation.limit, []).append(operation)
+        return found
+
+    def taking(self, name: str) -> dict[Operation, Field]:
+        """Return the operations with an input of a name, and the input."""
+        pairs = ((o, field) for o in self.operations for field in o.inputs if field.name == name)
+        return dict(pairs)
+
+    def area(self, name: str) -> Area | None:
+        """Return the area of a name."""
+        return next((area for area in self.areas if area.name == name), None)
+
+    def records(self, area: Area) -> list[Record]:
+        """Return the records that an area's operations take and answer with, by name."""
+        found: dict[str, Record] = {}
+
+        def visit(fields: Iterable[Field]) -> None:
+            for field in fields:
+                visit(field.fields)
+                for name in filter(None, (part.record for part in field.type)):
+                    if name not in found:
+                        schema = self._schemas[name]
+                        made = tuple(self._fields(schema))
+                        found[name] = Record(name, schema.get("description", ""), made)
+                        visit(made)
+
+        for operation in area.operations:
+            visit((*operation.inputs, *operation.outputs))
+        return [found[name] for name in sorted(found)]
+
+    def _operation(self, method: str, path: str, entry: Mapping[str, Any]) -> Operation:
+        # Generic viewers know no extensions: the last paragraph says scope and tool once more.
+        description = entry["description"].rpartition("\n\n")[0]
+        (answer_type, success), *_ = entry["responses"]["200"]["content"].items()
+        contents = entry.get("requestBody", {}).get("content", {})
+        body = contents.get(_JSON, {})
+        parameters = entry["parameters"]
+        codes: Mapping[str, Any] = entry["x-error-codes"]
+        limit = entry.get("x-rate-limit")
+        shown = {p["name"]: p["example"] for p in parameters if "example" in p}
+        return Operation(
+            name=entry["operationId"],
+            area=entry["tags"][0],
+            title=entry["summary"],
+            description=description,
+            method=method,
+            path=path,
+            tool=entry.get("x-tool"),
+            scope=entry.get("x-scope"),
+            needs_key="security" not in entry,
+            destructive=entry.get("x-destructive", False),
+            limit=RateLimit(**limit) if limit else None,
+            takes_idempotency_key=any(p["in"] == "header" for p in parameters),
+            inputs=(*map(self._parameter, _values(parameters)), *self._body(body)),
+            outputs=tuple(self._outputs(answer_type, success["schema"])),
+            failures=tuple(
+                Failure(status, self._said(status), tuple(named)) for status, named in codes.items()
+            ),
+            body_types=tuple(kind for kind in contents if kind != _JSON),
+            answer_type=answer_type,
+            example={**shown, **body.get("example", {})},
+            answer=success.get("example"),
+        )
+
+    def _said(self, status: str) -> str:
+        said: str = self._document["components"]["responses"][f"Failure{status}"]["description"]
+        return said
+
+    def _outputs(self, media_type: str, schema: Mapping[str, Any]) -> Iterator[Field]:
+        if media_type == _JSON:
+            data = self._resolved(schema["properties"]["data"])
+            yield from (field for field in self._fields(data) if field.name not in _ENVELOPE)
+
+    def _body(self, content: Mapping[str, Any]) -> Iterator[Field]:
+        if content:
+            yield from self._fields(self._resolved(content["schema"]), "body")
+
+    def _parameter(self, parameter: Mapping[str, Any]) -> Field:
+        schema = {**parameter["schema"], "description": parameter["description"]}
+        required = parameter["required"]
+        return self._field(parameter["name"], schema, parameter["in"], required=required)
+
+    def _fields(self, schema: Mapping[str, Any], place: str = "") -> Iterator[Field]:
+        required = schema.get("required", ())
+        for name, declared in schema.get("properties", {}).items():
+            yield self._field(name, declared, place, required=name in required)
+
+    def _field(
+        self, name: str, schema: Mapping[str, Any], place: str = "", *, required: bool
+    ) -> Field:
+        inner = schema.get("items", schema)
+        return Field(
+            name=name,
+            type=tuple(_type(schema)),
+            description=schema.get("description", ""),
+            required=required,
+            facts=tuple(_facts(schema)),
+            place=place,
+            fields=tuple(self._fields(inner)) if "$ref" not in inner else (),
+        )
+
+    def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "$ref" not in schema:
+            return schema
+        found: Mapping[str, Any] = self._schemas[schema["$ref"].removeprefix(REF)]
+        return found
+
+
+def _values(parameters: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the parameters of path and query; what is in headers is explained once for all."""
+    return (parameter for parameter in parameters if parameter["in"] != "header")
+
+
+def _sorted(area: str, operations: Iterable[Operation]) -> list[Operation]:
+    """Return operations by the noun of their path, the area's own noun first; reads first."""
+
+    def noun(operation: Operation) -> str:
+        return operation.path.split("/")[2]
+
+    return sorted(operations, key=lambda o: (noun(o) != area, noun(o), o.method != "GET"))
+
+
+def _type(schema: Mapping[str, Any]) -> Iterator[TypePart]:
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix(REF)
+        yield TypePart(name, name)
+    elif options := schema.get("anyOf"):
+        for number, option in enumerate(options):
+            if number:
+                yield TypePart(" or ")
+            yield from _type(option)
+    else:
+        kinds = schema.get("type", "any")
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        if kinds[0] == "array":
+            yield TypePart("array of ")
+            yield from _type(schema.get("items", {}))
+        else:
+            yield TypePart(kinds[0])
+        for kind in kinds[1:]:
+            yield TypePart(f" or {kind}")
+
+
+def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a schema says of values beyond their type."""
+    if "enum" in schema:
+        yield "one of " + ", ".join(f"`{_shown(value)}`" for value in schema["enum"])
+    if "const" in schema:
+        yield f"always `{_shown(schema['const'])}`"
+    if "pattern" in schema:
+        yield f"pattern `{schema['pattern']}`"
+    if schema.get("format"):
+        yield f"{schema['format']}"
+    for least, most, what in _LIMITS:
+        if bounds := _range(schema.get(least), schema.get(most)):
+            yield f"{bounds} {what}".strip()
+    items = schema.get("items")
+    if isinstance(items, Mapping) and (inner := list(_facts(items))):
+        yield "each: " + ", ".join(inner)
+    if schema.get("default") is not None:
+        yield f"default `{_shown(schema['default'])}`"
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if least is not None and most is not None:
+        return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    if most is not None:
+        return f"at most {most:,}"
+    return f"at least {least:,}" if least is not None else ""
+
+
+def _shown(value: object) -> str:
+    """Return a value as JSON has it; texts without their quotes."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

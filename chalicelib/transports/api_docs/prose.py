@@ -1,0 +1,140 @@
+"""The reference's own texts: Markdown as HTML, and code with a little colour.
+
+All of it is ours, written in the sources; what callers send never gets here.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+    from chalicelib.transports.api_docs.model import Reference
+
+GUIDES_FOLDER = Path(__file__).parent / "guides"
+_NOT_SLUG = re.compile(r"[^a-z0-9]+")
+_TOKEN = re.compile(
+    r"""(?P<k>"(?:\\.|[^"\\\n])*")(?=\s*:)|(?P<s>"(?:\\.|[^"\\\n])*"|'http[^'\n]*')"""
+    r"""|(?<![\w.-])(?P<n>-?\d[\d._]*|true|false|null|True|False|None)(?![\w.-])"""
+    r"""|^(?P<w>import|from|for|if|async|await|curl|claude|npx|data)\b""",
+    re.MULTILINE,
+)
+"""What of code gets a colour: keys, strings, numbers and constants, and first words of lines."""
+
+
+class Guide(NamedTuple):
+    """A page of prose: the name of its file is that of its page."""
+
+    name: str
+    title: str
+    about: str
+
+
+GUIDES = (
+    Guide("authentication", "Authentication and scopes", "Keys, scopes, and what a key may do."),
+    Guide("errors", "Envelope and errors", "What every answer looks like; all codes."),
+    Guide("conventions", "Conventions", "Units, null, lists, idempotency, dry runs, versions."),
+    Guide("limits", "Limits", "Rates, sizes, and what counts them."),
+    Guide("tool-server", "Tool server", "The same operations for AI clients, by MCP."),
+)
+"""In the order of the navigation, after the start page."""
+
+
+class Heading(NamedTuple):
+    """A heading of a text, with its anchor."""
+
+    level: int
+    anchor: str
+    text: str
+
+
+def slug(text: str) -> str:
+    """Return the anchor of a heading, as GitHub makes it of plain words."""
+    return _NOT_SLUG.sub("-", text.lower()).strip("-")
+
+
+@lru_cache(maxsize=32)
+def guide(name: str, reference: "Reference") -> str:
+    """Return a guide's Markdown, with what it says of the registry."""
+    text: str = _guides().get_template(f"{name}.md").render(reference=reference)
+    return text.strip() + "\n"
+
+
+def has_guide(name: str) -> bool:
+    """Whether there is a text of this name."""
+    return (GUIDES_FOLDER / f"{name}.md").is_file()
+
+
+@cache
+def _guides() -> Any:  # noqa: ANN401  jinja2.Environment
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  30 ms for pages only
+
+    made = Environment(  # noqa: S701  Markdown, not HTML
+        loader=FileSystemLoader(GUIDES_FOLDER),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters["thousands"] = "{:,}".format
+    return made
+
+
+@lru_cache(maxsize=64)
+def to_html(markdown: str) -> str:
+    """Return the HTML of a text; headings have anchors, code has colours."""
+    html: str = _parser().render(markdown)
+    return html
+
+
+@lru_cache(maxsize=4096)
+def inline(markdown: str) -> str:
+    """Return the HTML of a line of Markdown."""
+    html: str = _parser().renderInline(markdown)
+    return html
+
+
+def headings(markdown: str) -> Iterator[Heading]:
+    """Yield the headings of a text."""
+    tokens = _parser().parse(markdown)
+    for token, content in pairwise(tokens):
+        if token.type == "heading_open":
+            yield Heading(int(token.tag[1]), slug(content.content), content.content)
+
+
+def coloured(code: str) -> str:
+    """Return code as HTML."""
+    parts, end = [], 0
+    for found in _TOKEN.finditer(code):
+        parts.append(escape(code[end : found.start()], quote=False))
+        shown = escape(found[0], quote=False)
+        parts.append(f'<b class="{found.lastgroup}">{shown}</b>')
+        end = found.end()
+    return "".join(parts) + escape(code[end:], quote=False)
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # noqa: PLC0415  40 ms that only pages need
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("heading_open", _heading)
+    parser.add_render_rule("fence", _fence)
+    parser.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0"><table>')
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    parser.add_render_rule("th_open", lambda *_: '<th scope="col">')
+    return parser
+
+
+def _heading(_self: Any, tokens: Any, at: int, *_: object) -> str:  # noqa: ANN401  markdown-it's
+    return f'<{tokens[at].tag} id="{slug(tokens[at + 1].content)}">'
+
+
+def _fence(_self: Any, tokens: Any, at: int, *_: object) -> str:  # noqa: ANN401  as above
+    code = tokens[at].content.rstrip("\n")
+    return f'<pre class="code" tabindex="0"><code>{coloured(code)}</code></pre>\n'

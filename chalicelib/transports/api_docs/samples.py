@@ -1,0 +1,120 @@
+"""An operation's example as calls that run as they are written: curl, Python and MCP.
+
+They take the key from the environment, as ``API_KEY``; words in capitals stand for ids.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from chalicelib.transports.api_docs.model import Operation
+
+_STREAM = "text/event-stream"
+_INDENT = "    "
+_SHORT = 60
+"""Values up to this many characters stay on one line."""
+
+
+def curl(base_url: str, operation: Operation) -> str:
+    """Return the call as a shell's command."""
+    path, query, body = operation.call
+    flags = " -N" if operation.answer_type == _STREAM else ""
+    flags += " -G" if query else ""
+    flags += "" if operation.method == "GET" else f" -X {operation.method}"
+    lines = [f"curl{flags} {_quoted(base_url + _filled(operation.path, path))}"]
+    if operation.needs_key:
+        lines.append('-H "Authorization: Bearer $API_KEY"')
+    lines += [f"--data-urlencode {_quoted(f'{name}={value}')}" for name, value in query.items()]
+    if body:
+        lines.append("-H 'Content-Type: application/json'")
+        lines.append(f"-d {_quoted(_json(body))}")
+    return " \\\n  ".join(lines)
+
+
+def python(base_url: str, operation: Operation) -> str:
+    """Return the call as a Python program with ``requests``."""
+    path, query, body = operation.call
+    url = base_url + _filled(operation.path, path)
+    arguments = [f'"{url}"']
+    if operation.needs_key:
+        arguments.append('headers={"Authorization": f"Bearer {os.environ[\'API_KEY\']}"}')
+    if query:
+        arguments.append(f"params={_python(query, 1)}")
+    if body:
+        arguments.append(f"json={_python(body, 1)}")
+    streamed = operation.answer_type == _STREAM
+    arguments.append("stream=True, timeout=300" if streamed else "timeout=30")
+    inside = "".join(f"{_INDENT}{argument},\n" for argument in arguments)
+    call = f"requests.{operation.method.lower()}(\n{inside})"
+    imports = "import os\n\nimport requests" if operation.needs_key else "import requests"
+    if streamed:
+        return (
+            f"import json\n\n{imports}\n\nresponse = {call}\nfor line in response.iter_lines():\n"
+            f'{_INDENT}if line.startswith(b"data: "):\n{_INDENT * 2}print(json.loads(line[6:]))'
+        )
+    shown = (
+        'response.json()["data"]'
+        if operation.answer_type == "application/json"
+        else ("response.text")
+    )
+    return f"{imports}\n\nresponse = {call}\nprint({shown})"
+
+
+def tool_call(operation: Operation) -> str | None:
+    """Return the call as a message to the tool server; None if the operation has no tool."""
+    if operation.tool is None:
+        return None
+    params = {"name": operation.tool, "arguments": dict(operation.example)}
+    return _json({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+
+
+def answer(operation: Operation) -> str:
+    """Return what the call is answered with."""
+    if operation.answer is None:
+        return ""
+    return operation.answer if isinstance(operation.answer, str) else _json(operation.answer)
+
+
+def _filled(path: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        path = path.replace(f"{{{name}}}", quote(value, safe=""))
+    return path
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _json(value: object) -> str:
+    """Return indented JSON; what is short stays on a line of its own."""
+    return _written(value, 0, lambda scalar: json.dumps(scalar, ensure_ascii=False), "  ", "")
+
+
+def _python(value: object, depth: int) -> str:
+    """Return a value as a Python literal, as formatters write it."""
+
+    def scalar(value: object) -> str:
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+    return _written(value, depth, scalar, _INDENT, ",")
+
+
+def _written(value: Any, depth: int, scalar: Any, indent: str, last: str) -> str:  # noqa: ANN401  any JSON value, and what writes one
+    if not isinstance(value, Mapping | list) or not value:
+        return "{}" if value == {} else "[]" if value == [] else str(scalar(value))
+    inner = indent * (depth + 1)
+    if isinstance(value, Mapping):
+        opened, closed = "{}"
+        parts = [
+            f"{scalar(name)}: {_written(each, depth + 1, scalar, indent, last)}"
+            for name, each in value.items()
+        ]
+    else:
+        opened, closed = "[]"
+        parts = [_written(each, depth + 1, scalar, indent, last) for each in value]
+    flat = opened + ", ".join(parts) + closed
+    if len(flat) <= _SHORT and "\n" not in flat:
+        return flat
+    lines = ",\n".join(inner + part for part in parts)
+    return f"{opened}\n{lines}{last}\n{indent * depth}{closed}"

@@ -1,0 +1,97 @@
+"""Search over the reference: what there is to find, and in which order.
+
+``static/docs.js`` ranks the same entries by the same rule, so that results do not depend on script.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from chalicelib.transports.api_docs import prose
+from chalicelib.transports.api_docs.model import Field, Reference
+
+PATH = "/api/docs"
+MAX_QUERY = 100
+MAX_RESULTS = 40
+
+
+class Entry(NamedTuple):
+    """Something to find; ``words`` are all the words it is found by, in lower case."""
+
+    title: str
+    about: str
+    url: str
+    words: str
+
+
+def entries(reference: Reference) -> list[Entry]:
+    """Return everything there is to find: operations first, then guides, sections and records."""
+    return [*_operations(reference), *_guides(reference), *_records(reference)]
+
+
+def find(all_entries: list[Entry], query: str) -> list[Entry]:
+    """Return the entries that have every word of a query, those first whose title has them."""
+    words = query[:MAX_QUERY].lower().split()
+    if not words:
+        return []
+    ranked = []
+    for number, entry in enumerate(all_entries):
+        title, about = entry.title.lower(), entry.about.lower()
+        score = 0
+        for word in words:
+            if word in title:
+                score += 0 if title.startswith(word) else 1
+            elif word in about:
+                score += 2
+            elif word in entry.words:
+                score += 4
+            else:
+                break
+        else:
+            ranked.append((score, number, entry))
+    return [entry for _score, _number, entry in sorted(ranked)[:MAX_RESULTS]]
+
+
+def _operations(reference: Reference) -> Iterator[Entry]:
+    for operation in reference.operations:
+        tool = f" · {operation.tool}" if operation.tool else ""
+        names = " ".join(_names((*operation.inputs, *operation.outputs)))
+        words = f"{operation.name} {operation.scope or ''} {names} {operation.description}"
+        yield Entry(
+            operation.title,
+            f"{operation.method} {operation.path}{tool}",
+            f"{PATH}/{operation.area}#{operation.name}",
+            _tidy(words),
+        )
+
+
+def _guides(reference: Reference) -> Iterator[Entry]:
+    for guide in prose.GUIDES:
+        url = f"{PATH}/{guide.name}"
+        yield Entry(guide.title, "Guide", url, guide.about.lower())
+        for heading in prose.headings(prose.guide(guide.name, reference)):
+            yield Entry(heading.text, guide.title, f"{url}#{heading.anchor}", "")
+    for code in reference.codes:
+        about = f"Error code, HTTP {code.status}"
+        yield Entry(code.code, about, f"{PATH}/errors#all-codes", _tidy(code.description))
+
+
+def _records(reference: Reference) -> Iterator[Entry]:
+    seen = set()
+    for area in reference.areas:
+        for record in reference.records(area):
+            if record.name not in seen:
+                seen.add(record.name)
+                words = _tidy(" ".join(_names(record.fields)))
+                url = f"{PATH}/{area.name}#{record.name}"
+                yield Entry(record.name, f"Record, {area.title}", url, words)
+
+
+def _names(fields: tuple[Field, ...]) -> Iterator[str]:
+    for field in fields:
+        yield field.name
+        yield from _names(field.fields)
+
+
+def _tidy(words: str) -> str:
+    """Return words once each, in lower case."""
+    return " ".join(dict.fromkeys(words.lower().replace("`", "").split()))

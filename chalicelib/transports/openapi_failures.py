@@ -1,0 +1,126 @@
+"""How calls fail, as the OpenAPI document says it: statuses, codes, and which call has which."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from chalicelib.core import errors
+from chalicelib.core.operations import Operation
+from chalicelib.core.principals import Audience
+
+STATUSES = {
+    "400": "The input does not fit; `errors` names the fields.",
+    "401": "No key, or one that is not valid.",
+    "403": "The plan, the scope or the account's role does not allow it.",
+    "404": "Nothing in the workspace has this id.",
+    "405": "The path does not take this method; `Allow` names those it takes.",
+    "409": "The request clashes with the present state.",
+    "413": "The body, a field or the answer is too large.",
+    "415": "The body is of another type than the operation takes.",
+    "429": "Too many requests; `Retry-After` says how long to wait.",
+    "500": "Something broke on our side; report the `requestId`.",
+    "502": "A service that this one asks did not answer as it should.",
+    "503": "Out of reach, overloaded or not set up; `Retry-After` says if a retry helps.",
+}
+
+_ALWAYS: tuple[type[errors.AppError], ...] = (
+    errors.ValidationError,
+    errors.NotFoundError,
+    errors.MethodNotAllowedError,
+    errors.PayloadTooLargeError,
+    errors.RateLimitedError,
+    errors.InternalError,
+    errors.UnavailableError,
+)
+CHAT: tuple[type[errors.AppError], ...] = (
+    *_ALWAYS,
+    errors.MessageTooLongError,
+    errors.ForbiddenError,
+    errors.IdempotencyMismatchError,
+    errors.InProgressError,
+    errors.SessionBusyError,
+    errors.UnsupportedMediaTypeError,
+    errors.DailyLimitError,
+    errors.WeeklyLimitError,
+    errors.MonthlyLimitError,
+    errors.InsufficientBalanceError,
+    errors.NotConfiguredError,
+)
+"""What the bot chat answers with before its first byte (chat.md)."""
+
+
+def errors_of(operation: Operation) -> Iterator[type[errors.AppError]]:
+    """Yield what an operation may fail with: what its declaration implies, and what it names."""
+    yield from _ALWAYS
+    if Audience.KEY in operation.audience:
+        yield from (errors.UnauthorizedError, errors.PlanRequiredError)
+    if operation.scope is not None:
+        yield errors.InsufficientScopeError
+        if operation.scope.admin_only:
+            yield errors.AdminRequiredError
+    if not operation.reads_query:
+        yield errors.UnsupportedMediaTypeError
+    if operation.accepts_idempotency_key:
+        yield from (errors.IdempotencyMismatchError, errors.InProgressError)
+    if operation.open_world:
+        yield from (errors.UpstreamFailedError, errors.NotConfiguredError)
+    yield from operation.errors
+
+
+def codes(which: Iterator[type[errors.AppError]]) -> dict[str, list[str]]:
+    """Return the codes of some errors by their HTTP status, both in ascending order."""
+    found: dict[str, set[str]] = {}
+    for error in which:
+        found.setdefault(str(error.status), set()).add(error.code)
+    return {status: sorted(found[status]) for status in sorted(found)}
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """Return every code with its status and what it means, by status."""
+
+    def family(error: type[errors.AppError]) -> Iterator[type[errors.AppError]]:
+        if "code" in vars(error) or error is errors.InternalError:
+            yield error
+        for narrower in error.__subclasses__():
+            if narrower.__module__.startswith("chalicelib."):
+                yield from family(narrower)
+
+    listed = {error.code: error for error in family(errors.AppError)}
+    return [
+        {
+            "code": code,
+            "status": error.status,
+            "description": " ".join((error.__doc__ or "").split()),
+        }
+        for code, error in sorted(listed.items(), key=lambda item: (item[1].status, item[0]))
+    ]
+
+
+def schema(warnings: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the failure envelope; ``warnings`` is that of its field."""
+    text = {"type": "string"}
+    field = {
+        "type": "object",
+        "properties": {"field": text, "message": text},
+        "required": ["field", "message"],
+    }
+    data = {
+        "type": "object",
+        "required": ["status", "message", "code", "requestId"],
+        "properties": {
+            "status": {"type": "boolean", "const": False, "description": "false: it failed."},
+            "message": {**text, "description": "What was expected, what came and what to do."},
+            "code": {
+                **text,
+                "description": "Stable code.",
+                "examples": sorted(each["code"] for each in catalogue()),
+            },
+            "errors": {
+                "type": "array",
+                "items": field,
+                "description": "The invalid fields, on 400 only.",
+            },
+            "warnings": warnings,
+            "requestId": {**text, "description": "Quote it when you report a problem."},
+        },
+    }
+    return {"type": "object", "required": ["data"], "properties": {"data": data}}

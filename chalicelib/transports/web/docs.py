@@ -1,0 +1,118 @@
+"""The API reference as pages: a start page, guides, and a page an area; search; no script needed.
+
+All is made of the OpenAPI document, which the packager has written: no operation is imported.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from chalicelib.transports import reference
+from chalicelib.transports.api_docs import prose, samples, search
+from chalicelib.transports.api_docs.model import Operation, Reference
+from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.web import render
+
+SCRIPT = "docs"
+
+
+@render.with_pages
+def start(request: HttpRequest) -> HttpResponse:
+    """Show the start page; with ``q``, what is found."""
+    query = (request.query.get("q") or [""])[-1].strip()[: search.MAX_QUERY]
+    known = _reference()
+    if not query:
+        return _guide(request, known, "start", "API reference")
+    found = search.find(_entries(known), query)
+    return _page(request, known, "docs/search.html", query=query, found=found)
+
+
+@render.with_pages
+def section(request: HttpRequest) -> HttpResponse:
+    """Show a guide, or the operations of an area."""
+    name, known = request.path["section"], _reference()
+    for guide in prose.GUIDES:
+        if guide.name == name:
+            return _guide(request, known, name, guide.title)
+    area = known.area(name)
+    if area is None:
+        return _page(request, known, "docs/missing.html", status=404, query="")
+    return _page(
+        request,
+        known,
+        "docs/area.html",
+        area=area,
+        intro=prose.to_html(prose.guide(name, known)) if prose.has_guide(name) else "",
+        records=known.records(area),
+    )
+
+
+def index(_request: HttpRequest) -> HttpResponse:
+    """Return what the script searches in."""
+    body = _index(_reference())
+    headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": render.CACHED}
+    return HttpResponse(200, body, headers)
+
+
+def _guide(request: HttpRequest, known: Reference, name: str, title: str) -> HttpResponse:
+    markdown = prose.guide(name, known)
+    sections = [each for each in prose.headings(markdown) if each.level == 2]  # noqa: PLR2004  below h1
+    return _page(
+        request,
+        known,
+        "docs/guide.html",
+        guide=name,
+        title=title,
+        text=prose.to_html(markdown),
+        sections=sections,
+    )
+
+
+def _page(request: HttpRequest, known: Reference, template: str, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
+    from markupsafe import Markup  # noqa: PLC0415  pages only
+
+    shared: dict[str, Any] = {
+        "reference": known,
+        "guides": prose.GUIDES,
+        "here": "",
+        "query": "",
+        "area": None,
+        "prose": lambda text: Markup(prose.to_html(text)),  # noqa: S704  texts of ours, escaped
+        "inline": lambda text: Markup(prose.inline(text)),  # noqa: S704  as above
+        "samples": lambda operation: _samples(known, operation),
+        "answer_of": samples.answer,
+        "coloured": lambda code: Markup(prose.coloured(code)),  # noqa: S704  as above
+        "html": Markup,
+    }
+    here = {"here": request.path.get("section", "")}
+    return render.page(request, template, script=SCRIPT, **shared | here | values)
+
+
+def _samples(known: Reference, operation: Operation) -> list[tuple[str, str]]:
+    """Return the calls of an operation by the language's name."""
+    made = {
+        "cURL": samples.curl(known.base_url, operation),
+        "Python": samples.python(known.base_url, operation),
+        "MCP": samples.tool_call(operation),
+    }
+    return [(language, code) for language, code in made.items() if code]
+
+
+def _reference() -> Reference:
+    return _parsed(reference.document())
+
+
+@lru_cache(maxsize=1)
+def _parsed(document: bytes) -> Reference:
+    return Reference(from_json(document))
+
+
+@lru_cache(maxsize=1)
+def _entries(known: Reference) -> list[search.Entry]:
+    return search.entries(known)
+
+
+@lru_cache(maxsize=1)
+def _index(known: Reference) -> bytes:
+    return to_json(_entries(known))

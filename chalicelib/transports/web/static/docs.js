@@ -1,0 +1,150 @@
+/* Adds to the reference: search as you type, copy buttons, one language of code throughout. */
+"use strict";
+(() => {
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const make = (tag, values) => Object.assign(document.createElement(tag), values);
+
+  // Copy buttons.
+  for (const pre of all("pre.code")) {
+    const block = make("div", { className: "block" });
+    const button = make("button", { type: "button", className: "copy", textContent: "Copy" });
+    const said = pre.getAttribute("aria-label");
+    if (said) button.setAttribute("aria-label", `Copy ${said}`);
+    pre.replaceWith(block);
+    block.append(pre, button);
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(pre.textContent.trimEnd());
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(pre);
+        button.textContent = "Press Ctrl+C";
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+  }
+
+  // The language that is chosen once is shown everywhere, as far as there is code in it.
+  const KEPT = "reference-language";
+  const show = (language) => {
+    for (const each of all(`.sample[data-language="${language}"]`)) each.open = true;
+  };
+  try {
+    const kept = localStorage.getItem(KEPT);
+    if (/^\w+$/.test(kept)) show(kept);
+  } catch { /* no storage: the choice is not kept */ }
+  for (const sample of all(".sample")) {
+    sample.querySelector("summary").addEventListener("click", (event) => {
+      const before = sample.getBoundingClientRect().top;
+      const { language } = sample.dataset;
+      event.preventDefault();
+      if (sample.open) return;
+      show(language);
+      scrollBy(0, sample.getBoundingClientRect().top - before);
+      try { localStorage.setItem(KEPT, language); } catch { /* as above */ }
+    });
+  }
+
+  // The operation that is read is marked in the menu.
+  const links = new Map(all(".inner a").map((link) => [link.hash.slice(1), link]));
+  if (links.size) {
+    const seen = new IntersectionObserver((entries) => {
+      for (const { isIntersecting, target } of entries) {
+        if (!isIntersecting) continue;
+        for (const link of links.values()) link.removeAttribute("aria-current");
+        links.get(target.getAttribute("aria-labelledby"))?.setAttribute("aria-current", "true");
+      }
+    }, { rootMargin: "-10% 0px -80%" });
+    for (const section of all("section[aria-labelledby]")) seen.observe(section);
+  }
+
+  // Search: the entries and their order are those of api_docs/search.py.
+  const input = document.getElementById("q");
+  const list = make("ul", { className: "results", id: "results", hidden: true });
+  const status = make("p", { className: "hidden" });
+  const MOST = 12;
+  let entries = null;
+  let found = [];
+  let chosen = -1;
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "Results");
+  status.setAttribute("role", "status");
+  for (const [name, value] of Object.entries({
+    role: "combobox", "aria-expanded": "false", "aria-controls": "results", "aria-autocomplete": "list",
+  })) input.setAttribute(name, value);
+  input.form.append(list, status);
+
+  const load = () => {
+    entries ??= fetch("/api/docs/search.json")
+      .then((answer) => (answer.ok ? answer.json() : []))
+      .catch(() => { entries = null; return []; });
+    return entries;
+  };
+  const rank = ([title, about, , words], asked) => {
+    let score = 0;
+    const [name, place] = [title.toLowerCase(), about.toLowerCase()];
+    for (const word of asked) {
+      if (name.includes(word)) score += name.startsWith(word) ? 0 : 1;
+      else if (place.includes(word)) score += 2;
+      else if (words.includes(word)) score += 4;
+      else return -1;
+    }
+    return score;
+  };
+  const close = () => {
+    list.hidden = true;
+    chosen = -1;
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  };
+  const choose = (number) => {
+    chosen = (number + found.length) % found.length;
+    [...list.children].forEach((item, n) => item.setAttribute("aria-selected", n === chosen));
+    list.children[chosen].scrollIntoView({ block: "nearest" });
+    input.setAttribute("aria-activedescendant", list.children[chosen].id);
+  };
+  const go = (entry) => { close(); location.assign(entry[2]); };
+  const search = async () => {
+    const query = input.value;
+    const asked = query.toLowerCase().split(/\s+/).filter(Boolean);
+    const known = await load();
+    if (query !== input.value) return;
+    if (!asked.length) { close(); status.textContent = ""; return; }
+    found = known
+      .map((entry, number) => ({ entry, number, score: rank(entry, asked) }))
+      .filter(({ score }) => score >= 0)
+      .sort((a, b) => a.score - b.score || a.number - b.number)
+      .slice(0, MOST)
+      .map(({ entry }) => entry);
+    list.replaceChildren(...found.map((entry, number) => {
+      const item = make("li", { id: `result-${number}`, textContent: entry[0] });
+      item.setAttribute("role", "option");
+      item.setAttribute("aria-selected", "false");
+      item.append(make("small", { textContent: entry[1] }));
+      item.addEventListener("mousedown", (event) => event.preventDefault());
+      item.addEventListener("click", () => go(entry));
+      return item;
+    }));
+    close();
+    list.hidden = !found.length;
+    input.setAttribute("aria-expanded", String(found.length > 0));
+    status.textContent = found.length ? `${found.length} results` : "Nothing found";
+  };
+  input.addEventListener("focus", load);
+  input.addEventListener("input", search);
+  input.addEventListener("blur", close);
+  input.addEventListener("keydown", (event) => {
+    if (list.hidden) return;
+    if (event.key === "Escape") { event.preventDefault(); close(); }
+    if (event.key === "ArrowDown") { event.preventDefault(); choose(chosen + 1); }
+    if (event.key === "ArrowUp") { event.preventDefault(); choose(chosen < 0 ? found.length - 1 : chosen - 1); }
+    if (event.key === "Enter" && chosen >= 0) { event.preventDefault(); go(found[chosen]); }
+  });
+  document.addEventListener("keydown", (event) => {
+    const typing = /^(input|textarea|select)$/i.test(document.activeElement?.tagName ?? "");
+    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      input.focus();
+    }
+  });
+})();

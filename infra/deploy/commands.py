@@ -1,0 +1,219 @@
+"""``python -m infra deploy`` and its kin: one JSON object on stdout, words on stderr."""
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from infra.deploy.cloudformation import Change
+from infra.deploy.deployment import Deployment, Wanted
+from infra.deploy.progress import Progress
+
+_STAGE = click.option("--stage", required=True, help="As in .chalice/config.json, such as dev.")
+_REGION = click.option("--region", help="Default: that of the shell (AWS_REGION, AWS_PROFILE).")
+_BREAK = click.option(
+    "--break-lock", is_flag=True, help="Take over from a deployment that is dead for certain."
+)
+_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+_PYTHON = click.option("--python", help="The Python to package with. Default: the first that fits.")
+
+
+def _deployment(stage: str, region: str | None) -> Deployment:
+    from infra.deploy.account import sign_in  # noqa: PLC0415  the help needs no boto3
+
+    account = sign_in(region)
+    click.echo(
+        f"{stage} in {account.region} of the account {account.id}, as {account.user}", err=True
+    )
+    return Deployment(account, stage, Progress())
+
+
+def _ask(question: str) -> None:
+    """Go on only if somebody says so.
+
+    Raises:
+        click.ClickException: nobody is there to ask.
+        click.Abort: the answer is no.
+    """
+    if not sys.stdin.isatty():
+        raise click.ClickException("Nobody is there to be asked. Give --yes.")
+    click.confirm(question, abort=True, err=True)
+
+
+def _confirm(changes: list[Change]) -> None:
+    _ask(f"Make these {len(changes)} changes to the data stack, and deploy?")
+
+
+def _print(result: dict[str, Any]) -> None:
+    click.echo(json.dumps(result, ensure_ascii=False))
+
+
+def _look(result: dict[str, Any]) -> None:
+    """Look at what was deployed; say what does not hold.
+
+    Raises:
+        click.ClickException: something does not.
+    """
+    from infra import smoke  # noqa: PLC0415  as above
+
+    url = result["baseUrl"]
+    if url is None:
+        _print(result)
+        raise click.ClickException("There is no edge to look through. Run deploy to make it.")
+    click.echo(f"Smoke test of {url} …", err=True)
+    smoke.wait_until_healthy(url)
+    origins = tuple(filter(None, (result["apiUrl"], result["chatUrl"])))
+    checks = list(smoke.run(smoke.Target(url, origins=origins)))
+    click.echo(smoke.table(checks), err=True)
+    result["smoke"] = "failed" if any(check.ok is False for check in checks) else "ok"
+    _print(result)
+    click.echo(url, err=True)
+    if result["smoke"] == "failed":
+        msg = (
+            "It is deployed, but does not answer as it should: see the table above. "
+            f"python -m infra rollback --stage {result['stage']} puts an earlier release back."
+        )
+        raise click.ClickException(msg)
+
+
+@click.command()
+@_STAGE
+@_REGION
+@click.option("--domain", help="Where the service is, such as api.example.com; '' for none.")
+@click.option("--hosted-zone", help="Route 53's zone of the domain; '' if its DNS is elsewhere.")
+@click.option("--sites-domain", help="Below it each site has a host: another domain; '' for none.")
+@click.option("--sites-hosted-zone", help="Route 53's zone of the sites' domain.")
+@click.option("--alarm-email", help="Where alarms go; AWS asks that address to confirm.")
+@click.option("--table-prefix", help="Of restored tables; 'workspace' for the stage's own.")
+@click.option("--allow-dirty", is_flag=True, help="Deploy changes that are in no commit.")
+@_BREAK
+@_PYTHON
+@_YES
+def deploy(stage: str, region: str | None, *, yes: bool, **wanted: Any) -> None:  # noqa: ANN401  the options of ``Wanted``
+    """Deploy the checkout: data, then code, then the edge; then look at it.
+
+    Options that are left out stay as they were deployed before. A deployment that was stopped is
+    finished by running it again.
+    """
+    from infra import doctor, package  # noqa: PLC0415  as above
+
+    doctor.require(doctor.examine_machine(stage, package.ROOT))
+    deployment = _deployment(stage, region)
+    doctor.require(doctor.examine_account(deployment.account, stage, package.ROOT))
+    if not yes:
+        deployment.confirm = _confirm
+    _look(deployment.deploy(Wanted(stage, **wanted)))
+
+
+@click.command()
+@_STAGE
+@_REGION
+@click.option("--release", help="Its id, or the beginning of its commit. Without: the one before.")
+@_BREAK
+@_PYTHON
+def rollback(
+    stage: str, region: str | None, release: str | None, python: str | None, *, break_lock: bool
+) -> None:
+    """Put an earlier release's code into the functions. Data and edge stay as they are."""
+    deployment = _deployment(stage, region)
+    click.echo("The code goes back; data stays as it is.", err=True)
+    _look(deployment.rollback(release, break_lock=break_lock, python=python))
+
+
+@click.command("releases")
+@_STAGE
+@_REGION
+def list_releases(stage: str, region: str | None) -> None:
+    """List the releases that are kept, newest first."""
+    from infra.deploy import releases  # noqa: PLC0415  as above
+
+    _, store = _deployment(stage, region).deployed()
+    _print(
+        {
+            "current": releases.current(store),
+            "releases": [asdict(release) for release in releases.listed(store)],
+        }
+    )
+
+
+@click.command()
+@_STAGE
+@_REGION
+@click.option("--with-data", is_flag=True, help="Also all that the stage knows, after backups.")
+@click.option(
+    "--yes-delete-the-data-of", metavar="STAGE", help="The stage once more, in place of typing it."
+)
+@_BREAK
+@_YES
+def destroy(  # noqa: PLR0913  an option each
+    stage: str,
+    region: str | None,
+    yes_delete_the_data_of: str | None,
+    *,
+    with_data: bool,
+    break_lock: bool,
+    yes: bool,
+) -> None:
+    """Delete a stage's edge, alarms, API and functions; its data stays."""
+    from infra.deploy.destruction import destroy as delete  # noqa: PLC0415  as above
+
+    deployment = _deployment(stage, region)
+    if with_data:
+        typed = yes_delete_the_data_of or _typed(stage)
+        if typed != stage:
+            msg = f"Nothing was deleted: {typed!r} is not {stage!r}."
+            raise click.ClickException(msg)
+    elif not yes:
+        _ask(f"Delete edge, alarms, API and functions of {stage}? Its data stays.")
+    left = delete(deployment, break_lock=break_lock, with_data=with_data)
+    if left["kept"]:
+        click.echo(f"Left, with what they hold: {', '.join(left['kept'])}.", err=True)
+    _print(left)
+
+
+def _typed(stage: str) -> str:
+    if not sys.stdin.isatty():
+        msg = f"Nobody is there to be asked. Give --yes-delete-the-data-of {stage}."
+        raise click.ClickException(msg)
+    answer: str = click.prompt(f"All data of {stage} will be gone. Type its name", err=True)
+    return answer
+
+
+@click.command()
+@click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="Base URL.")
+@click.option("--key", help="An API key, to list the tools of.")
+@click.option("--agent", help="A bot to ask something; its owner pays for the answer.")
+@click.option("--bot-key", help="A key of the bot, if it is private.")
+@click.option("--origin", "origins", multiple=True, help="An address that only the edge may call.")
+def smoke(url: str, origins: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  the rest of ``Target``
+    """Look at a running service from outside: whether each of its surfaces answers."""
+    from infra import smoke as outside  # noqa: PLC0415  as above
+
+    target = outside.Target(url.rstrip("/"), origins=origins, **options)
+    checks = list(outside.run(target))
+    click.echo(outside.table(checks), err=True)
+    _print({"url": target.url, "checks": [asdict(check) for check in checks]})
+    if failed := [check.name for check in checks if check.ok is False]:
+        msg = f"Failed: {', '.join(failed)}."
+        raise click.ClickException(msg)
+
+
+@click.command()
+@click.option("--stage", default="dev", show_default=True, help="As in .chalice/config.json.")
+@_REGION
+def doctor(stage: str, region: str | None) -> None:
+    """Say what this machine or AWS account lacks for a deployment, and what to do about it."""
+    from infra import doctor as look  # noqa: PLC0415  as above
+    from infra.package import ROOT  # noqa: PLC0415  as above
+
+    findings = list(look.examine(stage, region, ROOT))
+    click.echo(look.table(findings), err=True)
+    _print({"stage": stage, "findings": [asdict(finding) for finding in findings]})
+    if missing := [finding.name for finding in findings if finding.ok is False]:
+        msg = f"Missing: {', '.join(missing)}."
+        raise click.ClickException(msg)
+
+
+COMMANDS = (deploy, rollback, list_releases, destroy, smoke, doctor)

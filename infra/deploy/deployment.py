@@ -1,0 +1,326 @@
+"""The deployment of a stage: data, then code, then the edge, then a look at the result (ADR 0036).
+
+Each step finds out what there is and makes it what it should be, so that a deployment which was
+killed anywhere is finished by running it again.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from infra import package, policies, stage_config
+from infra.deploy import chalice_state, gateway, releases, settings
+from infra.deploy.account import Account
+from infra.deploy.cloudformation import Change, Stack
+from infra.deploy.lock import locked
+from infra.deploy.progress import Progress
+from infra.deploy.releases import Release, Source
+from infra.deploy.store import Store
+from infra.names import APP
+from infra.stage_config import Facts
+
+UPLOAD_SECONDS = "300"
+"""For a zip of 26 MiB to Lambda; Chalice would give up after a minute."""
+CHANGES = ("Creating", "Updating", "Deleting")
+"""How Chalice's lines begin that name a resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the operator asks for; what is None stays as it was deployed before.
+
+    An empty string takes a domain, or the e-mail of alarms, away again. ``table_prefix`` leads the
+    functions to other tables than the data stack's, such as restored ones.
+    """
+
+    stage: str
+    domain: str | None = None
+    hosted_zone: str | None = None
+    sites_domain: str | None = None
+    sites_hosted_zone: str | None = None
+    alarm_email: str | None = None
+    table_prefix: str | None = None
+    allow_dirty: bool = False
+    break_lock: bool = False
+    python: str | None = None
+
+
+@dataclass
+class Deployment:
+    """A stage in an account, and what may be done with it."""
+
+    account: Account
+    stage: str
+    progress: Progress
+    root: Path = package.ROOT
+    confirm: Callable[[list[Change]], None] = lambda _: None
+
+    def deploy(self, wanted: Wanted) -> dict[str, Any]:
+        """Deploy what the checkout holds; return what there is now.
+
+        Raises:
+            click.ClickException: something is missing, refused or failed; what was done stays, and
+                running it again goes on from there.
+        """
+        source = self._source(allow_dirty=wanted.allow_dirty)
+        self._refuse_another_region()
+        data = self.stack("data")
+        with ExitStack() as held:
+            before = data.outputs()
+            if before:
+                self.lock(held, self.store(before), break_lock=wanted.break_lock)
+            with self.progress.step(f"Stack {data.name}"):
+                outputs = data.apply(self._data_parameters(), self.confirm, keep=True)
+            store = self.store(outputs)
+            if not before:  # The bucket of the lock was made just now.
+                self.lock(held, store, break_lock=wanted.break_lock)
+            facts = self._learn(outputs, wanted)
+            with self.progress.step("Zip"):
+                built = package.build(
+                    self.stage, self.root / "build" / "package", wanted.python, self.root, facts
+                )
+                self._configure(built.project, facts, self.root)
+            with self.progress.step("Release"):
+                release = releases.keep(store, built, source, self.root)
+                self.progress.note(release.id)
+            resources = self._put_code(store, release, built.python, built.project)
+            edge = self._put_edge(wanted, outputs, facts, resources)
+            self._tell(resources, replace(facts, public_url=edge["BaseUrl"]))
+            releases.prune(store)
+        return self._result(release, resources, edge)
+
+    def rollback(self, name: str | None, *, break_lock: bool, python: str | None) -> dict[str, Any]:
+        """Put an earlier release's code into the functions; data and edge stay as they are.
+
+        Without a name it is the one before that which runs.
+
+        Raises:
+            click.ClickException: there is no such release, or it could not be deployed.
+        """
+        outputs, store = self.deployed()
+        edge = self.stack("edge").outputs() or {}
+        with ExitStack() as held:
+            self.lock(held, store, break_lock=break_lock)
+            release = releases.find(store, name) if name else releases.previous(store)
+            facts = self._learn(outputs, Wanted(self.stage))
+            with self.progress.step(f"Release {release.id}"):
+                project = package.project_of(self.stage, self.root)
+                releases.unpack(store, release, project)
+                found = package.find_python(python, release.version)
+                requirements = project / releases.PACKAGER
+                builder = package.environment(found, self.root / "build", requirements)
+                self._configure(project, facts, project, own_policies=True)
+            resources = self._put_code(store, release, builder, project)
+        return self._result(release, resources, edge)
+
+    def stack(self, name: str) -> Stack:
+        """Return one of the stage's stacks."""
+        return Stack(self.account, self.stage, name, self.progress)
+
+    def store(self, outputs: Mapping[str, str]) -> Store:
+        """Return the store in the bucket of the data stack."""
+        return Store(self.account, outputs["BucketName"])
+
+    def deployed(self) -> tuple[dict[str, str], Store]:
+        """Return the data stack's outputs and the store of a stage that is deployed.
+
+        Raises:
+            click.ClickException: it is not, or in another region.
+        """
+        if outputs := self.stack("data").outputs():
+            return outputs, self.store(outputs)
+        self._refuse_another_region()
+        msg = (
+            f"The stage {self.stage} is not deployed in {self.account.region} of the account "
+            f"{self.account.id}. Run make deploy STAGE={self.stage}."
+        )
+        raise click.ClickException(msg)
+
+    def _source(self, *, allow_dirty: bool) -> Source:
+        source = Source.of(self.root)
+        if source.dirty and not allow_dirty:
+            raise click.ClickException(
+                "The checkout has changes that are in no commit, and a release is named by its "
+                "commit. Commit them, or give --allow-dirty."
+            )
+        return source
+
+    def _refuse_another_region(self) -> None:
+        """Refuse to deploy a stage where it is not: its names are the whole account's.
+
+        Raises:
+            click.ClickException: its bucket is in another region.
+        """
+        ours = f"{Facts().table_prefix}-{self.stage}-{self.account.id}-"
+        pages = self.account.client("s3").get_paginator("list_buckets").paginate(Prefix=ours)
+        names = [bucket["Name"] for page in pages for bucket in page.get("Buckets", ())]
+        elsewhere = [name.removeprefix(ours) for name in names if name.startswith(ours)]
+        if elsewhere and self.account.region not in elsewhere:
+            msg = (
+                f"The stage {self.stage} is deployed in {elsewhere[0]}, and this is "
+                f"{self.account.region}. Give --region {elsewhere[0]}."
+            )
+            raise click.ClickException(msg)
+
+    def lock(self, held: ExitStack, store: Store, *, break_lock: bool) -> None:
+        """Hold the lock until all is done, and begin no step once it is lost."""
+        lock = held.enter_context(locked(store, break_lock=break_lock))
+        self.progress.before_step = lock.check
+        held.callback(setattr, self.progress, "before_step", lambda: None)
+
+    def _data_parameters(self) -> dict[str, str]:
+        return {"Stage": self.stage, "TablePrefix": Facts().table_prefix}
+
+    def _learn(self, outputs: dict[str, str], wanted: Wanted) -> Facts:
+        facts = settings.facts(
+            self.account,
+            self.stage,
+            outputs,
+            domain=wanted.domain,
+            sites=wanted.sites_domain,
+            table_prefix=wanted.table_prefix,
+        )
+        if not facts.reserve_jobs:
+            self.progress.note(
+                "The account's quota leaves no run to reserve for the jobs: they may overlap, "
+                "which does no harm (python -m infra doctor)."
+            )
+        return facts
+
+    def _configure(
+        self, project: Path, facts: Facts, root: Path, *, own_policies: bool = False
+    ) -> None:
+        """Write the stage's config, which holds secrets, for Chalice to deploy by."""
+        folder = project / ".chalice"
+        folder.chmod(0o700)
+        if own_policies:  # A release's own, for its code may do what today's does not.
+            config = stage_config.generate(stage_config.load(root), self.stage, facts)
+            (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        else:
+            place = policies.Place(self.account.region, self.account.id)
+            stage_config.write(project, self.stage, facts, place, root)
+
+    def _put_code(
+        self, store: Store, release: Release, python: package.Python, project: Path
+    ) -> list[chalice_state.Resource]:
+        """Have Chalice make or update functions, routes, roles and schedules."""
+        with self.progress.step("Functions and API (chalice deploy)"):
+            before = chalice_state.existing(self.account, store, self.stage)
+            chalice_state.put_into(project, self.stage, before)
+            arguments = ("--stage", self.stage, "--connection-timeout", UPLOAD_SECONDS)
+            region = self.account.region
+            told = package.chalice(python, project, "deploy", *arguments, region=region)
+            for line in told.splitlines():
+                if line.startswith(CHANGES) and not line.endswith(" package."):
+                    self.progress.note(line)
+            resources = chalice_state.save(store, project, self.stage)
+            self._verify(resources, project / releases.DEPLOYMENTS / release.package)
+            releases.set_current(store, release)
+        with self.progress.step("Answers and throttle of API Gateway"):
+            api = chalice_state.value(resources, "rest_api", "rest_api_id")
+            gateway.apply(self.account.client("apigateway"), api, self.stage, release.id)
+        return resources
+
+    def _verify(self, resources: list[chalice_state.Resource], zipped: Path) -> None:
+        """Make sure that the functions have the very zip that was checked."""
+        ours = base64.b64encode(hashlib.sha256(zipped.read_bytes()).digest()).decode()
+        client = self.account.client("lambda")
+        for function in _functions(resources):
+            if client.get_function_configuration(FunctionName=function)["CodeSha256"] != ours:
+                msg = (
+                    f"{function} does not have the zip that was checked: Chalice packed another. "
+                    "Delete build/ and run again."
+                )
+                raise click.ClickException(msg)
+
+    def _put_edge(
+        self,
+        wanted: Wanted,
+        data: dict[str, str],
+        facts: Facts,
+        resources: list[chalice_state.Resource],
+    ) -> dict[str, str]:
+        domains = {
+            "Domain": wanted.domain,
+            "HostedZoneId": wanted.hosted_zone,
+            "SitesDomain": wanted.sites_domain,
+            "SitesHostedZoneId": wanted.sites_hosted_zone,
+        }
+        made = self._apply("edge-global", domains)
+        edge = self._apply(
+            "edge",
+            domains
+            | {
+                "ApiId": chalice_state.value(resources, "rest_api", "rest_api_id"),
+                "ApiStage": self.stage,
+                "BucketName": data["BucketName"],
+                "EdgeSecret": facts.edge_secret,
+                "WebAclArn": made["WebAclArn"],
+                "CertificateArn": made.get("CertificateArn", ""),
+                "SitesCertificateArn": made.get("SitesCertificateArn", ""),
+            },
+        )
+        self._apply(
+            "alarms",
+            {
+                "ApiStage": self.stage,
+                "ApiName": APP,
+                "TablePrefix": facts.table_prefix,
+                "AlarmEmail": wanted.alarm_email,
+            },
+        )
+        return edge
+
+    def _apply(self, name: str, parameters: Mapping[str, str | None]) -> dict[str, str]:
+        stack = self.stack(name)
+        given = {key: value for key, value in parameters.items() if value is not None}
+        with self.progress.step(f"Stack {stack.name}"):
+            return stack.apply({"Stage": self.stage, **given})
+
+    def _tell(self, resources: list[chalice_state.Resource], facts: Facts) -> None:
+        """Tell functions and operators the base URL, which is known only once the edge stands.
+
+        A first deployment made the functions without it; any later one with it.
+        """
+        client = self.account.client("lambda")
+        with self.progress.step("Base URL"):
+            for function in _functions(resources):
+                about = client.get_function_configuration(FunctionName=function)
+                variables = about["Environment"]["Variables"]
+                if variables.get("PUBLIC_URL") != facts.public_url:
+                    variables = {**variables, "PUBLIC_URL": facts.public_url}
+                    client.update_function_configuration(
+                        FunctionName=function, Environment={"Variables": variables}
+                    )
+                    client.get_waiter("function_updated_v2").wait(FunctionName=function)
+            config = stage_config.load(self.root)
+            variables = stage_config.environment(config, self.stage, facts)
+            settings.publish(self.account, self.stage, variables)
+
+    def _result(
+        self,
+        release: Release,
+        resources: list[chalice_state.Resource],
+        edge: Mapping[str, str],
+    ) -> dict[str, Any]:
+        return {
+            "stage": self.stage,
+            "region": self.account.region,
+            "release": release.id,
+            "apiId": chalice_state.value(resources, "rest_api", "rest_api_id"),
+            "apiUrl": chalice_state.value(resources, "rest_api", "rest_api_url"),
+            "chatUrl": edge.get("ChatFunctionUrl"),
+            "distributionId": edge.get("DistributionId"),
+            "baseUrl": edge.get("BaseUrl"),
+        }
+
+
+def _functions(resources: list[chalice_state.Resource]) -> list[str]:
+    return [each["lambda_arn"] for each in resources if each["resource_type"] == "lambda_function"]

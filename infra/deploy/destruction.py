@@ -1,0 +1,157 @@
+"""The end of a stage: edge and code go; what it knows stays, unless that is asked for, too.
+
+Everything is looked up first, so that what was killed half-way is finished by running it again.
+"""
+
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from chalicelib.core import clock
+from infra import package
+from infra.aws_errors import code
+from infra.deploy import chalice_state, releases, settings
+from infra.deploy.account import Account
+from infra.deploy.deployment import Deployment
+from infra.deploy.progress import Progress
+
+GONE = {
+    "404",
+    "NoSuchBucket",
+    "ResourceNotFoundException",
+    "ResourceNotFound",
+    "TableNotFoundException",
+}
+
+
+def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dict[str, Any]:
+    """Delete a stage's edge, alarms, API and functions; return what is left.
+
+    The data stack stays, for it holds what cannot be made again; ``with_data`` deletes that, too,
+    after a backup of every table.
+
+    Raises:
+        click.ClickException: the stage is not deployed, or something could not be deleted.
+    """
+    progress, account = deployment.progress, deployment.account
+    outputs, store = deployment.deployed()
+    data = deployment.stack("data")
+    kept = _physical(account, data.name)
+    left: dict[str, Any] = {"stage": deployment.stage, "kept": sorted(kept.values()), "backups": []}
+    with ExitStack() as held:
+        if _bucket_stands(account, outputs["BucketName"]):
+            deployment.lock(held, store, break_lock=break_lock)
+            _delete_edge(deployment)
+            _delete_code(deployment)
+            settings.unpublish(account, deployment.stage)
+            store.delete(releases.CURRENT)
+        if not with_data:
+            return left
+        with progress.step("Backups of the tables"):
+            left["backups"] = _back_up(account, kept, progress)
+        with progress.step("Tables, secrets and logs"):
+            _delete_kept(account, kept, progress)
+    # The lock lies in the bucket, and was released just now.
+    with progress.step(f"Bucket {outputs['BucketName']}"):
+        _delete_bucket(account, outputs["BucketName"])
+    with progress.step(f"Stack {data.name}"):
+        data.delete()
+    return left | {"kept": []}
+
+
+def _delete_edge(deployment: Deployment) -> None:
+    for name in ("alarms", "edge", "edge-global"):
+        stack = deployment.stack(name)
+        with deployment.progress.step(f"Stack {stack.name}"):
+            if not stack.delete():
+                deployment.progress.note("There is none.")
+
+
+def _delete_code(deployment: Deployment) -> None:
+    account, stage = deployment.account, deployment.stage
+    store = deployment.deployed()[1]
+    with deployment.progress.step("Functions and API (chalice delete)"):
+        resources = chalice_state.existing(account, store, stage)
+        if not resources:
+            deployment.progress.note("There are none.")
+            return
+        builder, project = package.prepare(stage, root=deployment.root)
+        chalice_state.put_into(project, stage, resources)
+        told = package.chalice(builder, project, "delete", "--stage", stage, region=account.region)
+        for line in filter(None, told.splitlines()):
+            deployment.progress.note(line)
+        store.delete(chalice_state.KEY)
+
+
+def _physical(account: Account, stack: str) -> dict[str, str]:
+    """Return the types of a stack's resources by what AWS calls them."""
+    pages = account.client("cloudformation").get_paginator("list_stack_resources")
+    return {
+        each["PhysicalResourceId"]: f"{each['ResourceType']} {each['PhysicalResourceId']}"
+        for page in pages.paginate(StackName=stack)
+        for each in page["StackResourceSummaries"]
+        if each.get("PhysicalResourceId")
+    }
+
+
+def _of(kept: dict[str, str], kind: str) -> list[str]:
+    return [name for name, about in kept.items() if about.startswith(f"{kind} ")]
+
+
+def _bucket_stands(account: Account, bucket: str) -> bool:
+    try:
+        account.client("s3").head_bucket(Bucket=bucket, ExpectedBucketOwner=account.id)
+    except ClientError as error:
+        if code(error) in GONE:
+            return False
+        raise
+    return True
+
+
+def _back_up(account: Account, kept: dict[str, str], progress: Progress) -> list[str]:
+    """Back up each table that is still there; DynamoDB keeps backups of deleted tables."""
+    client, made = account.client("dynamodb"), []
+    for table in _of(kept, "AWS::DynamoDB::Table"):
+        name = f"{table}-{clock.now():%Y%m%dT%H%M%SZ}"
+        with suppress(client.exceptions.TableNotFoundException):
+            answer = client.create_backup(TableName=table, BackupName=name)
+            made.append(answer["BackupDetails"]["BackupArn"])
+            progress.note(made[-1])
+    return made
+
+
+def _delete_kept(account: Account, kept: dict[str, str], progress: Progress) -> None:
+    dynamodb, logs = account.client("dynamodb"), account.client("logs")
+    secrets = account.client("secretsmanager")
+    for table in _of(kept, "AWS::DynamoDB::Table"):
+        with suppress(dynamodb.exceptions.ResourceNotFoundException):
+            dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
+            progress.note(f"{table}: its deletion protection is off, and it is deleted")
+            dynamodb.delete_table(TableName=table)
+            dynamodb.get_waiter("table_not_exists").wait(TableName=table)
+    for secret in _of(kept, "AWS::SecretsManager::Secret"):
+        # A secret that may be restored would keep its name from the next deployment.
+        with suppress(secrets.exceptions.ResourceNotFoundException):
+            secrets.delete_secret(SecretId=secret, ForceDeleteWithoutRecovery=True)
+    for group in _of(kept, "AWS::Logs::LogGroup"):
+        with suppress(logs.exceptions.ResourceNotFoundException):
+            logs.delete_log_group(logGroupName=group)
+
+
+def _delete_bucket(account: Account, bucket: str) -> None:
+    """Delete a bucket with all versions of what is in it, a thousand a request (S3's limit)."""
+    client = account.client("s3")
+    try:
+        pages = client.get_paginator("list_object_versions").paginate(
+            Bucket=bucket, ExpectedBucketOwner=account.id
+        )
+        for page in pages:
+            found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+            objects = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
+            if objects:
+                client.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+        client.delete_bucket(Bucket=bucket)
+    except ClientError as error:
+        if code(error) not in GONE:
+            raise

@@ -1,0 +1,178 @@
+"""Releases: what each deployment put into the functions, kept so that it can be put back.
+
+A release is the very zip and the copy of the project that Chalice deploys it with: its routes,
+schedules and policies are those of its code. Secrets and addresses are not in it; they are looked
+up anew.
+"""
+
+import shutil
+import subprocess
+import tarfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from chalicelib.core import clock
+from infra.data_stack import RELEASES, STATE
+from infra.deploy.store import Store
+from infra.package import ROOT, Package
+
+CURRENT = f"{STATE}current.json"
+KEPT = 20
+"""Releases; what is deleted can be restored for as long as the bucket keeps versions."""
+CONFIG = Path(".chalice", "config.json")
+DEPLOYMENTS = Path(".chalice", "deployments")
+PACKAGER = "requirements-packager.txt"
+"""The requirements with Chalice itself, whose version is part of the name of its cached zip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The commit that is deployed, and whether the checkout differs from it."""
+
+    commit: str
+    dirty: bool
+
+    @classmethod
+    def of(cls, root: Path = ROOT) -> "Source":
+        """Return what a checkout is at.
+
+        Raises:
+            click.ClickException: it is no git checkout, or has no commit.
+        """
+        try:
+            commit = _git(root, "rev-parse", "--short=12", "HEAD")
+            return cls(commit, bool(_git(root, "status", "--porcelain")))
+        except (OSError, subprocess.CalledProcessError) as error:
+            msg = f"{root} is no git checkout with a commit, and a release is named by its commit."
+            raise click.ClickException(msg) from error
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ("git", "-C", str(root), *arguments)
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What is known of a release; ``package`` is what Chalice calls its zip."""
+
+    id: str
+    commit: str
+    dirty: bool
+    at: str
+    by: str
+    python: str
+    package: str
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The Python that its zip is for."""
+        major, minor = self.python.split(".")
+        return int(major), int(minor)
+
+    @property
+    def folder(self) -> str:
+        """Where its objects are."""
+        return f"{RELEASES}{self.id}/"
+
+
+def keep(store: Store, made: Package, source: Source, root: Path = ROOT) -> Release:
+    """Put a built package into the bucket as a release, before any function has it."""
+    at = clock.now()
+    mark = "-dirty" if source.dirty else ""
+    # Chalice has one of these for a runtime.
+    (cached,) = (made.project / DEPLOYMENTS).glob("*.zip")
+    release = Release(
+        id=f"{at:%Y%m%dT%H%M%SZ}-{source.commit}{mark}",
+        commit=source.commit,
+        dirty=source.dirty,
+        at=at.isoformat(timespec="seconds"),
+        by=store.account.user,
+        python="{}.{}".format(*made.python.version),
+        package=cached.name,
+    )
+    archive = made.project.with_suffix(".tar.gz")
+    with tarfile.open(archive, "w:gz") as tar:
+        for path in sorted(made.project.rglob("*")):
+            name = path.relative_to(made.project)
+            if path.is_file() and name != CONFIG and DEPLOYMENTS not in name.parents:
+                tar.add(path, str(name))
+        tar.add(root / CONFIG, str(CONFIG))
+        tar.add(root / "requirements.txt", PACKAGER)
+    store.upload(f"{release.folder}project.tar.gz", archive)
+    store.upload(f"{release.folder}deployment.zip", made.zip)
+    # Written last: a release without it is none.
+    store.put_json(f"{release.folder}release.json", asdict(release))
+    return release
+
+
+def unpack(store: Store, release: Release, project: Path) -> Path:
+    """Make a release's copy of the project, so that Chalice takes its zip; return that."""
+    shutil.rmtree(project, ignore_errors=True)
+    archive = project.with_suffix(".tar.gz")
+    store.download(f"{release.folder}project.tar.gz", archive)
+    with tarfile.open(archive) as tar:
+        tar.extractall(project, filter="data")
+    package = project / DEPLOYMENTS / release.package
+    store.download(f"{release.folder}deployment.zip", package)
+    return package
+
+
+def find(store: Store, name: str) -> Release:
+    """Return a release by its id, or by the beginning of its commit if one alone has that.
+
+    Raises:
+        click.ClickException: there is none, or several.
+    """
+    found = [each for each in listed(store) if name == each.id or each.commit.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    fault = "Several releases are" if found else "No release is"
+    ids = ", ".join(each.id for each in found) or "python -m infra releases lists all there are"
+    msg = f'{fault} "{name}": {ids}.'
+    raise click.ClickException(msg)
+
+
+def previous(store: Store) -> Release:
+    """Return the newest release that is older than the one that runs.
+
+    Raises:
+        click.ClickException: there is none.
+    """
+    known, running = listed(store), current(store)
+    ids = [release.id for release in known]
+    older = known[ids.index(running) + 1 :] if running in ids else []
+    if not older:
+        raise click.ClickException("There is no release before the one that runs.")
+    return older[0]
+
+
+def listed(store: Store) -> list[Release]:
+    """Return the releases that are kept, newest first."""
+    records = (
+        store.get_json(f"{RELEASES}{folder}/release.json") for folder in store.folders(RELEASES)
+    )
+    return sorted((Release(**each) for each in records if each), key=lambda r: r.at, reverse=True)
+
+
+def set_current(store: Store, release: Release) -> None:
+    """Remember which release the functions have."""
+    at = clock.now().isoformat(timespec="seconds")
+    store.put_json(CURRENT, {"release": release.id, "at": at, "by": store.account.user})
+
+
+def current(store: Store) -> str | None:
+    """Return the id of the release that the functions have; None before the first."""
+    found = store.get_json(CURRENT)
+    return str(found["release"]) if found else None
+
+
+def prune(store: Store) -> None:
+    """Delete releases beyond the newest ones, never the one that runs."""
+    running = current(store)
+    for release in listed(store)[KEPT:]:
+        if release.id != running:
+            for name in ("release.json", "project.tar.gz", "deployment.zip"):
+                store.delete(release.folder + name)

@@ -1,0 +1,108 @@
+"""What a deployment knows of its stage: for the functions, and for the operator's machine."""
+
+from botocore.exceptions import ClientError
+
+from infra.aws_errors import code
+from infra.deploy.account import Account
+from infra.deploy.cloudformation import Stack
+from infra.deploy.progress import Progress
+from infra.names import APP, function_name
+from infra.stage_config import JOBS, Facts
+
+MINIMUM_UNRESERVED = 100
+"""What Lambda leaves to functions without a reservation (developer guide, Reserved concurrency)."""
+FOR_OPERATORS = ("TABLE_PREFIX", "OBJECT_STORE", "PUBLIC_URL", "SITES_DOMAIN")
+"""The variables that ``admin --stage`` needs; none is a secret."""
+
+
+def facts(  # noqa: PLR0913  what an operator may decide
+    account: Account,
+    stage: str,
+    data: dict[str, str],
+    *,
+    domain: str | None,
+    sites: str | None,
+    table_prefix: str | None,
+) -> Facts:
+    """Return what is known of a stage whose data stack stands.
+
+    A domain that is not given is the edge stack's; before that one is made, nothing is known. A
+    prefix of tables that is not given is the one that functions have.
+    """
+    edge = Stack(account, stage, "edge", Progress())
+    before = edge.parameters()
+    domain = before.get("Domain", "") if domain is None else domain
+    known = (edge.outputs() or {}).get("BaseUrl", "") if domain == before.get("Domain", "") else ""
+    key = _secret(account, data["LlmKeySecretArn"])
+    return Facts(
+        bucket=data["BucketName"],
+        public_url=f"https://{domain}" if domain else known,
+        sites_domain=before.get("SitesDomain", "") if sites is None else sites,
+        table_prefix=table_prefix
+        or published(account, stage).get("TABLE_PREFIX", Facts().table_prefix),
+        edge_secret=_secret(account, data["EdgeSecretArn"]),
+        reserve_jobs=may_reserve(account, stage),
+        variables={"LLM_API_KEY": key} if key else {},
+    )
+
+
+def may_reserve(account: Account, stage: str) -> bool:
+    """Whether the jobs have a reserved run of their own, or the account's quota lets them."""
+    client, function = account.client("lambda"), function_name(stage, JOBS)
+    try:
+        if "ReservedConcurrentExecutions" in client.get_function_concurrency(FunctionName=function):
+            return True
+    except ClientError as error:
+        if code(error) != "ResourceNotFoundException":
+            raise
+    return unreserved(account) > MINIMUM_UNRESERVED
+
+
+def unreserved(account: Account) -> int:
+    """Return how many runs at once the account has that no function has reserved."""
+    limits = account.client("lambda").get_account_settings()["AccountLimit"]
+    return int(limits["UnreservedConcurrentExecutions"])
+
+
+def _secret(account: Account, arn: str) -> str:
+    """Return a secret's value; nothing if nobody has put one in."""
+    try:
+        answer = account.client("secretsmanager").get_secret_value(SecretId=arn)
+    except ClientError as error:
+        if code(error) == "ResourceNotFoundException":
+            return ""
+        raise
+    return str(answer["SecretString"]).strip()
+
+
+def publish(account: Account, stage: str, variables: dict[str, str]) -> None:
+    """Tell operators' machines where the stage is: a parameter for each variable."""
+    client, before = account.client("ssm"), published(account, stage)
+    for name in FOR_OPERATORS:
+        if value := variables.get(name):
+            if before.get(name) != value:
+                client.put_parameter(
+                    Name=_path(stage) + name, Value=value, Type="String", Overwrite=True
+                )
+        elif name in before:
+            client.delete_parameter(Name=_path(stage) + name)
+
+
+def unpublish(account: Account, stage: str) -> None:
+    """Forget where the stage was."""
+    publish(account, stage, {})
+
+
+def published(account: Account, stage: str) -> dict[str, str]:
+    """Return the variables that a deployed stage has for operators; nothing if there is none."""
+    pages = account.client("ssm").get_paginator("get_parameters_by_path")
+    path = _path(stage)
+    return {
+        each["Name"].removeprefix(path): each["Value"]
+        for page in pages.paginate(Path=path)
+        for each in page["Parameters"]
+    }
+
+
+def _path(stage: str) -> str:
+    return f"/{APP}/{stage}/"

@@ -1,0 +1,300 @@
+"""A look at a running service from outside: does each of its surfaces answer as it should.
+
+Works against any base URL, ``make dev`` or a deployed stage, and changes nothing there; only a bot
+that is named is asked something, which its owner pays for.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import requests
+
+CHAT = "/api/agents/public/chat-stream"
+TIMEOUT = (5.0, 35.0)
+"""Seconds to connect, and between two pieces of an answer: API Gateway gives up after 29."""
+HEALTHY_SECONDS = 120.0
+"""How long a new distribution's name may take to reach this machine."""
+AT_ONCE = 0.1
+"""Seconds: an answer that is whole so soon cannot be seen to stream, or not to."""
+UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+"""An id that nothing has: that of the ULID specification's example."""
+
+
+class FailedError(Exception):
+    """What was expected did not come; says both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is looked at: ``url`` without a slash at its end, and what more there is to try.
+
+    ``origins`` are addresses behind the edge that must refuse whoever comes without its secret.
+    """
+
+    url: str
+    key: str | None = None
+    agent: str | None = None
+    bot_key: str | None = None
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The outcome of one check: None if there was nothing to try it with."""
+
+    name: str
+    ok: bool | None
+    why: str
+
+
+def run(target: Target) -> Iterator[Check]:
+    """Yield the outcome of every check as it comes."""
+    for name, check in CHECKS.items():
+        try:
+            note = check(target)
+            skipped = note is not None and note.startswith("not tried")
+            yield Check(name, None if skipped else True, note or "")
+        except FailedError as error:
+            yield Check(name, ok=False, why=str(error))
+        except requests.RequestException as error:
+            # Its text would end in an object's address.
+            yield Check(name, ok=False, why=f"no answer: {type(error).__name__}")
+
+
+def wait_until_healthy(url: str, pause: float = 3.0) -> None:
+    """Wait until a new service's name resolves and it answers; give up silently in time."""
+    ends = time.monotonic() + HEALTHY_SECONDS
+    while time.monotonic() < ends:
+        try:
+            if requests.get(f"{url}/api/health", timeout=TIMEOUT).ok:
+                return
+        except requests.RequestException:
+            pass
+        time.sleep(pause)
+
+
+def _need(expected: str, holds: object, came: object) -> None:
+    if not holds:
+        msg = f"expected {expected}; came {str(came)[:120]!r}"
+        raise FailedError(msg)
+
+
+def _ask(method: str, url: str, **options: Any) -> requests.Response:  # noqa: ANN401  requests'
+    return requests.request(method, url, timeout=TIMEOUT, allow_redirects=False, **options)
+
+
+def _type(answer: requests.Response) -> str:
+    return answer.headers.get("Content-Type", "no Content-Type").partition(";")[0]
+
+
+def _data(answer: requests.Response) -> dict[str, Any]:
+    """Return what is inside the envelope of a JSON answer."""
+    _need("JSON", _type(answer) == "application/json", f"{answer.status_code} {_type(answer)}")
+    try:
+        data = answer.json()["data"]
+    except (ValueError, KeyError, TypeError):
+        data = None
+    _need("the envelope", isinstance(data, dict) and "status" in data, answer.text)
+    assert isinstance(data, dict)  # noqa: S101  for the type checker: just seen
+    return data
+
+
+def _failure(answer: requests.Response, statuses: set[int], codes: set[str]) -> dict[str, Any]:
+    """Return a refusal's data, which is whole and of one of these kinds."""
+    about = " or ".join(str(status) for status in sorted(statuses))
+    _need(f"status {about}", answer.status_code in statuses, f"{answer.status_code} {answer.text}")
+    data = _data(answer)
+    whole = data["status"] is False and data.get("message") and data.get("requestId")
+    _need("status false, a message and a requestId", whole, data)
+    _need(f"code {' or '.join(sorted(codes))}", data.get("code") in codes, data.get("code"))
+    same = answer.headers.get("X-Request-Id") == data["requestId"]
+    _need("X-Request-Id to be the requestId", same, answer.headers.get("X-Request-Id"))
+    return data
+
+
+def _shared(answer: requests.Response) -> None:
+    allowed = answer.headers.get("Access-Control-Allow-Origin")
+    _need("Access-Control-Allow-Origin: *", allowed == "*", allowed)
+
+
+def _health(target: Target) -> str:
+    answer = _ask("GET", f"{target.url}/api/health")
+    _need("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    data = _data(answer)
+    _need("status true, service, version, time", data["status"] is True and "time" in data, data)
+    _need("X-Request-Id", answer.headers.get("X-Request-Id"), "none")
+    return f"{data.get('service')} {data.get('version')}"
+
+
+def _unknown_path(target: Target) -> None:
+    url = f"{target.url}/api/no-such-path-{uuid4().hex[:8]}"
+    _failure(_ask("GET", url), {404}, {"not_found"})
+    # API Gateway takes a key on such a path for a signature of its own, and repeats it.
+    answer = _ask("GET", url, headers={"Authorization": "Bearer svc_live_0"})
+    _failure(answer, {404, 403}, {"not_found", "forbidden"})
+    _need("the key not to be repeated", "svc_live_0" not in answer.text, answer.text)
+
+
+def _wrong_method(target: Target) -> None:
+    # API Gateway knows no path by another method.
+    answer = _ask("DELETE", f"{target.url}/api/health")
+    _failure(answer, {404, 405}, {"not_found", "method_not_allowed"})
+
+
+def _no_key(target: Target) -> None:
+    for headers in ({}, {"Authorization": "Bearer svc_live_nothing"}):
+        answer = _ask("GET", f"{target.url}/api/workspaces/list", headers=headers)
+        _failure(answer, {401}, {"unauthorized"})
+        given = {name.lower() for name in answer.headers}
+        # API Gateway renames it.
+        named = {"www-authenticate", "x-amzn-remapped-www-authenticate"} & given
+        _need("WWW-Authenticate", named, sorted(given))
+
+
+def _preflight(target: Target) -> None:
+    asked = {
+        "Origin": "https://smoke.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "content-type,idempotency-key",
+    }
+    answer = _ask("OPTIONS", target.url + CHAT, headers=asked)
+    _need("status 200 or 204", answer.status_code in {200, 204}, answer.status_code)
+    _shared(answer)
+    methods = answer.headers.get("Access-Control-Allow-Methods", "")
+    _need("POST to be allowed", "POST" in methods, methods)
+    headers = answer.headers.get("Access-Control-Allow-Headers", "").lower()
+    named = "content-type" in headers and "idempotency-key" in headers
+    _need("Content-Type and Idempotency-Key to be allowed", named, headers)
+
+
+def _no_bot(target: Target) -> None:
+    answer = _ask("POST", target.url + CHAT, json={"agentId": UNKNOWN, "message": "Hello"})
+    _failure(answer, {404}, {"not_found"})
+    _shared(answer)
+
+
+def _chat(target: Target) -> str:
+    if target.agent is None:
+        return "not tried: give --agent (its owner pays for the answer)"
+    body = {"agentId": target.agent, "message": "Hello", "apiKey": target.bot_key}
+    began = time.monotonic()
+    with requests.post(target.url + CHAT, json=body, timeout=TIMEOUT, stream=True) as answer:
+        if answer.status_code != requests.codes.ok:
+            msg = f"expected status 200; came {answer.status_code} {answer.text[:120]}"
+            raise FailedError(msg)
+        _need("text/event-stream", _type(answer) == "text/event-stream", _type(answer))
+        _shared(answer)
+        answer.encoding = "utf-8"
+        events = [
+            (time.monotonic() - began, json.loads(line.removeprefix("data: ")))
+            for line in answer.iter_lines(chunk_size=1, decode_unicode=True)
+            if line.startswith("data: ")
+        ]
+    kinds = [event.get("type") for _, event in events]
+    _need("start, chunks, done", kinds[:1] == ["start"] and kinds[-1:] == ["done"], kinds)
+    _need("the answer in chunks", "chunk" in kinds, kinds)
+    first, last = events[0][0], events[-1][0]
+    _need(
+        "the first event before the answer is whole",
+        last < AT_ONCE or last - first > AT_ONCE / 2,
+        f"all of it after {last:.2f} s",
+    )
+    return f"first event after {first:.2f} s, last after {last:.2f} s"
+
+
+def _tools(target: Target) -> str:
+    if target.key is None:
+        return "not tried: give --key"
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    headers = {
+        "Authorization": f"Bearer {target.key}",
+        "Accept": "application/json, text/event-stream",
+    }
+    answer = _ask("POST", f"{target.url}/api/mcp", json=message, headers=headers)
+    _need("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    try:
+        tools = answer.json()["result"]["tools"]
+    except (ValueError, KeyError, TypeError):
+        msg = f"expected a list of tools; came {answer.text[:120]!r}"
+        raise FailedError(msg) from None
+    _need("tools with an inputSchema", tools and all("inputSchema" in t for t in tools), tools)
+    return f"{len(tools)} tools"
+
+
+def _blog(target: Target) -> None:
+    answer = _ask("GET", f"{target.url}/blog")
+    _page(answer, "text/html")
+    policy = answer.headers.get("Content-Security-Policy")
+    _need("a Content-Security-Policy", policy, "none")
+
+
+def _widget(target: Target) -> None:
+    _page(_ask("GET", f"{target.url}/widget.js"), "text/javascript")
+
+
+def _page(answer: requests.Response, kind: str) -> None:
+    _need("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    _need(kind, _type(answer) == kind, _type(answer))
+    guard = answer.headers.get("X-Content-Type-Options")
+    _need("X-Content-Type-Options: nosniff", guard == "nosniff", guard)
+
+
+def _openapi(target: Target) -> str:
+    answer = _ask("GET", f"{target.url}/api/openapi.json")
+    _need("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    try:
+        document = answer.json()
+        server, paths = document["servers"][0]["url"], document["paths"]
+    except (ValueError, KeyError, IndexError, TypeError):
+        msg = f"expected OpenAPI; came {answer.text[:120]!r}"
+        raise FailedError(msg) from None
+    _need(f"it to name {target.url}", server.rstrip("/") == target.url, server)
+    return f"{len(paths)} paths"
+
+
+def _files(target: Target) -> None:
+    answer = _ask("GET", f"{target.url}/files/{UNKNOWN}/none.svg")
+    _need("status 404", answer.status_code == requests.codes.not_found, answer.status_code)
+    policy = answer.headers.get("Content-Security-Policy", "none")
+    if _type(answer) != "application/json":  # The bucket's own answer; ours runs nothing anyway.
+        _need("a sandbox as Content-Security-Policy", "sandbox" in policy, policy)
+
+
+def _origins(target: Target) -> str | None:
+    if not target.origins:
+        return "not tried: give --origin (behind an edge)"
+    for origin in target.origins:
+        url = origin.rstrip("/") + (CHAT if "lambda-url" in origin else "/api/health")
+        _failure(_ask("GET", url), {403}, {"forbidden"})
+    return None
+
+
+CHECKS: dict[str, Callable[[Target], str | None]] = {
+    "health": _health,
+    "unknown path": _unknown_path,
+    "wrong method": _wrong_method,
+    "no key, made-up key": _no_key,
+    "chat: preflight": _preflight,
+    "chat: unknown bot": _no_bot,
+    "chat: answer streams": _chat,
+    "tools/list": _tools,
+    "blog": _blog,
+    "widget.js": _widget,
+    "openapi.json": _openapi,
+    "files are sandboxed": _files,
+    "origins refuse": _origins,
+}
+"""By the name that the table shows."""
+
+
+def table(checks: list[Check]) -> str:
+    """Return the outcomes as a table."""
+    marks = {True: "ok", False: "FAILED", None: "-"}
+    width = max(len(check.name) for check in checks)
+    return "\n".join(
+        f"{marks[check.ok]:6}  {check.name:{width}}  {check.why}".rstrip() for check in checks
+    )

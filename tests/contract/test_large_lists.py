@@ -1,0 +1,49 @@
+"""Lists of nouns that have grown large: each is read along the index that was made for it.
+
+Functions may query the indexes that the suite needs and no others (``tests/policy_check.py``), so
+each is read here through the API.
+"""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.store import queries
+from chalicelib.store.connection import connection
+from tests.conftest import Api
+from tests.factories.examples import Things
+
+EVENT = "provide-client-params.dynamodb.Query"
+
+
+@pytest.mark.parametrize(
+    ("path", "index"),
+    [
+        ("/api/products/list?status=all&sort=sortOrder", "by_o1"),
+        ("/api/products/list?status=all&sort=price", "by_o2"),
+        ("/api/products/list?status=all&sort=name", "by_o3"),
+        ("/api/products/list?status=active&sort=sortOrder", "by_o4"),
+        ("/api/services/list?status=active&sort=sortOrder", "by_o4"),
+        ("/api/bookings/list?sort=startAtDesc", "by_o1"),
+        ("/api/bookings/list?sort=createdAtDesc", "by_o2"),
+        ("/api/bookings/list?status=confirmed&sort=startAtAsc", "by_o3"),
+        ("/api/forms/collection-list?status=new", "by_o1"),
+        ("/api/products/list?q=loaf", "by_row"),
+    ],
+)
+def test_are_read_along_their_index(
+    path: str, index: str, api: Api, things: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "SMALL_ROWS", 0)
+    read: list[str | None] = []
+
+    def note(params: dict[str, Any], **_: object) -> None:
+        read.append(params.get("IndexName"))
+
+    events = connection().client.meta.events
+    events.register(EVENT, note)
+    try:
+        api.get(path)
+    finally:
+        events.unregister(EVENT, note)
+    assert index in read

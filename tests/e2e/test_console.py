@@ -1,0 +1,381 @@
+"""The console in a browser: the whole key story, bots, and pages that please on any screen."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Response, expect
+
+from chalicelib.core.ids import new_id
+from chalicelib.store import api_keys
+from chalicelib.transports.console.routes import BOT, ROUTES
+from tests.conftest import PASSWORD, Api, as_operator, in_console
+from tests.e2e.conftest import shoot
+from tests.factories.console import Place
+from tests.factories.examples import Things, top_up
+
+SCREENS = {
+    "phone": {"viewport": {"width": 360, "height": 740}, "locale": "ru-RU"},
+    "desktop": {"viewport": {"width": 1440, "height": 900}, "locale": "en-US"},
+}
+STILL = {"reduced_motion": "reduce"}
+"""Colours that are on their way to others have no contrast to measure."""
+EMAIL, NAME = "anna@example.com", "Пекарня «Колосок»"
+LONG = "Пекарня " + "Донаудампфшиффартсгезельшафт" * 10
+MOST_REQUESTS, MOST_BYTES = 6, 60_000
+OVERFLOW = """() => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  const out = (node) => node.getBoundingClientRect().right > width + 1;
+  return [...document.querySelectorAll('body *')].filter(out).map(n => n.outerHTML.slice(0, 120));
+}"""
+
+
+@dataclass
+class Seen:
+    """What a browser did, and what went wrong in it."""
+
+    page: Page
+    base: str
+    wrong: list[str] = field(default_factory=list)
+    responses: list[Response] = field(default_factory=list)
+
+    def open(self, path: str) -> Response:
+        """Open a page of the console, counting from here."""
+        self.responses.clear()
+        response = self.page.goto(self.base + path)
+        assert response
+        return response
+
+    def signs_in(self, email: str = EMAIL) -> None:
+        """Sign in, from wherever that is asked for."""
+        self.open("/console")
+        self.page.get_by_label(re.compile("E-mail|Эл. почта")).fill(email)
+        self.page.get_by_label(re.compile("Password|Пароль")).fill(PASSWORD)
+        self.page.keyboard.press("Enter")
+        expect(self.page.locator("header nav, .rows, h1").first).to_be_visible()
+        assert "/sign-in" not in self.page.url
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.page.url).path
+
+
+Visiting = Callable[..., "contextmanager[Seen]"]
+
+
+@pytest.fixture
+def visiting(service: str, browser: Browser) -> Visiting:
+    """Open the console in a browser of its own; nothing may fail in it."""
+
+    @contextmanager
+    def visit(**options: object) -> Iterator[Seen]:
+        context = browser.new_context(**STILL, **{**SCREENS["desktop"], **options})
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        seen = Seen(page, service)
+        page.on("console", lambda m: seen.wrong.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: seen.wrong.append(str(error)))
+        page.on("response", lambda each: seen.responses.append(each))  # noqa: PLW0108  wants a function
+        page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
+        yield seen
+        context.close()
+        assert seen.wrong == []
+
+    return visit
+
+
+@pytest.fixture
+def place(service: str) -> Place:
+    """A workspace with something of everything."""
+    as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
+    made = Place.made_by(EMAIL, NAME)
+    token = as_operator(
+        "create_key", workspaceId=made.workspace_id, name="Things", scopes=["*:read", "*:write"]
+    )["token"]
+    Things.made_with(Api(token))
+    return made
+
+
+def live_keys(place: Place, name: str) -> int:
+    return sum(key.name == name for key in api_keys.live(place.workspace_id))
+
+
+def findings(page: Page, *rules: str) -> list[str]:
+    """Return what axe-core finds, with all its rules or these."""
+    options = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+    found = Axe().run(page, options=options).response["violations"]
+    return [f"{each['id']}: {at['html'][:160]}" for each in found for at in each["nodes"]]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_every_page_pleases(screen: str, place: Place, visiting: Visiting) -> None:
+    wrong: dict[str, list[str]] = {}
+    visited: set[str] = set()
+    with visiting(**SCREENS[screen]) as seen:
+        seen.open("/console/sign-in")
+        look(seen, screen, "/console/sign-in", wrong)
+        visited.add("/console/sign-in")
+        seen.signs_in()
+        for route in [route for route, page in ROUTES.items() if page.get]:
+            path = place.path_of(route)
+            if route in visited:
+                continue
+            response = seen.open(path)
+            visited.add(route)
+            assert response.status == 200, path
+            if seen.path == path:
+                look(seen, screen, route, wrong)
+            else:
+                assert route in {"/console", BOT}
+    assert visited == {route for route, page in ROUTES.items() if page.get}
+    assert not wrong, "\n".join(f"{path}: {text}" for path, text in wrong.items())
+
+
+def look(seen: Seen, screen: str, route: str, wrong: dict[str, list[str]]) -> None:
+    """Look at a page that is open: light and dark, its size, its width, its headings."""
+    page, bad = seen.page, []
+    page.wait_for_load_state("networkidle")
+    size = sum(len(response.body()) for response in seen.responses)
+    if len(seen.responses) > MOST_REQUESTS or size > MOST_BYTES:
+        bad.append(f"{len(seen.responses)} requests, {size} bytes")
+    name = re.sub(r"\W+", "-", route.removeprefix("/console")).strip("-") or "home"
+    bad += [f"wider than the screen: {each}" for each in page.evaluate(OVERFLOW)]
+    if page.locator("h1").count() != 1 or not page.title():
+        bad.append("it has not one h1 and a title")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        bad += findings(page, *([] if scheme == "light" else ["color-contrast"]))
+        shoot(page, f"console-{name}-{screen}-{scheme}")
+    page.emulate_media(color_scheme="light")
+    if bad:
+        wrong[route] = bad
+
+
+def test_a_key_is_made_copied_used_and_revoked(place: Place, visiting: Visiting) -> None:
+    with visiting(permissions=["clipboard-read", "clipboard-write"]) as seen:
+        page = seen.page
+        seen.signs_in()
+        page.get_by_role("link", name="API keys").click()
+        page.get_by_role("link", name="Create key").first.click()
+        page.get_by_label("Name", exact=True).fill("Laptop")
+        page.get_by_role("button", name="AI agent").click()
+        expect(page.get_by_label("Name", exact=True)).to_have_value("Laptop")
+        expect(page.get_by_label("Products: write")).to_be_checked()
+        expect(page.get_by_label("Sites: write")).not_to_be_checked()
+        page.get_by_role("button", name="Create key").last.dblclick()
+        expect(page.get_by_role("heading", name="Key “Laptop” created")).to_be_visible()
+        token = page.locator("#token").inner_text()
+        assert live_keys(place, "Laptop") == 1
+        for block in ("token", "curl", "mcp"):
+            button = page.locator(f'[data-copy="{block}"]')
+            button.click()
+            expect(button).to_have_text("Copied")
+            copied = page.evaluate("navigator.clipboard.readText()")
+            assert copied == page.locator(f"#{block}").text_content()
+            assert token in copied
+        assert findings(page) == []
+        shoot(page, "console-key-made-desktop-light")
+        api = Api(token)
+        assert api.get("/api/projects/list")["projects"]
+        page.get_by_role("link", name="I have saved it").click()
+        assert token not in page.content()
+        page.get_by_role("link", name="Revoke: Laptop").click()
+        expect(page.get_by_role("heading", name="Revoke key “Laptop”?")).to_be_visible()
+        page.get_by_role("button", name="Revoke key “Laptop”").click()
+        expect(page.get_by_role("status")).to_have_text("The key is revoked.")
+        assert api.call("GET", "/api/projects/list").status == 401
+        page.go_back()
+        page.go_back()
+        assert token not in page.content()
+
+
+def test_a_key_is_made_with_the_keyboard_alone(place: Place, visiting: Visiting) -> None:
+    with visiting() as seen:
+        page = seen.page
+        seen.signs_in()
+        seen.open(f"{place.path}/keys/new")
+
+        def tab_to(selector: str) -> None:
+            for _ in range(60):
+                page.keyboard.press("Tab")
+                if page.evaluate("s => document.activeElement.matches(s)", selector):
+                    outline = "getComputedStyle(document.activeElement).outlineStyle"
+                    assert page.evaluate(outline) != "none", selector
+                    return
+            pytest.fail(f"{selector} cannot be reached")
+
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Enter")
+        tab_to("#name")
+        page.keyboard.type("Keyboard")
+        tab_to('[value="agent"]')
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Products: write")).to_be_checked()
+        tab_to('[value="projects:write"]')
+        page.keyboard.press("Space")
+        page.locator("#name").focus()
+        page.keyboard.press("Enter")  # creates the key, and no preset
+        expect(page.get_by_role("heading", name="Key “Keyboard” created")).to_be_visible()
+        assert live_keys(place, "Keyboard") == 1
+        (key,) = [k for k in api_keys.live(place.workspace_id) if k.name == "Keyboard"]
+        assert "projects:write" in key.scopes
+        tab_to('[data-copy="token"]')
+
+
+def test_the_key_story_needs_no_script(place: Place, visiting: Visiting) -> None:
+    with visiting(java_script_enabled=False) as seen:
+        page = seen.page
+        seen.signs_in()
+        seen.open(f"{place.path}/keys/new")
+        page.locator("#name").fill("Plain")
+        page.locator('[value="everything"]').click()
+        page.locator('[value="files:write"]').uncheck()
+        page.get_by_role("button", name="Create key").last.click()
+        token = page.locator("#token").inner_text()
+        assert Api(token).get("/api/projects/list")["projects"]
+        assert page.locator("button.copy").first.is_hidden()
+        page.get_by_role("link", name="I have saved it").click()
+        page.get_by_role("link", name="Revoke: Plain").click()
+        page.get_by_role("button", name="Revoke key “Plain”").click()
+        assert live_keys(place, "Plain") == 0
+        seen.open(place.path_of(f"{BOT}/chat"))
+        assert "The test chat needs JavaScript" in page.content()
+        expect(page.locator("form[data-chat]")).to_be_hidden()
+
+
+def test_errors_stand_beside_their_fields_and_have_the_focus(
+    place: Place, visiting: Visiting
+) -> None:
+    with visiting(**SCREENS["phone"]) as seen:
+        page = seen.page
+        seen.signs_in()
+        seen.open(f"{place.path}/keys/new")
+        page.locator("#name").fill("  ")
+        page.locator("button").last.scroll_into_view_if_needed()
+        page.locator("main form > button.button").click()
+        expect(page.locator("#problem")).to_be_focused()
+        expect(page.locator("#name-error")).to_be_visible()
+        page.locator('#problem a[href="#name"]').click()
+        assert page.evaluate(OVERFLOW) == []
+        assert findings(page) == []
+        shoot(page, "console-key-error-phone-light")
+        seen.wrong = [each for each in seen.wrong if "400" not in each]  # said of the answer
+
+
+def test_a_bot_has_five_keys_at_most_and_limits(place: Place, visiting: Visiting) -> None:
+    with visiting() as seen:
+        page = seen.page
+        seen.signs_in()
+        seen.open(place.path_of(f"{BOT}/keys"))
+        for number in range(2, 6):
+            page.get_by_label("Name").fill(f"Site {number}")
+            page.get_by_role("button", name="Create bot key").dblclick()
+            expect(page.locator("#token")).to_contain_text("svc_bot_")
+            if number == 2:
+                assert findings(page) == []
+                shoot(page, "console-bot-key-made-desktop-light")
+            page.get_by_role("link", name="I have saved it").click()
+        expect(page.get_by_text("The bot has five keys already")).to_be_visible()
+        expect(page.get_by_role("button", name="Create bot key")).to_have_count(0)
+        assert findings(page) == []
+        page.get_by_role("link", name="Delete: Site 3").click()
+        page.get_by_role("button", name="Delete key “Site 3”").click()
+        expect(page.get_by_role("status")).to_have_text("The bot key is deleted.")
+        expect(page.get_by_role("button", name="Create bot key")).to_be_visible()
+        page.get_by_role("link", name="Limits").click()
+        page.get_by_label("A day, ₽").fill("1 234,50 ₽")
+        page.get_by_label("A month, ₽").fill("ten")
+        page.get_by_role("button", name="Save limits").click()
+        expect(page.locator("#monthly-error")).to_be_visible()
+        expect(page.get_by_label("A day, ₽")).to_have_value("1 234,50 ₽")
+        page.get_by_label("A month, ₽").fill("")
+        page.get_by_role("button", name="Save limits").click()
+        expect(page.get_by_role("status")).to_have_text("Limits saved.")
+        expect(page.get_by_label("A day, ₽")).to_have_value("1234.50")
+        seen.wrong = [each for each in seen.wrong if "400" not in each]
+
+
+def test_the_test_chat_is_streamed(
+    place: Place, visiting: Visiting, read_anew: Callable[[], None]
+) -> None:
+    os.environ["DEMO_WORD_SECONDS"] = "0.05"
+    read_anew()
+    with visiting() as seen:
+        page = seen.page
+        seen.signs_in()
+        seen.open(place.path_of(f"{BOT}/chat"))
+        page.evaluate(
+            """() => {
+              window.lengths = [];
+              new MutationObserver(() => {
+                const last = document.querySelector('.chat .theirs:last-child');
+                if (last) window.lengths.push(last.textContent.length);
+              }).observe(document.querySelector('.chat'), {childList: true, subtree: true});
+            }"""
+        )
+        page.get_by_label("Message").fill("Do you sell bread?")
+        page.keyboard.press("Enter")
+        expect(page.locator(".chat .mine")).to_have_text("Do you sell bread?")
+        expect(page.locator("form[data-chat]")).not_to_have_attribute("data-busy", "yes")
+        lengths = page.evaluate("window.lengths")
+        assert lengths == sorted(lengths)
+        assert len(set(lengths)) >= 4, lengths
+        page.get_by_label("Message").fill("And cakes?")
+        page.get_by_role("button", name="Send").click()
+        expect(page.locator(".chat .theirs")).to_have_count(2)
+        expect(page.locator("form[data-chat]")).not_to_have_attribute("data-busy", "yes")
+        assert findings(page) == []
+        shoot(page, "console-chat-desktop-light")
+    found = in_console(place.workspace_id, "list_agent_dialogs", agentId=place.bot)["dialogs"]
+    assert [(dialog["channel"], dialog["messagesCount"]) for dialog in found] == [("test", 4)]
+
+
+def test_signing_out_closes_what_was_open(place: Place, visiting: Visiting) -> None:
+    with visiting() as seen:
+        page = seen.page
+        seen.signs_in()
+        seen.open(f"{place.path}/keys")
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("status")).to_have_text("You are signed out.")
+        page.go_back()
+        assert seen.path == "/console/sign-in"
+        page.get_by_label("E-mail").fill(EMAIL)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("API keys")
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_long_names_and_nothing_at_all_fit(screen: str, service: str, visiting: Visiting) -> None:
+    as_operator("create_account", email=EMAIL, password=PASSWORD, name=LONG[:200])
+    long = Place.made_by(EMAIL, LONG[:200])
+    email = f"{new_id().lower()}{'x' * 20}@a-rather-long-name-of-a-company.example.com"
+    as_operator("create_account", email=email, password=PASSWORD)
+    empty = as_operator("create_workspace", owner=email, name="E")["slug"]
+    top_up(long.workspace_id, 1)
+    wrong: dict[str, list[str]] = {}
+    with visiting(**SCREENS[screen]) as seen:
+        seen.signs_in()
+        for route in [route for route, page in ROUTES.items() if page.get]:
+            seen.open(long.path_of(route))
+            if found := seen.page.evaluate(OVERFLOW):
+                wrong[route] = found
+            if route.endswith(("/keys", "/limits", "/account", "{workspace}")):
+                name = re.sub(r"\W+", "-", route).strip("-")
+                shoot(seen.page, f"{name}-long-{screen}-light")
+    with visiting(**SCREENS[screen]) as seen:
+        seen.signs_in(email)
+        for part in ("", "/keys", "/bots", "/balance", "/audit"):
+            seen.open(f"/console/w/{empty}{part}")
+            found = seen.page.evaluate(OVERFLOW) + findings(seen.page)
+            if found:
+                wrong[f"empty {part}"] = found
+            shoot(seen.page, f"console-empty{part.replace('/', '-')}-{screen}-light")
+    assert not wrong, wrong

@@ -1,0 +1,169 @@
+"""People with browsers in the console.
+
+They keep the session's cookie by hand: HTTP clients do not send a ``Secure`` one without TLS.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.flows.invoke import invoke
+from chalicelib.store import accounts
+from chalicelib.transports.console import door
+from chalicelib.transports.console.routes import BOT
+from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console
+from tests.factories.examples import top_up
+
+FORM = "application/x-www-form-urlencoded"
+Fields = dict[str, str] | list[tuple[str, str]]
+
+
+@dataclass
+class Person:
+    """Somebody in the console; ``token`` is that of the session's cookie."""
+
+    email: str
+    token: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The cookie, as browsers send it."""
+        return {"Cookie": f"{door.COOKIE}={self.token}"} if self.token else {}
+
+    @property
+    def csrf(self) -> str:
+        """What the person's forms carry."""
+        return door.csrf_token(self.token)
+
+    def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+        """Send a request; of what is answered, a new cookie is kept."""
+        sent = self.headers | {name.replace("_", "-"): text for name, text in headers.items()}
+        answer = Api(None).call(method, path, body or None, sent)
+        for name, value in cookies(answer).items():
+            if name == door.COOKIE:
+                self.token = value
+        return answer
+
+    def get(self, path: str, **headers: str) -> Answer:
+        """Open a page."""
+        return self.ask("GET", path, **headers)
+
+    def post(
+        self, path: str, fields: Fields | None = None, csrf: str | None = None, **headers: str
+    ) -> Answer:
+        """Send a form of one's own, or with another token."""
+        pairs = list(fields.items()) if isinstance(fields, dict) else list(fields or [])
+        body = urlencode([*pairs, ("csrf", self.csrf if csrf is None else csrf)]).encode()
+        return self.ask("POST", path, body, **{"content_type": FORM} | headers)
+
+    def signs_in(self, password: str = PASSWORD, **fields: str) -> Answer:
+        """Open the page and send its form."""
+        self.get("/console/sign-in")
+        return self.post("/console/sign-in", {"email": self.email, "password": password} | fields)
+
+
+def cookies(answer: Answer) -> dict[str, str]:
+    """Return the values of the cookies that an answer sets."""
+    pairs = (header.partition(";")[0] for header in answer.headers.get("Set-Cookie", []))
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def begun(email: str, password: str = PASSWORD, *, visitor: str = "v", browser: str = "") -> str:
+    """Sign in past HTTP; return the session's token."""
+    asked = {"email": email, "password": password, "browser": browser}
+    visiting = VisitorPrincipal(visitor=visitor)
+    reply = invoke(REGISTRY["sign_in"], visiting, lambda: asked, request_id="r")
+    token: str = json.loads(reply.body)["data"]["token"]
+    return token
+
+
+def person(owner: Owner) -> Person:
+    """Return the owner of a workspace, signed in."""
+    return Person(accounts.get(owner.workspace.owner_id).email, owner.signs_in())
+
+
+HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"
+"""A name of everything that has one."""
+BROWSER = f"Mozilla/5.0 (X11; Linux x86_64) Firefox/150.0 {HOSTILE}"
+ZONE = "Asia/Vladivostok"
+"""Ten hours ahead of UTC, all year."""
+
+
+PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight every morning."
+
+
+@dataclass(frozen=True)
+class Place:
+    """A workspace, with an API key, a private bot and its key; all of them have hostile names."""
+
+    workspace_id: str
+    slug: str
+    key: str
+    token: str
+    bot: str
+    bot_key: str
+    bot_token: str
+
+    @property
+    def path(self) -> str:
+        """Where it is in the console."""
+        return f"/console/w/{self.slug}"
+
+    def path_of(self, route: str) -> str:
+        """Return the path of a page of it."""
+        shown = self.bot if route.startswith(BOT) else self.key
+        return route.format(workspace=self.slug, id=shown, key=self.bot_key)
+
+    @classmethod
+    def made_by(cls, email: str, name: str = HOSTILE) -> "Place":
+        """Make one of an account."""
+        made = as_operator("create_workspace", owner=email, name=name, timezone=ZONE)
+        home = made["workspaceId"]
+        who = accounts.by_email(email).id
+
+        def does(operation: str, /, **arguments: Any) -> Any:
+            return in_console(home, operation, account_id=who, **arguments)
+
+        key = does("create_key", name=name, scopes=["projects:read", "agents:write"])
+        agent = {"name": name[:100], "systemPrompt": PROMPT, "model": "demo"}
+        bot = does("create_agent", **agent, isPrivate=True)["agent"]["id"]
+        bot_key = does("create_bot_key", agentId=bot, name=name)
+        top_up(who, 1_000_000)
+        return cls(
+            workspace_id=home,
+            slug=made["slug"],
+            key=key["keyId"],
+            token=key["token"],
+            bot=bot,
+            bot_key=bot_key["keyId"],
+            bot_token=bot_key["token"],
+        )
+
+
+@dataclass(frozen=True)
+class World:
+    """A workspace with its people, and one of somebody else."""
+
+    here: Place
+    there: Place
+
+    @classmethod
+    def made(cls) -> "World":
+        """Make it."""
+        for name in ("boss", "manager", "member", "stranger"):
+            email = f"{name}@example.com"
+            as_operator("create_account", email=email, password=PASSWORD, name=name + HOSTILE)
+        here, there = Place.made_by("boss@example.com"), Place.made_by("stranger@example.com")
+        for role in ("manager", "member"):
+            who = {"email": f"{role}@example.com", "role": role}
+            as_operator("add_member", workspaceId=here.workspace_id, **who)
+        return cls(here, there)
+
+    @staticmethod
+    def person(name: str) -> Person:
+        """Return one of the people, signed in: boss, manager, member or stranger."""
+        email = f"{name}@example.com"
+        return Person(email, begun(email, browser=BROWSER))

@@ -1,0 +1,135 @@
+"""A workspace with some of everything in it, and what two such are compared by."""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from chalicelib.core import clock
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import ApiKeyPrincipal, Audience
+from chalicelib.core.scopes import Scope
+from chalicelib.flows.invoke import invoke
+from chalicelib.store import accounts
+from chalicelib.store.reading import Item
+from tests.conftest import Answer, Api, Owner, as_operator, everything
+from tests.factories.examples import FORM, Things, example, submit, talk
+from tests.factories.salon import Salon
+
+OUTSIDE = {"lookup_barcode", "search_card_images", "ai_fill_product", "ai_fill_service"}
+READS = [
+    each
+    for each in REGISTRY.of(Audience.KEY)
+    if each.read_only
+    and not each.platform
+    and each.name not in {*OUTSIDE, "list_workspaces", "get_available_slots"}
+]
+"""What a key reads of its own workspace."""
+PHOTO = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
+    "rkJggg=="
+)
+ID = re.compile(r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}")
+
+
+@dataclass(frozen=True)
+class Furnished:
+    """A workspace, and ids of what is in it."""
+
+    workspace: str
+    owner_email: str
+    things: Things
+    salon_service: str
+    held_booking: str
+    answers: dict[str, Any]
+    """What every reading operation answered when it was exported."""
+
+    @property
+    def reads(self) -> dict[str, Any]:
+        """What every reading operation answers."""
+        return reads(self.workspace, self.things, self.salon_service)
+
+
+def as_key(workspace: str, operation: str, /, **arguments: Any) -> Any:
+    """Run an operation as a key of a workspace with every scope would."""
+    principal = ApiKeyPrincipal(
+        workspace_id=workspace, key_id="k", plan="business", scopes=frozenset(Scope)
+    )
+    reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="r")
+    return json.loads(reply.body)["data"]
+
+
+def reads(workspace: str, things: Things, service: str) -> dict[str, Any]:
+    """Return what every reading operation answers about a workspace's things."""
+    found = {each.name: as_key(workspace, each.name, **example(each, things)) for each in READS}
+    for noun in ("products", "leads", "clients", "bookings", "sites", "files", "services"):
+        found[f"all {noun}"] = as_key(workspace, f"list_{noun}")
+    del found["get_agent"]["keys"]  # they stay behind
+    slots = {"serviceId": service, "from": "2027-02-01", "to": "2027-02-03"}
+    found["slots"] = as_key(workspace, "get_available_slots", **slots)
+    days = {"from": "2027-01-01", "to": "2027-01-31"}
+    found["stats"] = as_key(workspace, "crm_stats", **days)
+    return found
+
+
+def public(path: str, body: Any) -> Answer:
+    """Send what a visitor's page sends."""
+    headers = {"Content-Type": "text/plain", "User-Agent": "Mozilla/5.0 Firefox/150.0"}
+    answer = Api(None).call("POST", path, json.dumps(body).encode(), headers)
+    assert answer.status in {200, 202}, answer.body
+    return answer
+
+
+def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any]) -> Furnished:
+    """Add to one of everything what is kept in other ways than records are."""
+    workspace, t = owner.workspace.id, things
+    file = api.post("/api/files/upload", {"name": "ёлка.png", "content": PHOTO})["file"]
+    html = (
+        f'<img src="{file["url"]}"><a href="/s/bakery/about">About</a>'
+        f'<form action="http://127.0.0.1:8000/api/public/forms/{t.form}/submit">'
+        "<i>01ARZ3NDEKTSV4RRFFQ69G5FAV</i>"
+    )
+    api.post("/api/pages/save-html", {"id": t.page, "html": html})
+    api.post("/api/pages/update", {"id": t.page, "designSystem": {"a": "x" * 5000}})
+    body = {"name": "Ёлочный", "price": 100, "images": [{"url": file["url"]}], "sku": "Ё-1"}
+    api.post("/api/products/create", body | {"categoryId": t.category})
+    submit(t.form, name="Long", email="long@example.com", message="ж" * 4900)
+    as_key(workspace, "set_lead_status", id=t.lead, status="in_progress")
+    as_key(workspace, "update_lead", id=t.lead, notes="Call")
+    gone = api.post("/api/projects/create", {"title": "Gone"})["project"]["id"]
+    page = api.post("/api/pages/create", {"projectId": gone, "title": "Gone"})["page"]["id"]
+    api.post("/api/pages/save-html", {"id": page, "html": "<p>Gone</p>"})
+    api.post("/api/forms/create", FORM | {"projectId": gone})
+    api.post("/api/projects/delete", {"id": gone})
+    binding = api.post("/api/projects/set-domain", {"id": t.site, "domain": "www.example.com"})
+    for record in binding["domain"]["records"]:
+        txt_records[record["host"]] = {record["value"]}
+    later = clock.now() + timedelta(minutes=6)
+    with clock.using(lambda: later):
+        again = api.post("/api/projects/set-domain", {"id": t.site, "domain": "www.example.com"})
+    assert again["domain"]["status"] == "active"
+    body = {"startAt": "2027-05-01T10:00:00Z", "endAt": "2027-05-01T12:00:00Z", "reason": "Все"}
+    api.post("/api/resources/create-time-off", body)
+    salon = Salon.opened(api, [{}, {}])
+    salon.book("2027-02-02T10:00", "Zoe Ray", ignoreSchedule=True)
+    cancelled = salon.book("2027-02-02T12:00", "Zoe Ray", ignoreSchedule=True)
+    salon.set_status(cancelled["id"], "cancelled", reason="Ill")
+    api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+    held = salon.book("2027-02-03T12:00", "Kim", ignoreSchedule=True)
+    as_operator("create_account", email="mate@example.com", password="long enough")
+    as_operator("add_member", workspaceId=workspace, email="mate@example.com", role="manager")
+    as_operator("set_bot_limits", agentId=t.agent, daily=5000)
+    as_operator("create_bot_key", agentId=t.agent, name="k")
+    talk(t.agent, "And rolls? Write to bob@example.com")
+    event = {"agentId": t.agent, "visitId": "V" * 20, "stage": "opened", "projectId": t.site}
+    public("/api/public/widget-event", event | {"pageUrl": "https://a.example/x"})
+    public("/api/public/hit", {"projectId": t.site, "pageId": t.page})
+    email = accounts.get(owner.workspace.owner_id).email
+    return Furnished(workspace, email, t, salon.service, held["id"], {})
+
+
+def rows_of(workspace: str) -> dict[str, Item]:
+    """Return the rows of all tables that lie in a workspace's partitions."""
+    mark = f"/W#{workspace}#"
+    return {key: item for key, item in everything().items() if mark in key}

@@ -1,0 +1,354 @@
+"""AWS as moto's server has it, in a process of its own, and what a deployment needs there."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from infra import package, policies, stacks, stage_config
+from infra.deploy import chalice_state
+from infra.deploy.account import Account, sign_in
+from infra.deploy.deployment import Deployment
+from infra.deploy.progress import Progress
+from infra.names import APP, function_name
+from infra.package import UNKNOWN
+from infra.stage_config import Facts
+
+REGION = "eu-central-1"
+STAND_INS = {
+    "edge-global": {"WebAclArn": "arn:aws:wafv2:us-east-1:123456789012:global/webacl/ours/1"},
+    "edge": {
+        "BaseUrl": "https://d1.cloudfront.example",
+        "DistributionId": "D1",
+        "ChatFunctionUrl": "https://chat.lambda-url.eu-central-1.on.aws/",
+    },
+}
+"""moto makes no CloudFront functions, function URLs or web ACLs of CloudFormation. In place
+of their stacks it makes these: the parameters of the real template, no resources but a parameter
+of the Systems Manager, and outputs as AWS would give them. cfn-lint reads the real ones."""
+
+
+@contextmanager
+def moto(**environment: str) -> Iterator[str]:
+    """Run the server; yields its address."""
+    with subprocess.Popen(
+        # Not as __main__: moto sorts its models by their modules' names.
+        [sys.executable, "-W", "ignore", "-c", "from tests.infra import moto_aws as m; m.main()"],
+        cwd=package.ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        assert server.stdout
+        try:
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        finally:
+            server.kill()
+
+
+@pytest.fixture(scope="session")
+def _moto() -> Iterator[str]:
+    with moto() as address:
+        yield address
+
+
+@cache
+def stand_in(stack: str) -> str:
+    """Return the template that moto makes in place of a stack that it cannot make."""
+    from cfnlint.decode import cfn_yaml
+
+    real: dict[str, Any] = cfn_yaml.loads(template(stack))
+    outputs = {name: {"Value": value} for name, value in STAND_INS[stack].items()}
+    if stack == "edge":
+        outputs["BaseUrl"]["Value"] = {
+            "Fn::If": ["HasDomain", {"Fn::Sub": "https://${Domain}"}, STAND_INS[stack]["BaseUrl"]]
+        }
+    parameter = {
+        "Type": "AWS::SSM::Parameter",
+        "Properties": {
+            "Type": "String",
+            "Name": {"Fn::Sub": f"/stand-in/${{Stage}}/{stack}"},
+            "Value": {"Fn::Sub": "".join(f"${{{name}}};" for name in real["Parameters"])},
+        },
+    }
+    return json.dumps(
+        {
+            "Parameters": {
+                name: {key: about[key] for key in ("Type", "Default") if key in about}
+                for name, about in real["Parameters"].items()
+            },
+            "Conditions": {"HasDomain": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Domain"}, ""]}]}},
+            "Resources": {"Given": parameter},
+            "Outputs": outputs,
+        }
+    )
+
+
+template = stacks.template
+
+
+@dataclass
+class Aws:
+    """An AWS account on moto, empty at first."""
+
+    address: str
+    account: Account
+    said: list[str] = field(default_factory=list)
+
+    def client(self, service: str, region: str = REGION) -> Any:
+        return self.account.client(service, region)
+
+    def deployment(self, root: Path = package.ROOT, stage: str = "dev") -> Deployment:
+        """Return a stage's deployment, whose progress is in ``said``."""
+        return Deployment(self.account, stage, Progress(self.said.append), root)
+
+    def code_of(self, function: str) -> bytes:
+        """Return the zip that a function was made of."""
+        return requests.get(f"{self.address}/moto-code/{REGION}/{function}", timeout=10).content
+
+    def apis(self) -> list[str]:
+        """Return the ids of all REST APIs."""
+        return [api["id"] for api in self.client("apigateway").get_rest_apis()["items"]]
+
+    def given(self, stack: str, stage: str = "dev") -> str:
+        """Return the values of a stand-in's parameters, in the template's order."""
+        region = stacks.region_of(stack, REGION)
+        answer = self.client("ssm", region).get_parameter(Name=f"/stand-in/{stage}/{stack}")
+        return str(answer["Parameter"]["Value"])
+
+
+@pytest.fixture
+def aws(_moto: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
+    """An empty account, and the stacks that moto can make."""
+    requests.post(f"{_moto}/moto-api/reset", timeout=10)
+    return connected(_moto, monkeypatch)
+
+
+def connected(address: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
+    """Lead everything that talks to AWS, processes included, to a server of moto's."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    monkeypatch.setattr(
+        stacks, "template", lambda name: stand_in(name) if name in STAND_INS else template(name)
+    )
+    return Aws(address, sign_in())
+
+
+class QuickChalice:
+    """In place of Chalice and its packager: the same calls of AWS, for a program of one line.
+
+    Chalice itself, with the real application, is what test_deploy_whole.py runs.
+    """
+
+    def __init__(self, aws: Aws) -> None:
+        self.aws = aws
+        self.dies_after: str | None = None
+        """The kind of resource after whose creation the process is killed."""
+
+    def build(
+        self, stage: str, out: Path, python: Any, root: Path, facts: Facts
+    ) -> package.Package:
+        builder, project = self.prepare(stage, python, root, facts)
+        program = (root / "app.py").read_text()
+        out.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(out / "deployment.zip", "w") as archive:
+            archive.writestr(zipfile.ZipInfo("app.py"), program)
+        cached = project / ".chalice" / "deployments" / f"{hash_of(program)}-python3.13.zip"
+        cached.parent.mkdir()
+        shutil.copy(out / "deployment.zip", cached)
+        return package.Package(out / "deployment.zip", project, builder)
+
+    def prepare(
+        self, stage: str, python: Any = None, root: Path = package.ROOT, facts: Facts = UNKNOWN
+    ) -> tuple[package.Python, Path]:
+        project = package.project_of(stage, root)
+        shutil.rmtree(project, ignore_errors=True)
+        (project / ".chalice").mkdir(parents=True)
+        shutil.copy(root / "app.py", project)
+        stage_config.write(project, stage, facts, policies.Place(), root)
+        return package.Python(sys.executable, (3, 13)), project
+
+    def run(
+        self, python: Any, project: Path, command: str, *arguments: str, region: str | None = None
+    ) -> str:
+        stage = arguments[1]
+        file = chalice_state.file_of(project, stage)
+        before = {each["name"]: each for each in json.loads(file.read_text())["resources"]}
+        if command == "delete":
+            for each in reversed(before.values()):
+                self._delete(each)
+            return "Deleting"
+        own = stage_config.load(project)["stages"][stage]
+        program = (project / "app.py").read_text()
+        zipped = project / ".chalice" / "deployments" / f"{hash_of(program)}-python3.13.zip"
+        after: list[dict[str, str]] = []
+        for name in policies.FUNCTIONS:
+            after += self._function(stage, name, own, zipped.read_bytes(), project, before)
+        after.append(self._api(stage, before.get("rest_api")))
+        chalice_state.put_into(project, stage, after)
+        return "Creating\nUpdating"
+
+    def _function(
+        self, stage: str, name: str, own: Any, code: bytes, project: Path, before: Any
+    ) -> list[dict[str, str]]:
+        full = function_name(stage, name)
+        role = f"{full}-api_handler" if name == policies.API else full
+        iam, functions = self.aws.client("iam"), self.aws.client("lambda")
+        with suppress(iam.exceptions.EntityAlreadyExistsException):
+            trust = {"Statement": [{"Principal": {"Service": "lambda.amazonaws.com"}}]}
+            iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps(trust))
+        policy = (project / ".chalice" / policies.file_name(name)).read_text()
+        iam.put_role_policy(RoleName=role, PolicyName=role, PolicyDocument=policy)
+        arn = iam.get_role(RoleName=role)["Role"]["Arn"]
+        self._die("iam_role")
+        settings = own["lambda_functions"][name].get("environment_variables", {})
+        environment = {"Variables": own["environment_variables"] | settings}
+        try:
+            functions.update_function_code(FunctionName=full, ZipFile=code)
+            functions.update_function_configuration(FunctionName=full, Environment=environment)
+        except functions.exceptions.ResourceNotFoundException:
+            functions.create_function(
+                FunctionName=full,
+                Runtime="python3.13",
+                Role=arn,
+                Handler="app.app",
+                Code={"ZipFile": code},
+                Environment=environment,
+            )
+        function = functions.get_function(FunctionName=full)["Configuration"]["FunctionArn"]
+        self._die("lambda_function")
+        return [
+            {
+                "name": f"{name}_role",
+                "resource_type": "iam_role",
+                "role_arn": arn,
+                "role_name": role,
+            },
+            {"name": name, "resource_type": "lambda_function", "lambda_arn": function},
+        ]
+
+    def _api(self, stage: str, before: dict[str, str] | None) -> dict[str, str]:
+        client = self.aws.client("apigateway")
+        api = before["rest_api_id"] if before else client.create_rest_api(name=APP)["id"]
+        (root,) = client.get_resources(restApiId=api)["items"]
+        where = {"restApiId": api, "resourceId": root["id"], "httpMethod": "GET"}
+        if not before:
+            client.put_method(**where, authorizationType="NONE")
+            function = function_name(stage, policies.API)
+            uri = f"arn:aws:apigateway:x:lambda:path/functions/a:function:{function}/invocations"
+            client.put_integration(**where, type="AWS_PROXY", integrationHttpMethod="POST", uri=uri)
+        self._die("rest_api")
+        client.create_deployment(restApiId=api, stageName=stage)
+        url = f"https://{api}.execute-api.{REGION}.amazonaws.com/{stage}/"
+        return {
+            "name": "rest_api",
+            "resource_type": "rest_api",
+            "rest_api_id": api,
+            "rest_api_url": url,
+        }
+
+    def _delete(self, resource: dict[str, str]) -> None:
+        match resource["resource_type"]:
+            case "rest_api":
+                self.aws.client("apigateway").delete_rest_api(restApiId=resource["rest_api_id"])
+            case "lambda_function":
+                self.aws.client("lambda").delete_function(FunctionName=resource["lambda_arn"])
+            case "iam_role":
+                role = resource["role_name"]
+                self.aws.client("iam").delete_role_policy(RoleName=role, PolicyName=role)
+                self.aws.client("iam").delete_role(RoleName=role)
+        self._die(f"deleted {resource['resource_type']}")
+
+    def _die(self, kind: str) -> None:
+        if self.dies_after == kind:
+            raise Killed
+
+
+class Killed(BaseException):
+    """In place of a signal that ends the process at once."""
+
+
+def hash_of(program: str) -> str:
+    return hashlib.md5(program.encode(), usedforsecurity=False).hexdigest()
+
+
+@pytest.fixture
+def chalice(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> QuickChalice:
+    """Deployments within seconds, in this process."""
+    return quick_chalice(aws, monkeypatch)
+
+
+def quick_chalice(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> QuickChalice:
+    quick = QuickChalice(aws)
+    monkeypatch.setattr(package, "build", quick.build)
+    monkeypatch.setattr(package, "prepare", quick.prepare)
+    monkeypatch.setattr(package, "chalice", quick.run)
+    monkeypatch.setattr(package, "environment", lambda python, *_: python)
+    python = package.Python(sys.executable, (3, 13))
+    monkeypatch.setattr(package, "find_python", lambda *_: python)
+    return quick
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A git checkout with a program of one line, and this project's Chalice config."""
+    return new_checkout(tmp_path / "checkout")
+
+
+def new_checkout(root: Path) -> Path:
+    (root / ".chalice").mkdir(parents=True)
+    shutil.copy(package.ROOT / ".chalice" / "config.json", root / ".chalice")
+    (root / "app.py").write_text("app = 1\n")
+    (root / "requirements.txt").write_text("chalice==1.34.0\n")
+    (root / ".gitignore").write_text("build/\n")
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    commit(root)
+    return root
+
+
+def commit(root: Path, program: str | None = None) -> str:
+    """Commit what a checkout holds, with another program if one is given; return the commit."""
+    if program is not None:
+        (root / "app.py").write_text(program)
+    who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
+    git = ("git", "-C", str(root), *who)
+    subprocess.run([*git, "add", "--all"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Change"], check=True)
+    told = subprocess.run(
+        [*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True
+    )
+    return told.stdout.strip()
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """Make calls at the same time; return what each returned or raised."""
+    outcomes: list[Any] = [None] * len(calls)
+    barrier = threading.Barrier(len(calls))
+
+    def run(index: int, call: Callable[[], Any]) -> None:
+        barrier.wait()
+        try:
+            outcomes[index] = call()
+        except Exception as error:
+            outcomes[index] = error
+
+    threads = [threading.Thread(target=run, args=each) for each in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes

@@ -1,0 +1,344 @@
+"""Deploying a stage half-way, back and away: on moto, but for the edge."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from chalicelib.core import clock
+from infra.deploy import chalice_state, releases, settings
+from infra.deploy.deployment import Wanted
+from infra.deploy.destruction import destroy
+from infra.deploy.lock import LockedError, locked
+from infra.deploy.store import Store
+from tests.infra.conftest import REGION, Aws, Killed, QuickChalice, commit, new_checkout
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+BUCKET = "workspace-dev-123456789012-eu-central-1"
+API, CHAT = "workspace-api-dev", "workspace-api-dev-chat-stream"
+Deploy = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def deploy(aws: Aws, chalice: QuickChalice, checkout: Path) -> Deploy:
+    def deploy(root: Path = checkout, **wanted: Any) -> dict[str, Any]:
+        aws.said.clear()
+        return aws.deployment(root).deploy(Wanted("dev", **wanted))
+
+    return deploy
+
+
+@pytest.fixture
+def store(aws: Aws) -> Store:
+    return Store(aws.account, BUCKET)
+
+
+def code(aws: Aws) -> bytes:
+    return aws.code_of(API)
+
+
+def is_whole(aws: Aws, store: Store, result: dict[str, Any]) -> bool:
+    """Whether one API, three functions and the release are there, and the lock is not."""
+    functions = aws.client("lambda").list_functions()["Functions"]
+    return (
+        aws.apis() == [result["apiId"]]
+        and len(functions) == 3
+        and releases.current(store) == result["release"]
+        and store.get("state/lock.json") is None
+    )
+
+
+STEPS = (
+    "Stack workspace-api-dev-data", "Zip", "Release", "Functions and API", "Answers and throttle",
+    "Stack workspace-api-dev-edge-global", "Stack workspace-api-dev-edge",
+    "Stack workspace-api-dev-alarms", "Base URL",
+)  # fmt: skip
+
+
+class TestKilled:
+    @pytest.mark.parametrize("step", STEPS)
+    def test_before_any_step_it_is_finished_by_running_it_again(
+        self, aws: Aws, deploy: Deploy, checkout: Path, store: Store, step: str
+    ) -> None:
+        stopped = aws.deployment(checkout)
+
+        def say(line: str) -> None:
+            if line.startswith(step) and line.endswith("…"):
+                raise Killed
+
+        stopped.progress.say = say
+        with pytest.raises(Killed):
+            stopped.deploy(Wanted("dev"))
+        assert is_whole(aws, store, deploy())
+
+    @pytest.mark.parametrize("after", ["iam_role", "lambda_function", "rest_api"])
+    def test_in_the_midst_of_chalice_nothing_is_made_twice(
+        self, aws: Aws, chalice: QuickChalice, deploy: Deploy, store: Store, after: str
+    ) -> None:
+        chalice.dies_after = after
+        with pytest.raises(Killed):
+            deploy()
+        chalice.dies_after = None
+        assert is_whole(aws, store, deploy())
+
+    def test_by_a_signal_it_leaves_a_lock_that_this_machine_takes_over(
+        self, aws: Aws, deploy: Deploy, store: Store
+    ) -> None:
+        result = deploy()
+        with locked(store):
+            held = store.get_json("state/lock.json")
+        store.put_json("state/lock.json", held | {"pid": 2**22 + 1})
+        assert deploy()["apiId"] == result["apiId"]
+
+    @pytest.mark.parametrize("after", ["rest_api", "lambda_function", "iam_role"])
+    def test_while_it_is_destroyed_the_rest_goes_next_time(
+        self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path, after: str
+    ) -> None:
+        deploy()
+        chalice.dies_after = f"deleted {after}"
+        with pytest.raises(Killed):
+            destroy(aws.deployment(checkout), break_lock=False, with_data=False)
+        chalice.dies_after = None
+        destroy(aws.deployment(checkout), break_lock=False, with_data=False)
+        assert aws.apis() == []
+        assert aws.client("lambda").list_functions()["Functions"] == []
+        assert aws.client("iam").list_roles()["Roles"] == []
+
+
+class TestRefusals:
+    def test_nothing_is_deployed_that_is_in_no_commit(
+        self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
+    ) -> None:
+        (checkout / "app.py").write_text("app = 3\n")
+        with pytest.raises(click.ClickException, match=r"in no commit.*--allow-dirty"):
+            deploy()
+        assert aws.client("cloudformation").list_stacks()["StackSummaries"] == []
+        assert deploy(allow_dirty=True)["release"].endswith("-dirty")
+
+    def test_a_stage_stays_in_its_region(
+        self, aws: Aws, deploy: Deploy, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        deploy()
+        elsewhere = aws.deployment(checkout)
+        elsewhere.account = type(aws.account)(aws.account.id, "us-west-2", aws.account.user)
+        for call in (
+            lambda: elsewhere.deploy(Wanted("dev")),
+            lambda: elsewhere.rollback(None, break_lock=False, python=None),
+        ):
+            with pytest.raises(click.ClickException, match=f"Give --region {REGION}"):
+                call()
+
+    def test_what_was_never_deployed_cannot_be_rolled_back_or_destroyed(
+        self, aws: Aws, chalice: QuickChalice, checkout: Path
+    ) -> None:
+        with pytest.raises(click.ClickException, match="dev is not deployed in eu-central-1"):
+            aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        with pytest.raises(click.ClickException, match="Run make deploy STAGE=dev"):
+            destroy(aws.deployment(checkout), break_lock=False, with_data=False)
+
+    def test_no_to_the_changes_leaves_nothing_behind(
+        self, aws: Aws, chalice: QuickChalice, checkout: Path
+    ) -> None:
+        deployment = aws.deployment(checkout)
+
+        def refuse(changes: list[Any]) -> None:
+            assert {change.action for change in changes} == {"Add"}
+            raise click.Abort
+
+        deployment.confirm = refuse
+        with pytest.raises(click.Abort):
+            deployment.deploy(Wanted("dev"))
+        stacks = aws.client("cloudformation").describe_stacks()["Stacks"]
+        assert stacks == []
+
+    def test_another_who_deploys_is_waited_for(
+        self, aws: Aws, deploy: Deploy, store: Store
+    ) -> None:
+        deploy()
+        with locked(store):
+            for call in (
+                deploy,
+                lambda: aws.deployment().rollback(None, break_lock=False, python=None),
+                lambda: destroy(aws.deployment(), break_lock=False, with_data=False),
+            ):
+                with pytest.raises(LockedError, match="has been deploying this stage since"):
+                    call()
+
+    def test_no_step_begins_once_the_lock_was_taken_over(
+        self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
+    ) -> None:
+        deploy()
+        deployment = aws.deployment(checkout)
+        say = deployment.progress.say
+
+        def break_it(line: str) -> None:
+            say(line)
+            if line == "Zip …":
+                theirs = store.get_json("state/lock.json") | {"host": "elsewhere"}
+                store.put_json("state/lock.json", theirs)
+                deployment.progress.before_step.__self__.renew()  # type: ignore[attr-defined]
+
+        aws.said.clear()
+        deployment.progress.say = break_it
+        with pytest.raises(LockedError, match="taken over"):
+            deployment.deploy(Wanted("dev"))
+        assert "Release …" not in aws.said
+
+
+class TestRollback:
+    def test_the_release_before_comes_back_with_what_is_known_now(
+        self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
+    ) -> None:
+        first = deploy()
+        before = code(aws)
+        commit(checkout, "app = 2\n")
+        second = deploy()
+        assert code(aws) != before
+        secrets = aws.client("secretsmanager")
+        secrets.put_secret_value(SecretId="workspace-api/dev/llm-api-key", SecretString="sk-2")
+        result = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        assert code(aws) == before
+        assert result == first
+        assert is_whole(aws, store, first)
+        about = aws.client("lambda").get_function_configuration(FunctionName=CHAT)
+        assert about["Environment"]["Variables"]["LLM_API_KEY"] == "sk-2"
+        assert about["Environment"]["Variables"]["PUBLIC_URL"] == "https://d1.cloudfront.example"
+        # And forth again, from a machine that has neither.
+        elsewhere = aws.deployment(new_checkout(checkout.parent / "other"))
+        assert elsewhere.rollback(second["release"], break_lock=False, python=None) == second
+        assert code(aws) != before
+
+    def test_a_release_is_found_by_its_commit(
+        self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
+    ) -> None:
+        first = deploy()
+        name = first["release"].rpartition("-")[2]
+        assert releases.find(store, name[:8]).id == first["release"]
+        deploy()
+        with pytest.raises(click.ClickException, match="Several releases are"):
+            releases.find(store, name)
+        with pytest.raises(click.ClickException, match='No release is "cafe"'):
+            releases.find(store, "cafe")
+
+    def test_there_must_be_one_before(self, aws: Aws, deploy: Deploy, checkout: Path) -> None:
+        deploy()
+        with pytest.raises(click.ClickException, match="no release before the one that runs"):
+            aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+
+    def test_old_releases_go_but_never_the_one_that_runs(
+        self, deploy: Deploy, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = deploy()["release"]
+        monkeypatch.setattr(releases, "KEPT", 1)
+        now = clock.now()
+        with clock.using(lambda: now + timedelta(minutes=1)):
+            new = deploy()["release"]
+        assert [each.id for each in releases.listed(store)] == [new]
+        assert store.get(f"releases/{old}/deployment.zip") is None
+
+
+class TestDomains:
+    def test_a_domain_is_the_base_url_from_the_start(self, aws: Aws, deploy: Deploy) -> None:
+        result = deploy(domain="api.example.com", sites_domain="sites.example")
+        assert result["baseUrl"] == "https://api.example.com"
+        for function in (API, CHAT):
+            about = aws.client("lambda").get_function_configuration(FunctionName=function)
+            assert about["Environment"]["Variables"]["PUBLIC_URL"] == "https://api.example.com"
+            assert about["Environment"]["Variables"]["SITES_DOMAIN"] == "sites.example"
+        assert settings.published(aws.account, "dev")["SITES_DOMAIN"] == "sites.example"
+
+    def test_an_empty_one_takes_it_away_again(self, aws: Aws, deploy: Deploy) -> None:
+        deploy(domain="api.example.com", sites_domain="sites.example")
+        assert deploy()["baseUrl"] == "https://api.example.com"
+        assert deploy(domain="", sites_domain="")["baseUrl"] == "https://d1.cloudfront.example"
+        about = aws.client("lambda").get_function_configuration(FunctionName=CHAT)
+        assert about["Environment"]["Variables"]["PUBLIC_URL"] == "https://d1.cloudfront.example"
+        assert "SITES_DOMAIN" not in about["Environment"]["Variables"]
+        assert "SITES_DOMAIN" not in settings.published(aws.account, "dev")
+
+
+class TestDestroy:
+    def test_leaves_the_data_and_says_so(
+        self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
+    ) -> None:
+        deploy()
+        store.put_json("files/a", "of a visitor")
+        left = destroy(aws.deployment(checkout), break_lock=False, with_data=False)
+        assert f"AWS::S3::Bucket {BUCKET}" in left["kept"]
+        assert "AWS::DynamoDB::Table workspace-dev-content" in left["kept"]
+        assert aws.apis() == []
+        assert aws.client("lambda").list_functions()["Functions"] == []
+        assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
+        assert store.get_json("files/a") == "of a visitor"
+        assert settings.published(aws.account, "dev") == {}
+
+    def test_what_comes_next_finds_the_data(
+        self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
+    ) -> None:
+        deploy()
+        store.put_json("files/a", "of a visitor")
+        destroy(aws.deployment(checkout), break_lock=False, with_data=False)
+        assert is_whole(aws, store, deploy())
+        assert store.get_json("files/a") == "of a visitor"
+
+    def test_with_the_data_nothing_is_left_but_backups(
+        self, aws: Aws, deploy: Deploy, checkout: Path
+    ) -> None:
+        deploy()
+        left = destroy(aws.deployment(checkout), break_lock=False, with_data=True)
+        assert left["kept"] == []
+        assert len(left["backups"]) == 6
+        assert aws.client("dynamodb").list_tables()["TableNames"] == []
+        assert aws.client("s3").list_buckets()["Buckets"] == []
+        assert aws.client("secretsmanager").list_secrets()["SecretList"] == []
+        told = [line for line in aws.said if "its deletion protection is off" in line]
+        assert len(told) == 6
+        backups = aws.client("dynamodb").list_backups()["BackupSummaries"]
+        assert {each["BackupArn"] for each in backups} == set(left["backups"])
+
+    def test_what_was_deployed_by_hand_beside_it_stays(
+        self, aws: Aws, deploy: Deploy, checkout: Path
+    ) -> None:
+        deploy()
+        other = aws.client("apigateway").create_rest_api(name="workspace-api")["id"]
+        destroy(aws.deployment(checkout), break_lock=False, with_data=False)
+        assert aws.apis() == [other]
+
+
+def test_functions_stay_with_restored_tables_until_they_are_led_back(
+    aws: Aws, deploy: Deploy
+) -> None:
+    def prefix() -> str:
+        about = aws.client("lambda").get_function_configuration(FunctionName=API)
+        return str(about["Environment"]["Variables"]["TABLE_PREFIX"])
+
+    deploy()
+    deploy(table_prefix="restored")
+    deploy()
+    assert prefix() == settings.published(aws.account, "dev")["TABLE_PREFIX"] == "restored"
+    policy = aws.client("iam").get_role_policy(RoleName=CHAT, PolicyName=CHAT)["PolicyDocument"]
+    assert ":table/restored-dev-ledger" in json.dumps(policy)
+    assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
+    deploy(table_prefix="workspace")
+    assert prefix() == "workspace"
+
+
+def test_a_state_that_was_lost_is_found_again(aws: Aws, deploy: Deploy, store: Store) -> None:
+    result = deploy()
+    store.delete(chalice_state.KEY)
+    assert deploy()["apiId"] == result["apiId"]
+    assert aws.apis() == [result["apiId"]]
+
+
+def test_several_apis_of_one_function_are_for_people_to_sort_out(
+    aws: Aws, chalice: QuickChalice, deploy: Deploy, store: Store
+) -> None:
+    deploy()
+    chalice._api("dev", None)
+    store.delete(chalice_state.KEY)
+    with pytest.raises(click.ClickException, match="Several REST APIs lead to workspace-api-dev"):
+        deploy()

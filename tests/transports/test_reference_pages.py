@@ -1,0 +1,120 @@
+"""The API reference over HTTP: what caches, crawlers and strange addresses get; nothing runs."""
+
+import json
+import re
+
+import pytest
+
+from tests.conftest import Answer, Api
+from tests.transports.conftest import LocalServer
+
+
+def get(path: str, method: str = "GET", **headers: str) -> Answer:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Api(None).call(method, path, headers=sent)
+
+
+PAGES = ["/api/docs", "/api/docs/errors", "/api/docs/products", "/api/docs/search.json"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_need_no_key_and_are_cached_for_a_minute(path: str) -> None:
+    answer = get(path)
+    assert answer.status == 200
+    assert answer.headers["Cache-Control"] == "public, max-age=60"
+    again = get(path, if_none_match=answer.headers["ETag"])
+    assert (again.status, again.body) == (304, b"")
+    head = get(path, "HEAD")
+    assert (head.status, head.headers["ETag"]) == (200, answer.headers["ETag"])
+    refused = Api(None).refused("POST", path, {})
+    assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD")
+
+
+def test_a_page_runs_our_script_alone() -> None:
+    answer = get("/api/docs/products")
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    html = answer.body.decode()
+    assert re.findall(r"<script[^>]*>", html) == [
+        f'<script src="{re.search(r"/assets/docs[.][0-9a-f]{12}[.]js", html)[0]}" defer>'  # type: ignore[index]
+    ]
+    assert not re.search(r'\son\w+=|style="', html)
+
+
+def test_an_unknown_section_is_a_page_that_leads_back() -> None:
+    for path in ("/api/docs/none", "/api/docs/..", "/api/docs/start", "/api/docs/%3Cb%3E"):
+        answer = get(path)
+        assert answer.status == 404, path
+        assert b'href="/api/docs"' in answer.body
+        assert b"<b>" not in answer.body.partition(b"<main")[2]
+
+
+class TestSearch:
+    def found(self, query: str) -> list[str]:
+        html = get(f"/api/docs?q={query}").body.decode()
+        return re.findall(r'<li><a href="([^"]+)">', html.partition("<main")[2])
+
+    def test_finds_operations_by_title_tool_path_and_field(self) -> None:
+        assert self.found("create+a+product")[0] == "/api/docs/products#create_product"
+        assert self.found("SVC_FIND_LEAD") == ["/api/docs/crm#find_lead"]
+        assert "/api/docs/pages#save_page_html" in self.found("save-html")
+        assert "/api/docs/products#update_product" in self.found("stockDelta")
+
+    def test_finds_guides_records_and_codes(self) -> None:
+        assert "/api/docs/conventions#idempotency" in self.found("idempotency")
+        assert "/api/docs/errors#all-codes" in self.found("slug_taken")
+        assert any(url.endswith("#Product") for url in self.found("product"))
+
+    def test_every_word_must_be_there(self) -> None:
+        assert self.found("product+zeppelin") == []
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "%3Cscript%3Ealert(1)%3C/script%3E",
+            "%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E",
+            "%27onfocus=alert(1)%20x=%27",
+            "{{7*7}}{%25%20raw%20%25}",
+            "%00%0d%0aSet-Cookie:x",
+            "x" * 5000,
+        ],
+    )
+    def test_what_is_asked_for_is_shown_as_text(self, query: str) -> None:
+        answer = get(f"/api/docs?q={query}")
+        assert answer.status == 200
+        html = answer.body.decode()
+        assert "<script>alert" not in html
+        assert "<img" not in html
+        assert ">49<" not in html
+        assert "x" * 101 not in html
+        assert "Set-Cookie" not in answer.headers
+        assert html.count("<input") == 1
+        box = re.search(r"<input[^>]*>", html)
+        assert box is not None
+        assert not re.search(r"\son\w+=", re.sub(r'"[^"]*"', "", box[0]))
+
+    def test_no_query_at_all_is_the_start_page(self) -> None:
+        for path in ("/api/docs?q=", "/api/docs?q=%20%20"):
+            assert get(path).body == get("/api/docs").body
+
+    def test_the_script_gets_the_same_entries(self) -> None:
+        entries = json.loads(get("/api/docs/search.json").body)
+        assert ["Create a product", "POST /api/products/create · svc_create_product"] in [
+            entry[:2] for entry in entries
+        ]
+        assert all(len(entry) == 4 for entry in entries)
+
+
+def test_the_frame_speaks_the_readers_language_and_the_text_says_that_it_is_english() -> None:
+    html = get("/api/docs", accept_language="ru").body.decode()
+    assert '<html lang="ru">' in html
+    assert "Поиск по справочнику" in html
+    assert '<div class="guide" lang="en">' in html
+
+
+def test_an_unknown_path_of_the_api_names_the_reference(local_server: LocalServer) -> None:
+    reply = local_server.ask(b"GET /api/nothing HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert reply.status == 404
+    assert "/api/docs" in reply.data["message"]
