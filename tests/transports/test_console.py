@@ -277,7 +277,7 @@ def tried(world: World) -> Try:
             sent |= {"cookie": who.headers["Cookie"]}
             sent |= {door.CSRF_HEADER: who.csrf if csrf is None else csrf}
         response = chat_route.serve(replace(asked, headers=sent), chat_stream.handle)
-        return replace(response, body=response.whole_body())
+        return response._replace(body=response.whole_body())
 
     return send
 
