@@ -302,7 +302,7 @@ class TestMainDistribution:
         assert set(found["AllowedMethods"]) == ALL_METHODS
 
     def test_each_page_of_ours_may_be_cached(self) -> None:
-        caches = {"/blog": "PagesCache", "/s/": "PagesCache"}
+        caches = dict.fromkeys(("/blog", "/s/", "/api/docs"), "PagesCache")
         for path in [*chalice_app.PAGES, chalice_app.WIDGET_PATH]:
             found = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))
             begins = next((begin for begin in caches if path.startswith(begin)), None)

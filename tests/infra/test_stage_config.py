@@ -22,6 +22,8 @@ DEPLOYED = Facts(
     variables={"LLM_PROVIDER": "openai", "LLM_API_KEY": "sk-1"},
 )
 FUNCTIONS = list(policies.FUNCTIONS)
+EVERYWHERE = {"LLM_PROVIDER", "LLM_MODEL", "PYDANTIC_DISABLE_PLUGINS"}
+"""The variables that every stage has, from the checkout's own file."""
 
 
 @pytest.fixture(params=CHECKOUT["stages"])
@@ -54,6 +56,7 @@ class TestEveryFunction:
             "LLM_PROVIDER": "openai",
             "LLM_API_KEY": "sk-1",
             "LLM_MODEL": "nova-lite",
+            "PYDANTIC_DISABLE_PLUGINS": "__all__",
             **(wrapper if function == "chat-stream" else {}),
         }
 
@@ -69,7 +72,7 @@ def test_each_function_has_the_time_that_its_work_takes(stage: str) -> None:
 
 def test_the_file_of_the_checkout_names_nothing_that_an_account_decides(stage: str) -> None:
     assert CHECKOUT["stages"][stage] == {}
-    assert set(CHECKOUT["environment_variables"]) == {"LLM_PROVIDER", "LLM_MODEL"}
+    assert set(CHECKOUT["environment_variables"]) == EVERYWHERE
 
 
 def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str) -> None:
@@ -88,7 +91,7 @@ def test_jobs_run_alone_where_the_account_can_reserve_that(allowed: bool) -> Non
 
 def test_what_is_not_known_yet_is_left_out() -> None:
     variables = as_chalice_reads("prod", "api_handler", Facts()).environment_variables
-    assert set(variables) == {"STAGE", "TABLE_PREFIX", "OBJECT_STORE", "LLM_PROVIDER", "LLM_MODEL"}
+    assert set(variables) == {"STAGE", "TABLE_PREFIX", "OBJECT_STORE", *EVERYWHERE}
 
 
 def test_an_operator_cannot_give_a_stage_the_name_of_another() -> None:

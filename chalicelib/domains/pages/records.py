@@ -260,7 +260,7 @@ def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | N
     scope=Scope.PAGES_WRITE,
     title="Create a page",
     example={"projectId": "SITE_ID", "title": "Delivery"},
-    errors=(SlugTakenError,),
+    errors=(ConflictError, SlugTakenError),
 )
 def create_page(ctx: Context, args: PageCreate) -> PageWritten:
     """Create a page without HTML, last in its site."""
