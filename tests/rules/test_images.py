@@ -219,7 +219,9 @@ class TestJpegs:
                 clean = sanitize(body)
                 assert (clean.width, clean.height) == size
                 headers = 320 if mode == "CMYK" else 0  # a table more, when it is RGB
-                assert len(clean.body) <= max(len(body), headers)
+                # None are coarser than the coarsest tables, to make up for a byte of other noise.
+                noise = 8 if quality == 1 else 0
+                assert len(clean.body) <= max(len(body) + noise, headers)
 
     @pytest.mark.parametrize("turn", range(1, 9))
     def test_never_grow_when_they_are_turned_upright(self, turn: int) -> None:
