@@ -18,6 +18,8 @@ ENDPOINTS = f"{BOTOCORE_DATA}endpoints.json"
 SERVICES = {"bedrock-runtime", "dynamodb", "s3", "sts"}
 """Of the 400 services that botocore describes; clients of others cannot be made."""
 MANUAL = "documentation"
+MANUAL_IS_READ = "clientContextParams"
+"""botocore looks up the texts of these, and fails without: with the first call to S3."""
 LOCALE_DATA = "babel/locale-data"
 SPOKEN = {"root.dat", *(f"{language}.dat" for language in LANGUAGES)}
 """What Babel reads for a language: its own data, and what all have in common."""
@@ -52,7 +54,7 @@ def _without_manuals(node: Any) -> Any:  # noqa: ANN401  any JSON value
         return [_without_manuals(each) for each in node]
     if isinstance(node, dict):
         return {
-            key: _without_manuals(value)
+            key: value if key == MANUAL_IS_READ else _without_manuals(value)
             for key, value in node.items()
             if not (key == MANUAL and isinstance(value, str))
         }

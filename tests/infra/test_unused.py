@@ -3,11 +3,14 @@
 import gzip
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import botocore
 import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ClientError
 from botocore.loaders import Loader
 from botocore.session import Session
 
@@ -83,6 +86,11 @@ class TestTrimmed:
         for region in REGIONS:
             assert place(brief, service, region) == place(whole, service, region)
 
+    @pytest.mark.parametrize("service", sorted(unused.SERVICES))
+    def test_clients_send_the_same(self, trimmed: Path, service: str) -> None:
+        whole, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
+        assert sent(brief, service) == sent(whole, service)
+
     def test_the_same_data_makes_the_same_bytes(self) -> None:
         name = "botocore/data/sts/2011-06-15/service-2.json.gz"
         content = (LIBRARIES / name).read_bytes()
@@ -94,7 +102,10 @@ def without_texts(node: Any) -> Any:
     match node:
         case dict():
             texts = {k for k, v in node.items() if k == "documentation" and isinstance(v, str)}
-            return {k: without_texts(v) for k, v in node.items() if k not in texts}
+            kept = {k: v for k, v in node.items() if k not in texts}
+            return {
+                k: v if k == unused.MANUAL_IS_READ else without_texts(v) for k, v in kept.items()
+            }
         case list():
             return [without_texts(each) for each in node]
     return node
@@ -111,3 +122,28 @@ def place(made: Session, service: str, region: str) -> tuple[str, ...]:
         signer.region_name,
         *dir(client),
     )
+
+
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "bedrock-runtime": ("converse_stream", {"modelId": "m", "messages": []}),
+    "dynamodb": ("get_item", {"TableName": "t", "Key": {"pk": {"S": "a"}}}),
+    "s3": ("put_object", {"Bucket": "ours", "Key": "k", "Body": b"x", "ExpectedBucketOwner": "1"}),
+    "sts": ("get_caller_identity", {}),
+}
+
+
+def sent(made: Session, service: str) -> tuple[Any, ...]:
+    """Return what a client sends for a call, but for what tells the time."""
+    client, seen = made.create_client(service, "eu-central-1"), []
+
+    def stop(request: Any, **_: Any) -> AWSResponse:
+        seen.append((request.method, request.url, request.body))
+        return AWSResponse(request.url, 500, {}, None)
+
+    client.meta.events.register("before-send", stop)
+    name, arguments = CALLS[service]
+    with suppress(ClientError, AttributeError):
+        getattr(client, name)(**arguments)
+    assert seen, "nothing was sent"
+    method, url, body = seen[0]
+    return method, url, body if isinstance(body, bytes | str | None) else body.read()
