@@ -426,7 +426,7 @@ class TestTime:
         began = time.monotonic()
         _, error = fail(model(api, read_seconds=0.2))
         assert (error.kind, error.before_first_token) == ("timeout", True)
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 10
         assert len(api.asked) == 1
 
     def test_silence_after_the_first_token_counts_as_well(self, api: OpenAiApi) -> None:
