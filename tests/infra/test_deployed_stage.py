@@ -112,6 +112,7 @@ def test_functions_have_what_the_account_made_for_them(story: Story, function: s
         "LLM_PROVIDER": "bedrock",
         "LLM_MODEL": "nova-lite",
         "LLM_API_KEY": "sk-1",
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",
         **(wrapper if function == CHAT else {}),
     }
 
