@@ -28,7 +28,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.limits import Limit
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.flows import bots, charging, chat_leads, chat_offers, chat_replays
+from chalicelib.flows import bots, charging, chat_leads, chat_replays
 from chalicelib.flows.charging import Hold, Prices, Terms
 from chalicelib.flows.chat_exchange import Ending, Exchange, message_id
 from chalicelib.flows.chat_replays import Replay
@@ -260,6 +260,8 @@ class _Taking:
             problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
         before = [Message("system", agent.system_prompt)]
         if problem is None and spec.provider == "demo":
+            from chalicelib.flows import chat_offers  # noqa: PLC0415  no other model reads them
+
             offers = chat_offers.message(self.bot.workspace_id, question.content)
             before += [offers] if offers else []
         count = chat_history.counter(spec.provider)

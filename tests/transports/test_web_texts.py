@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.core.operations import REGISTRY
 from chalicelib.transports.web import assets, texts
+from chalicelib.transports.web.catalogue import changes
 from chalicelib.transports.web.texts import CATALOGUE, LANGUAGES, Language
 
 FORMS: Mapping[Language, set[str]] = {
@@ -28,6 +31,35 @@ def test_every_text_is_there_in_every_language_with_the_same_values(key: str) ->
         for form in forms.values():
             names.add(frozenset(re.findall(r"{(\w+)}", form)))
     assert len(names) == 1
+
+
+def test_the_audit_log_has_words_for_every_change_and_for_nothing_else() -> None:
+    """READ and GET change nothing; visits and widget events are counted, not logged."""
+    changing = {
+        entry.name
+        for entry in REGISTRY.entries()
+        if entry.audit and entry.method not in {"GET", "READ"}
+    }
+    assert set(changes.OPERATIONS) == changing
+    assert set(JOB_HANDLERS.modules) <= set(changes.OTHERS)
+    for words in changes.OPERATIONS.values():
+        assert texts.language_of(words) == "ru"
+
+
+@pytest.mark.parametrize(
+    ("language", "operation", "title", "words"),
+    [
+        ("ru", "create_key", "Create an API key", "Создан ключ API"),
+        ("en", "create_key", "Create an API key", "Create an API key"),
+        ("ru", "site-purge", None, "Завершено удаление сайта"),
+        ("en", "site-purge", None, "Finish deleting a site"),
+        ("ru", "of_a_release_before", None, "of_a_release_before"),
+    ],
+)
+def test_a_change_is_told_in_the_language_of_its_reader(
+    language: Language, operation: str, title: str | None, words: str
+) -> None:
+    assert texts.change(language, operation, title) == words
 
 
 def test_every_text_that_a_template_or_page_names_is_there() -> None:

@@ -1,8 +1,11 @@
 """The audit log: who has changed what, with which key, and when."""
 
+from functools import partial
+
 from chalicelib.core.errors import AppError
 from chalicelib.transports.console.visit import Visit
 from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.web import texts
 
 FILTERS = ("actor", "from", "to")
 
@@ -24,6 +27,7 @@ def show(visit: Visit) -> HttpResponse:
         status,
         problem=problem,
         log=log,
+        did=partial(texts.change, visit.language),
         chosen=chosen,
         members=members,
         first=not before,

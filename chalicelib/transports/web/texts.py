@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime
 
+from chalicelib.transports.web.catalogue import changes
 from chalicelib.transports.web.catalogue.console import CONSOLE
 from chalicelib.transports.web.catalogue.public import PUBLIC
 from chalicelib.transports.web.languages import LANGUAGES, Language, Text
@@ -53,6 +54,14 @@ def say(language: Language, key: str, **values: object) -> str:
         msg = f"{key} is said of whole numbers"
         raise TypeError(msg)
     return text[plural_form(language, n)].format(**{**values, "n": number(language, n)})
+
+
+def change(language: Language, operation: str, title: str | None) -> str:
+    """Return in words what an entry of the audit log did; ``title`` is the operation's own."""
+    if operation in changes.OTHERS:
+        return changes.OTHERS[operation][language]
+    own = title or operation
+    return own if language == "en" else changes.OPERATIONS.get(operation, own)
 
 
 def plural_form(language: Language, n: int) -> str:
