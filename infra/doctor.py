@@ -211,9 +211,10 @@ def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]
     if told["regionAvailability"] == "AVAILABLE" and granted:
         return True, f"Bedrock serves {spec.provider_id} here"
     return None, (
-        f"Bedrock does not serve {spec.provider_id} to this account in {account.region}: ask for "
-        "access (Bedrock console, Model access), set another LLM_MODEL in .chalice/config.json, "
-        "or deploy to another region. Until then bots of its models answer with an error."
+        f"Bedrock does not serve {spec.provider_id} to this account in {account.region}: have an "
+        "administrator open it once in Bedrock's playground (docs/operations.md, Models), set "
+        "another LLM_MODEL in .chalice/config.json, or deploy to another region. Until then bots "
+        "of its models answer with an error."
     )
 
 

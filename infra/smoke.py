@@ -5,10 +5,12 @@ that is named is asked something, which its owner pays for.
 """
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import requests
@@ -63,6 +65,14 @@ def run(target: Target) -> Iterator[Check]:
         except requests.RequestException as error:
             # Its text would end in an object's address.
             yield Check(name, ok=False, why=f"no answer: {type(error).__name__}")
+
+
+def is_in_dns(url: str) -> bool:
+    """Whether the host of a URL has an address."""
+    try:
+        return bool(socket.getaddrinfo(urlsplit(url).hostname, None))
+    except socket.gaierror:
+        return False
 
 
 def wait_until_healthy(url: str, pause: float = 3.0) -> None:

@@ -35,7 +35,10 @@ stack and region        what it takes, and what it tells
 """
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from infra import alarms_stack, data_stack
 from infra.names import APP
@@ -64,3 +67,18 @@ def template(stack: str) -> str:
     if stack in _MADE:
         return json.dumps(_MADE[stack](), indent=1)
     return (_FOLDER / f"{stack}.yaml").read_text()
+
+
+def with_literal_names(template: str, values: Mapping[str, str]) -> str:
+    """Return a JSON template with the values of parameters where ``Fn::Sub`` names them.
+
+    CloudFormation takes existing resources into a stack only under names that no function makes
+    (user guide, Import AWS resources into a CloudFormation stack automatically).
+    """
+
+    def named(found: dict[str, Any]) -> Any:  # noqa: ANN401  JSON
+        if found.keys() != {"Fn::Sub"}:
+            return found
+        return re.sub(r"\$\{([^}]+)\}", lambda match: values[match[1]], found["Fn::Sub"])
+
+    return json.dumps(json.loads(template, object_hook=named), indent=1)

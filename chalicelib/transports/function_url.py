@@ -1,6 +1,7 @@
 """A Lambda function's URL: its events as requests, answered by a handler that may stream."""
 
 import base64
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -11,14 +12,19 @@ from chalicelib.transports.http import HttpRequest, HttpResponse
 
 
 def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
-    """Return the answer to an event (Lambda developer guide, payload format 2.0)."""
+    """Return the answer to an event (Lambda developer guide, payload format 2.0).
+
+    It always has a body: CloudFront has been seen to wait for that of a streamed 204 until the
+    function's time was up (nitro issue 4417, aws-lambda-web-adapter issue 499).
+    """
 
     def admit(request: HttpRequest) -> None:
         edge.check(request.headers)
         if event.get("rawPath") != chat_route.PATH:
             raise NotFoundError("No such path.")
 
-    return chat_route.serve(_request(event), handler, admit)
+    response = chat_route.serve(_request(event), handler, admit)
+    return response if response.body else response._replace(status=HTTPStatus.OK, body=b"\n")
 
 
 def buffered(event: dict[str, Any], handler: Handler) -> dict[str, Any]:

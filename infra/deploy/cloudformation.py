@@ -18,10 +18,12 @@ from infra.deploy.progress import Progress
 POLL_SECONDS = 3.0
 REVIEW = "REVIEW_IN_PROGRESS"
 """Of a stack that is no more than a change set which was never executed."""
+MADE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"}
 UNMADE = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
 """Of a stack whose creation failed: all that it can is be deleted."""
 STUCK = {
     "UPDATE_ROLLBACK_FAILED": "Continue its rollback in CloudFormation's console",
+    "IMPORT_ROLLBACK_FAILED": "Continue its rollback in CloudFormation's console",
     "DELETE_FAILED": "See there what could not be deleted, and delete the stack",
 }
 NO_CHANGES = ("didn't contain changes", "No updates are to be performed")
@@ -115,7 +117,7 @@ class Stack:
             before = self._event_ids()
             self._client.execute_change_set(StackName=self.name, ChangeSetName=self._change_set)
             status = self._settled(before)
-            if status not in {"CREATE_COMPLETE", "UPDATE_COMPLETE"}:
+            if status not in MADE:
                 msg = f"The stack {self.name} is {status}: {self._failure(before)}"
                 raise StackError(msg)
         else:
@@ -185,6 +187,9 @@ class Stack:
         and that are not given keep their values.
         """
         body = stacks.template(self.stack)
+        if adopt:
+            place = {"AWS::AccountId": self.account.id, "AWS::Region": self.region}
+            body = stacks.with_literal_names(body, {**parameters, **place})
         taken = self._taken(body)
         kept = (self.parameters().keys() if update else set()) - parameters.keys()
         self._client.create_change_set(
@@ -210,8 +215,25 @@ class Stack:
                 if any(text in reason for text in NO_CHANGES):
                     return None
                 msg = f"CloudFormation does not take the stack {self.name}: {reason}"
-                raise StackError(msg)
+                raise StackError("\n  ".join([msg, *self._faults()]))
             time.sleep(POLL_SECONDS)
+
+    def _faults(self) -> list[str]:
+        """Return what CloudFormation found wrong before it tried, such as names that are taken.
+
+        The change set's own reason only says that there is something.
+        """
+        try:
+            found = self._client.describe_events(
+                StackName=self.name, ChangeSetName=self._change_set, Filters={"FailedEvents": True}
+            )
+        except ClientError:
+            return []
+        return [
+            f"{event.get('LogicalResourceId', self.name)}: {event['ValidationStatusReason']}"
+            for event in found["OperationEvents"]
+            if event.get("ValidationStatusReason")
+        ]
 
     def _taken(self, body: str) -> set[str]:
         """Return which parameters a template takes."""

@@ -51,7 +51,7 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _look(result: dict[str, Any]) -> None:
-    """Look at what was deployed; say what does not hold.
+    """Look at what was deployed, if its name leads there yet; say what does not hold.
 
     Raises:
         click.ClickException: something does not.
@@ -62,6 +62,17 @@ def _look(result: dict[str, Any]) -> None:
     if url is None:
         _print(result)
         raise click.ClickException("There is no edge to look through. Run deploy to make it.")
+    for record in result["records"]:
+        click.echo("DNS record: {name} {type} {value}".format(**record), err=True)
+    if result["records"] and not smoke.is_in_dns(url):
+        result["smoke"] = "skipped"
+        _print(result)
+        click.echo(
+            f"{url} is in no DNS yet. Make the records above, then run "
+            f"python -m infra smoke --url {url}",
+            err=True,
+        )
+        return
     click.echo(f"Smoke test of {url} …", err=True)
     smoke.wait_until_healthy(url)
     origins = tuple(filter(None, (result["apiUrl"], result["chatUrl"])))

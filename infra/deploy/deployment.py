@@ -319,7 +319,21 @@ class Deployment:
             "chatUrl": edge.get("ChatFunctionUrl"),
             "distributionId": edge.get("DistributionId"),
             "baseUrl": edge.get("BaseUrl"),
+            "records": self._records(edge),
         }
+
+    def _records(self, edge: Mapping[str, str]) -> list[dict[str, str]]:
+        """Return the DNS records that lead to the edge and that no hosted zone of AWS's gets."""
+        given = self.stack("edge").parameters()
+        domains = (
+            ("Domain", "HostedZoneId", "DistributionDomain", ""),
+            ("SitesDomain", "SitesHostedZoneId", "SitesDistributionDomain", "*."),
+        )
+        return [
+            {"name": below + given[domain], "type": "CNAME", "value": edge[led]}
+            for domain, zone, led, below in domains
+            if given.get(domain) and not given.get(zone) and led in edge
+        ]
 
 
 def _functions(resources: list[chalice_state.Resource]) -> list[str]:

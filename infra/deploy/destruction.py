@@ -3,6 +3,7 @@
 Everything is looked up first, so that what was killed half-way is finished by running it again.
 """
 
+import time
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -13,6 +14,7 @@ from infra import package
 from infra.aws_errors import code
 from infra.deploy import chalice_state, releases, settings
 from infra.deploy.account import Account
+from infra.deploy.cloudformation import POLL_SECONDS
 from infra.deploy.deployment import Deployment
 from infra.deploy.progress import Progress
 
@@ -110,7 +112,10 @@ def _bucket_stands(account: Account, bucket: str) -> bool:
 
 
 def _back_up(account: Account, kept: dict[str, str], progress: Progress) -> list[str]:
-    """Back up each table that is still there; DynamoDB keeps backups of deleted tables."""
+    """Back up each table that is still there, and wait for it: until then none can be deleted.
+
+    DynamoDB keeps backups of deleted tables.
+    """
     client, made = account.client("dynamodb"), []
     for table in _of(kept, "AWS::DynamoDB::Table"):
         name = f"{table}-{clock.now():%Y%m%dT%H%M%SZ}"
@@ -118,7 +123,15 @@ def _back_up(account: Account, kept: dict[str, str], progress: Progress) -> list
             answer = client.create_backup(TableName=table, BackupName=name)
             made.append(answer["BackupDetails"]["BackupArn"])
             progress.note(made[-1])
+    for backup in made:
+        while _status(client, backup) == "CREATING":
+            time.sleep(POLL_SECONDS)
     return made
+
+
+def _status(client: Any, backup: str) -> str:  # noqa: ANN401  boto3's own
+    about = client.describe_backup(BackupArn=backup)["BackupDescription"]
+    return str(about["BackupDetails"]["BackupStatus"])
 
 
 def _delete_kept(account: Account, kept: dict[str, str], progress: Progress) -> None:
@@ -127,6 +140,7 @@ def _delete_kept(account: Account, kept: dict[str, str], progress: Progress) -> 
     for table in _of(kept, "AWS::DynamoDB::Table"):
         with suppress(dynamodb.exceptions.ResourceNotFoundException):
             dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
+            dynamodb.get_waiter("table_exists").wait(TableName=table)  # until it is not UPDATING
             progress.note(f"{table}: its deletion protection is off, and it is deleted")
             dynamodb.delete_table(TableName=table)
             dynamodb.get_waiter("table_not_exists").wait(TableName=table)

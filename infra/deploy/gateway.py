@@ -69,7 +69,8 @@ def apply(client: Any, api: str, stage: str, about: str) -> None:  # noqa: ANN40
     """Give a REST API our answers and its stage the throttle, and deploy that."""
     for kind, answer in ANSWERS.items():
         client.put_gateway_response(restApiId=api, responseType=kind, **_response(answer))
-    client.create_deployment(restApiId=api, stageName=stage, description=about)
+    # As Chalice does: a deployment that says nothing of tracing may turn it off.
+    client.create_deployment(restApiId=api, stageName=stage, description=about, tracingEnabled=True)
     client.update_stage(
         restApiId=api,
         stageName=stage,

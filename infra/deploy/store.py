@@ -13,7 +13,8 @@ from infra.deploy.account import Account
 
 MISSING = {"404", "NoSuchKey"}
 CONFLICTS = {"412", "PreconditionFailed", "409", "ConditionalRequestConflict"}
-"""How S3 refuses a conditional write (S3 user guide, Conditional writes)."""
+"""How S3 refuses a conditional write; of an object that is gone, ``If-Match`` finds it missing (S3
+user guide, Conditional writes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class Store:
                 Key=key, Body=body, ContentType="application/json", **condition, **self._where
             )
         except ClientError as error:
-            if code(error) in CONFLICTS:
+            gone = "IfMatch" in condition and code(error) in MISSING
+            if gone or code(error) in CONFLICTS:
                 return None
             raise
         return str(answer["ETag"])

@@ -33,6 +33,8 @@ STAND_INS = {
     "edge": {
         "BaseUrl": "https://d1.cloudfront.example",
         "DistributionId": "D1",
+        "DistributionDomain": "d1.cloudfront.example",
+        "SitesDistributionDomain": "d2.cloudfront.example",
         "ChatFunctionUrl": "https://chat.lambda-url.eu-central-1.on.aws/",
     },
 }

@@ -30,6 +30,8 @@ class FakeCloudFormation:
     calls: list[str] = field(default_factory=list)
     asked: dict[str, Any] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] | None = None
+    """What early validation found; None where it cannot be asked."""
 
     def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803  boto3's name
         if self.status is None:
@@ -61,6 +63,12 @@ class FakeCloudFormation:
         page = self.changes[2:] if NextToken else self.changes[:2]
         more = {} if NextToken or len(self.changes) < 3 else {"NextToken": "2"}
         return {"Status": status, "StatusReason": reason, "Changes": page, **more}
+
+    def describe_events(self, **_: Any) -> dict[str, Any]:
+        if self.faults is None:
+            told = {"Error": {"Code": "AccessDenied", "Message": "no"}}
+            raise ClientError(told, "DescribeEvents")
+        return {"OperationEvents": self.faults}
 
     def delete_change_set(self, **_: Any) -> None:
         self.calls.append("forget")
@@ -159,6 +167,15 @@ def test_a_template_that_is_not_taken_is_said_with_the_reason() -> None:
         stack(fake).apply(GIVEN)
 
 
+def test_what_was_found_wrong_before_anything_was_tried_is_said_of_each_resource() -> None:
+    """The change set's own reason names the check that failed, and no more."""
+    proposal = ("FAILED", "validation failed: [AWS::EarlyValidation::ResourceExistenceCheck]")
+    taken = {"LogicalResourceId": "Bucket", "ValidationStatusReason": "It exists already"}
+    fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=proposal, faults=[{}, taken])
+    with pytest.raises(StackError, match=r"ExistenceCheck\]\n  Bucket: It exists already$"):
+        stack(fake).apply(GIVEN)
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [(None, "CREATE"), (REVIEW, "CREATE"), ("UPDATE_ROLLBACK_COMPLETE", "UPDATE")],
@@ -222,9 +239,24 @@ def test_what_is_not_given_stays_unless_the_template_lost_it() -> None:
 @pytest.mark.parametrize("keep", [True, False])
 def test_what_is_never_deleted_is_taken_in_where_it_is_there_already(keep: bool) -> None:
     """A creation that failed leaves tables, which would be in the way of the next."""
-    fake = FakeCloudFormation(None, [change("Import", "Content")], then=["CREATE_COMPLETE"])
+    fake = FakeCloudFormation(None, [change("Import", "Content")], then=["IMPORT_COMPLETE"])
     stack(fake).apply(GIVEN, keep=keep)
     assert fake.asked["ImportExistingResources"] is keep
+
+
+def test_resources_that_are_taken_in_have_names_that_no_function_makes() -> None:
+    """CloudFormation user guide, Import AWS resources into a CloudFormation stack automatically."""
+    fake = FakeCloudFormation(None, [change("Import", "Content")], then=["CREATE_COMPLETE"])
+    stack(fake).apply(GIVEN, keep=True)
+    resources = json.loads(fake.asked["TemplateBody"])["Resources"]
+    names = {
+        name: next(text for key, text in resource["Properties"].items() if key.endswith("Name"))
+        for name, resource in resources.items()
+    }
+    assert all(isinstance(name, str) and "$" not in name for name in names.values())
+    assert names["ContentTable"] == "workspace-dev-content"
+    assert names["Bucket"] == "workspace-dev-1-eu-central-1"
+    assert "/aws/lambda/workspace-api-dev-run-jobs" in names.values()
 
 
 def test_a_stack_that_is_gone_already_need_not_be_deleted() -> None:

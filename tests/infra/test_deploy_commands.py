@@ -24,6 +24,7 @@ RESULT = {
     "apiUrl": "https://a.execute-api.eu-central-1.amazonaws.com/dev/",
     "chatUrl": "https://c.lambda-url.eu-central-1.on.aws/",
     "baseUrl": "https://d1.cloudfront.example",
+    "records": [],
 }
 
 
@@ -85,6 +86,22 @@ class TestDeploy:
         assert (status, printed["smoke"]) == (1, "failed")
         assert "FAILED  health" in said
         assert "python -m infra rollback --stage dev" in said
+
+    @pytest.mark.parametrize("made", [True, False])
+    def test_waits_for_the_records_that_an_operator_makes(
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted], made: bool
+    ) -> None:
+        record = {"name": "api.example.com", "type": "CNAME", "value": "d1.cloudfront.example"}
+        url = "https://api.example.com"
+        monkeypatch.setitem(RESULT, "records", [record])
+        monkeypatch.setitem(RESULT, "baseUrl", url)
+        monkeypatch.setattr(smoke, "is_in_dns", lambda asked: made and asked == url)
+        targets = self.look(monkeypatch, ok=True)
+        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
+        assert (status, printed["smoke"]) == (0, "ok" if made else "skipped")
+        assert "DNS record: api.example.com CNAME d1.cloudfront.example" in said
+        assert bool(targets) is made
+        assert (f"python -m infra smoke --url {url}" in said) is not made
 
     def test_does_not_go_on_without_a_yes(self, wanted: list[Wanted]) -> None:
         status, printed, said = run(commands.deploy, "--stage", "dev")

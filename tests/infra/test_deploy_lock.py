@@ -139,6 +139,14 @@ def test_whoever_lost_it_stops_and_leaves_it_to_its_owner(store: Store) -> None:
     assert store.get_json(KEY)["host"] == "elsewhere"
 
 
+def test_whoever_lost_it_to_one_that_is_done_stops_too(store: Store) -> None:
+    with locked(store) as lock:
+        store.delete(KEY)
+        lock.renew()
+        with pytest.raises(LockedError, match="taken over by another process"):
+            lock.check()
+
+
 def test_of_two_that_break_a_dead_one_one_gets_it(store: Store, time: Time) -> None:
     held(store)
     time.now += LEASE * 2

@@ -251,6 +251,18 @@ class TestDomains:
             assert about["Environment"]["Variables"]["SITES_DOMAIN"] == "sites.example"
         assert settings.published(aws.account, "dev")["SITES_DOMAIN"] == "sites.example"
 
+    def test_records_are_named_that_no_zone_of_ours_gets(self, deploy: Deploy) -> None:
+        result = deploy(
+            domain="api.example.com", sites_domain="sites.example", sites_hosted_zone="Z1"
+        )
+        led = {"type": "CNAME", "value": "d1.cloudfront.example"}
+        assert result["records"] == [{"name": "api.example.com", **led}]
+        result = deploy(sites_hosted_zone="")
+        assert [each["name"] for each in result["records"]] == [
+            "api.example.com",
+            "*.sites.example",
+        ]
+
     def test_an_empty_one_takes_it_away_again(self, aws: Aws, deploy: Deploy) -> None:
         deploy(domain="api.example.com", sites_domain="sites.example")
         assert deploy()["baseUrl"] == "https://api.example.com"

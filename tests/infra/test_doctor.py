@@ -169,7 +169,7 @@ class TestAccount:
         found = examined(bedrock=bedrock)["models"]
         assert found.ok is None
         assert "Bedrock does not serve amazon.nova-lite-v1:0" in found.says
-        assert "Model access" in found.says
+        assert "playground" in found.says
 
     def test_that_may_not_be_asked(self) -> None:
         denied = Client(get_foundation_model_availability="AccessDeniedException")
