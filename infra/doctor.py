@@ -22,7 +22,6 @@ from infra.aws_errors import code, explain
 from infra.deploy import settings
 from infra.deploy.account import Account, sign_in
 from infra.deploy.releases import Source
-from infra.stage_config import ARCHITECTURES
 from infra.zipcheck import GLIBC
 
 BOOTSTRAP = Path("vendor", "stream_bootstrap")
@@ -46,7 +45,7 @@ def examine(stage: str, region: str | None, root: Path = package.ROOT) -> Iterat
         partial(bootstrap, root),
         partial(known_stage, stage, root),
         partial(python, root),
-        partial(wheels, root),
+        partial(wheels, stage, root),
     ):
         yield check()
     try:
@@ -133,13 +132,14 @@ def python(root: Path) -> Finding:
     return Finding("python", ok=False, says=fault)
 
 
-def wheels(root: Path) -> Finding:
-    """Whether everything required has a wheel that runs on Lambda."""
+def wheels(stage: str, root: Path) -> Finding:
+    """Whether everything required has a wheel that runs on the stage's Lambda functions."""
     try:
         found = package.find_python()
-    except package.PackageError as error:
+        chosen = stage_config.architecture(stage_config.load(root), stage, stage_config.Facts())
+    except click.ClickException as error:
         return Finding("wheels", ok=False, says=f"Could not be found out: {error.message}")
-    machine = package.MACHINES[ARCHITECTURES[0]]
+    machine = package.MACHINES[chosen]
     platforms = [f"manylinux2014_{machine}"]
     platforms += [f"manylinux_{GLIBC[0]}_{minor}_{machine}" for minor in range(17, GLIBC[1] + 1)]
     with TemporaryDirectory() as folder:
@@ -157,7 +157,7 @@ def wheels(root: Path) -> Finding:
         command = [sys.executable, "-m", "pip", "install", *options, "-r", str(requirements)]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
     if not done.returncode:
-        return Finding("wheels", ok=True, says="everything required has a wheel for Lambda")
+        return Finding("wheels", ok=True, says=f"everything required has a wheel for {chosen}")
     if package.NO_ANSWER.search(done.stderr):
         says = "The package index does not answer. Connect to the network, or set PIP_INDEX_URL."
         return Finding("wheels", ok=False, says=says)

@@ -1,5 +1,6 @@
 """What the doctor finds, and what it says to do about it."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -58,7 +59,7 @@ class TestMachine:
 
     def test_no_python_to_package_with(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(package, "_candidates", lambda _: iter(["/none"]))
-        for found in (doctor.python(root), doctor.wheels(root)):
+        for found in (doctor.python(root), doctor.wheels("dev", root)):
             assert found.ok is False
             assert "Packaging needs a Python from 3.12" in found.says
 
@@ -76,6 +77,7 @@ class TestMachine:
         assert found.ok is ok
         assert ("Delete it." in found.says) is not ok
 
+    @pytest.mark.parametrize(("architecture", "machine"), package.MACHINES.items())
     @pytest.mark.parametrize(
         ("printed", "says"),
         [
@@ -87,7 +89,13 @@ class TestMachine:
         ],
     )
     def test_what_has_no_wheel(
-        self, root: Path, monkeypatch: pytest.MonkeyPatch, printed: str, says: str
+        self,
+        root: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        printed: str,
+        says: str,
+        architecture: str,
+        machine: str,
     ) -> None:
         here = package.Python(sys.executable, (3, 13))
         monkeypatch.setattr(package, "find_python", lambda: here)
@@ -98,11 +106,14 @@ class TestMachine:
             return subprocess.CompletedProcess(command, 1, "", printed)
 
         monkeypatch.setattr(doctor.subprocess, "run", run)
-        found = doctor.wheels(root)
+        config = json.loads((root / ".chalice" / "config.json").read_text())
+        config["stages"]["dev"]["lambda_architecture"] = architecture
+        (root / ".chalice" / "config.json").write_text(json.dumps(config))
+        found = doctor.wheels("dev", root)
         assert found.ok is False
         assert says in found.says
-        assert "manylinux2014_x86_64" in asked[0]
-        assert "manylinux_2_34_x86_64" in asked[0]
+        assert f"manylinux2014_{machine}" in asked[0]
+        assert f"manylinux_2_34_{machine}" in asked[0]
 
 
 class Client:
@@ -197,7 +208,7 @@ def without_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_without_credentials_the_machine_is_examined_all_the_same(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "wheels", lambda _: Finding("wheels", ok=True, says=""))
+    monkeypatch.setattr(doctor, "wheels", lambda *_: Finding("wheels", ok=True, says=""))
     monkeypatch.setattr(doctor, "python", lambda _: Finding("python", ok=True, says=""))
     *machine, last = doctor.examine("dev", REGION, root)
     assert len(machine) == 5
