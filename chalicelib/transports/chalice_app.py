@@ -85,6 +85,7 @@ class App(Chalice):
             "unrouted",
             _lower_case(event.get("headers") or {}),
             event.get("multiValueQueryStringParameters") or {},
+            {"unrouted": place},
             request_id=about["requestId"],
         )
         run = cors.PUBLIC.handle if place.startswith(PUBLIC_PREFIX) else handle

@@ -59,7 +59,7 @@ def handle(request: HttpRequest) -> HttpResponse:
 
 def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
     """Whether it is a try in the console; what only says so counts as a program's (chat.md)."""
-    if args.channel != TEST or "cookie" not in request.headers:
+    if args.channel != TEST or not {"cookie", "x-csrf-token"} & request.headers.keys():
         return False
     from chalicelib.transports.console import door  # noqa: PLC0415  visitors have no use for it
 

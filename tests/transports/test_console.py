@@ -312,7 +312,16 @@ class TestTestChat:
             assert json.loads(response.whole_body())["data"]["code"] == "stale_form"
         boss.post("/console/sign-out")
         gone = Person("boss@example.com", "A" * 43)
-        assert tried(gone).status == 403
+        assert tried(gone).status == 401
+
+    def test_of_a_session_that_is_over_is_nobodys(self, world: World, tried: Try) -> None:
+        """A public bot would answer, and count it as a visitor's."""
+        boss = world.person("boss")
+        as_operator("set_bot", id=world.here.bot, isPrivate=False)
+        world.person("boss").post("/console/account/sessions")
+        response = tried(boss)
+        assert response.status == 401
+        assert json.loads(response.whole_body())["data"]["code"] == "unauthorized"
 
     def test_of_a_stranger_with_a_key_counts_as_a_programs(self, world: World, tried: Try) -> None:
         stranger = world.person("stranger")
@@ -334,7 +343,7 @@ class TestTestChat:
         boss = world.person("boss")
         page = text(boss.get(f"{world.here.path}/bots/{world.here.bot}/chat"))
         assert f'data-csrf="{boss.csrf}"' in page
-        assert f'data-chat="{settings().public_url}{chat_route.PATH}"' in page
+        assert f'data-chat="{chat_route.PATH}"' in page
         assert f'data-agent="{world.here.bot}"' in page
 
 

@@ -7,10 +7,11 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from chalicelib.core.ids import new_id
+from chalicelib.rules import tokens
 from chalicelib.store import console_sessions
 from chalicelib.transports.console import door
 from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
-from tests.conftest import PASSWORD, Answer, as_operator, everything
+from tests.conftest import PASSWORD, Answer, as_operator, at_once, everything
 from tests.factories.console import Person, World, begun, cookies
 from tests.transports.conftest import LocalServer
 
@@ -95,9 +96,11 @@ class TestKeys:
         self, method: str, path: str, local_server: LocalServer
     ) -> None:
         asked = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        key = tokens.generate()
         with_key = f"{asked}Authorization: Bearer svc_live_abc\r\n\r\n"
-        in_query = f"{asked}\r\n".replace(" HTTP", "?a=svc_live_abc HTTP")
-        for text in (with_key, in_query):
+        in_query = f"{asked}\r\n".replace(" HTTP", f"?a={key} HTTP")
+        in_path = f"{asked}\r\n".replace(" HTTP", f"/{key}/keys HTTP")
+        for text in (with_key, in_query, in_path):
             reply = local_server.ask(text.encode())
             assert reply.status == 403
             if method != "HEAD":
@@ -109,6 +112,28 @@ class TestKeys:
         assert reply.status == 404
         assert reply.header("Content-Type") == "text/html; charset=utf-8"
         assert reply.header("X-Frame-Options") == "DENY"
+
+    def test_open_nothing_in_a_path(self, world: World) -> None:
+        key, boss = world.here.token, world.person("boss")
+        for person in (boss, Person("boss@example.com")):
+            for path in (f"/console/w/{key}/keys", f"{world.here.path}/keys/{key}/revoke"):
+                answer = person.get(path)
+                assert (answer.status, answer.data["code"]) == (403, "forbidden")
+                assert "Location" not in answer.headers
+
+    def test_of_people_who_paste_one_are_refused_in_words(self, world: World) -> None:
+        boss = world.person("boss")
+        path = f"{world.here.path}/keys?q={world.here.token}"
+        answer = boss.ask("GET", path, Accept="text/html,*/*;q=0.8")
+        assert answer.status == 403
+        assert b"There is an API key in the request" in answer.body
+        assert world.here.token.encode() not in answer.body
+
+    def test_may_be_named_after_their_prefix(self, world: World) -> None:
+        boss = world.person("boss")
+        form = {"name": "svc_live_prod", "scopes": "pages:read"}
+        assert boss.post(f"{world.here.path}/keys", form).status == 200
+        assert b"svc_live_prod" in boss.get(f"{world.here.path}/keys?q=svc_live_").body
 
     def test_are_not_what_is_shown_of_one(self, world: World) -> None:
         shown = f"svc_live_…{world.here.token[-4:]}"
@@ -142,7 +167,12 @@ class TestSession:
             answer = visitor.post(world.here.path_of(route), FORMS[route], csrf)
             if not ROUTES[route].guest:
                 assert answer.status == 303
-                assert answer.headers["Location"] == "/console/sign-in"
+                place = urlsplit(answer.headers["Location"])
+                told = {k: v for k, (v,) in parse_qs(place.query).items()}
+                assert place.path == "/console/sign-in"
+                assert told.pop("done") == "session_over"
+                assert told == ({"next": world.here.path_of(route)} if ROUTES[route].get else {})
+                assert b"it was not taken" in visitor.get(answer.headers["Location"]).body
                 assert visitor.token == token
         if not ROUTES[route].guest:
             assert stored() == before
@@ -225,9 +255,22 @@ class TestSession:
             boss.post("/console/account/sessions", {"id": each})
             for each in (theirs.session_id, new_id())
         ]
-        assert [answer.status for answer in answers] == [404, 404]
-        assert answers[0].body == answers[1].body
+        assert [answer.status for answer in answers] == [303, 303]
+        assert answers[0].headers["Location"] == answers[1].headers["Location"]
         assert lives(member.token)
+
+    def test_can_be_ended_by_several_clicks_at_once(self, world: World) -> None:
+        boss, other = world.person("boss"), world.person("boss")
+        theirs = console_sessions.find(other.token)
+        assert theirs
+        ended = [boss.post("/console/account/sessions", {"id": theirs.session_id}) for _ in "12"]
+        assert {each.headers["Location"] for each in ended} == {
+            "/console/account?done=session_ended"
+        }
+        tabs = [Person("boss@example.com", boss.token) for _ in range(4)]
+        answers = at_once(4, lambda tab: tabs[tab].post("/console/sign-out"))
+        assert {answer.status for answer in answers} == {303}
+        assert not lives(boss.token)
 
     def test_changes_with_the_password(self, world: World) -> None:
         boss, other = world.person("boss"), world.person("boss")

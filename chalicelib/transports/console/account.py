@@ -1,6 +1,8 @@
 """Signing in and out, and a person's own account."""
 
-from chalicelib.core.errors import AppError
+from contextlib import suppress
+
+from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.transports.console import door
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.console.visit import Problem, Visit
@@ -34,10 +36,14 @@ def sign_in(visit: Visit) -> HttpResponse:
             password=visit.text("password"),
             browser=visit.request.headers.get("user-agent", ""),
         )
+    except ValidationError as error:
+        # What no account can have: the answer is that of any other wrong pair.
+        problem = Problem(visit.say("error_unauthorized"))
+        return _sign_in_page(visit, error.status, visit.text(NEXT), problem)
     except AppError as error:
         return _sign_in_page(visit, error.status, visit.text(NEXT), visit.problem(error))
     if visit.account is not None:
-        visit.call("end_session", id=visit.session_id)
+        _end(visit, visit.session_id)
     return redirect(door.inside(visit.text(NEXT)), [door.cookie(made["token"])])
 
 
@@ -55,7 +61,7 @@ def _sign_in_page(
 
 def sign_out(visit: Visit) -> HttpResponse:
     """End this session."""
-    visit.call("end_session", id=visit.session_id)
+    _end(visit, visit.session_id)
     return redirect(f"{door.SIGN_IN}?done=signed_out", [set_cookie(door.COOKIE, "", 0)])
 
 
@@ -79,10 +85,16 @@ def end_sessions(visit: Visit) -> HttpResponse:
     """End one session, or all of them."""
     session = visit.text("id")
     if session:
-        visit.call("end_session", id=session)
+        _end(visit, session)
         return redirect(f"{ACCOUNT}?done=session_ended")
     visit.call("sign_out_everywhere")
     return redirect(f"{door.SIGN_IN}?done=signed_out", [set_cookie(door.COOKIE, "", 0)])
+
+
+def _end(visit: Visit, session_id: str) -> None:
+    """End a session, which may have been ended meanwhile, in another tab or by a second click."""
+    with suppress(NotFoundError):
+        visit.call("end_session", id=session_id)
 
 
 def browser_name(told: str) -> str:

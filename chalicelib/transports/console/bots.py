@@ -13,9 +13,21 @@ from chalicelib.core.schema import MAX_KOPECKS
 from chalicelib.core.settings import settings
 from chalicelib.rules.spending import WINDOWS
 from chalicelib.transports import chat_route
-from chalicelib.transports.console.visit import Problem, Visit
+from chalicelib.transports.console.visit import SEARCH_FROM, Problem, Visit
 from chalicelib.transports.http import HttpResponse, redirect
 
+FAILURES = (
+    "unauthorized",
+    "not_found",
+    "rate_limited",
+    "limit_daily",
+    "limit_weekly",
+    "limit_monthly",
+    "insufficient_balance",
+    "session_busy",
+    "not_configured",
+)
+"""Codes of the chat that the page has words of its own for; the others speak English."""
 _RUBLES = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?", re.ASCII)
 _SPACES = re.compile(r"[\s\u00a0\u202f]")
 
@@ -23,7 +35,15 @@ _SPACES = re.compile(r"[\s\u00a0\u202f]")
 def index(visit: Visit) -> HttpResponse:
     """List the bots."""
     listed = visit.call("list_agents")["agents"]
-    return visit.page("bots", bots=listed, base_url=settings().public_url)
+    wanted = visit.asked("q").strip()
+    return visit.page(
+        "bots",
+        bots=[bot for bot in listed if wanted.casefold() in bot["name"].casefold()],
+        count=len(listed),
+        searchable=len(listed) > SEARCH_FROM,
+        wanted=wanted,
+        base_url=settings().public_url,
+    )
 
 
 def show(visit: Visit) -> HttpResponse:
@@ -76,7 +96,7 @@ def limits(visit: Visit) -> HttpResponse:
 
 
 def set_limits(visit: Visit) -> HttpResponse:
-    """Set what a bot may spend; an empty field lifts a limit."""
+    """Set what a bot may spend; an empty field lifts a limit, one that is not sent leaves it."""
     bot = _bot(visit)
     try:
         visit.call("set_bot_limits", agentId=bot["id"], **_amounts(visit))
@@ -88,8 +108,15 @@ def set_limits(visit: Visit) -> HttpResponse:
 def chat(visit: Visit) -> HttpResponse:
     """Show a chat with the bot."""
     bot = _bot(visit)
-    url = settings().public_url + chat_route.PATH
-    return visit.page("bot_chat", bot=bot, tab="chat", path=_path(visit, bot), chat_url=url)
+    return visit.page(
+        "bot_chat",
+        bot=bot,
+        tab="chat",
+        path=_path(visit, bot),
+        chat_path=chat_route.PATH,
+        chat_url=settings().public_url + chat_route.PATH,
+        failures={code: visit.say(f"chat_{code}") for code in FAILURES},
+    )
 
 
 def embed(visit: Visit) -> HttpResponse:
@@ -109,7 +136,7 @@ def _amounts(visit: Visit) -> dict[str, int | None]:
     """
     amounts: dict[str, int | None] = {}
     wrong: list[FieldError] = []
-    for window in WINDOWS:
+    for window in filter(visit.form.__contains__, WINDOWS):
         try:
             amounts[window] = kopecks(window, visit.text(window))
         except ValidationError as error:

@@ -9,9 +9,9 @@ import hmac
 import re
 from importlib import import_module
 from secrets import token_urlsafe
-from urllib.parse import quote, unquote_plus, urlsplit
+from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 
-from chalicelib.core.errors import AppError, ForbiddenError
+from chalicelib.core.errors import AppError, ForbiddenError, UnauthorizedError
 from chalicelib.core.settings import settings
 from chalicelib.flows import bots
 from chalicelib.rules import tokens
@@ -25,6 +25,7 @@ from chalicelib.transports.http import (
     HttpResponse,
     check_size,
     failure,
+    prefers_html,
     redirect,
     set_cookie,
 )
@@ -40,7 +41,8 @@ _INSIDE = re.compile(r"/console(/[A-Za-z0-9_-]+)*", re.ASCII)
 """Ids and slugs need no other characters; dots would lead out of /console again."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 """What ``token_urlsafe`` makes of 32 bytes."""
-_KEY = re.compile(f"({tokens.PREFIX}|{tokens.BOT_PREFIX})[0-9A-Za-z]")
+_KEY = re.compile(f"({tokens.PREFIX}|{tokens.BOT_PREFIX})[0-9A-Za-z]{{20}}")
+"""What is long enough to be a secret: people name keys after the prefix."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -79,11 +81,21 @@ def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
 
 def _guarded(request: HttpRequest, answer: render.Handler) -> HttpResponse:
     if _carries_a_key(request):
-        msg = "The console is for people who sign in. No API key opens it, whatever its scopes."
-        response = failure(ForbiddenError(msg), request.request_id)
+        response = _refuse_key(request)
     else:
         response = render.with_pages(answer, link=(PREFIX, "to_console"))(request)
     return response._replace(headers={**_IF_NO_PAGE, **response.headers, **_HEADERS})
+
+
+def _refuse_key(request: HttpRequest) -> HttpResponse:
+    """Refuse a program; or a person who has pasted a key, in words for people."""
+    if "authorization" not in request.headers and prefers_html(request):
+        title, about, link = "refused", "key_in_console", (PREFIX, "to_console")
+        return render.notice(
+            request, 403, icon="triangle-alert", title=title, about=about, link=link
+        )
+    msg = "The console is for people who sign in. No API key opens it, whatever its scopes."
+    return failure(ForbiddenError(msg), request.request_id)
 
 
 def _carries_a_key(request: HttpRequest) -> bool:
@@ -95,7 +107,8 @@ def _carries_a_key(request: HttpRequest) -> bool:
         return True
     query = [text for name, values in request.query.items() for text in (name, *values)]
     body = unquote_plus(request.body.decode(errors="replace"))
-    return any(map(_KEY.search, (*request.headers.values(), *query, body)))
+    sent = (*request.headers.values(), *request.path.values(), *query, body)
+    return any(map(_KEY.search, sent))
 
 
 def csrf_token(session_token: str) -> str:
@@ -127,9 +140,15 @@ def may_try(request: HttpRequest, agent_id: str) -> bool:
     """Whether a request to a bot's chat comes from a page of the console of the bot's workspace.
 
     The chat's function reads a session and a membership, and may write neither: no use is noted.
+
+    Raises:
+        UnauthorizedError: it comes from a page of a session that is over.
+        StaleFormError: it does not come from a page of this session.
     """
     found = _signed_in(request)
     if found is None:
+        if CSRF_HEADER in request.headers:
+            raise UnauthorizedError("The session of this page is over. Sign in again.")
         return False
     check_form(request, request.headers.get(CSRF_HEADER, ""))
     _, account = found
@@ -169,7 +188,7 @@ def _answer(page: Page, request: HttpRequest) -> HttpResponse:
     visit = visit_of(request)
     begun = ""
     if visit is None and not page.guest:
-        return _to_sign_in(request)
+        return _to_sign_in(page, request)
     if visit is None:
         begun = _token(request) or token_urlsafe(32)
         visit = Visit(request, csrf_token(begun))
@@ -187,15 +206,18 @@ def _answer(page: Page, request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _to_sign_in(request: HttpRequest) -> HttpResponse:
-    """Send somebody to sign in, and back here afterwards where that is a page to be read."""
-    back = ""
-    if request.method in {"GET", "HEAD"} and request.route != PREFIX:
+def _to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
+    """Send somebody to sign in, and back here afterwards where that is a page to be read.
+
+    Who sent a form is told why it was not taken.
+    """
+    about = {"done": "session_over"} if request.method == "POST" else {}
+    if page.get and request.route != PREFIX:
         path = request.route
         for name, value in request.path.items():
             path = path.replace(f"{{{name}}}", quote(value, safe=""))
-        back = f"?next={quote(path, safe='')}" if inside(path) == path else ""
-    return redirect(SIGN_IN + back)
+        about |= {"next": path} if inside(path) == path else {}
+    return redirect(f"{SIGN_IN}?{urlencode(about)}" if about else SIGN_IN)
 
 
 def _same_site(request: HttpRequest) -> bool:

@@ -5,19 +5,25 @@ from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AlreadyCreatedError, AppError, NotFoundError, ValidationError
+from chalicelib.core.errors import (
+    AlreadyCreatedError,
+    AppError,
+    ConflictError,
+    NotFoundError,
+    ValidationError,
+)
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.transports.console.visit import Problem, Visit
+from chalicelib.transports.console.visit import SEARCH_FROM, Problem, Visit
 from chalicelib.transports.http import HttpResponse, redirect
 
 AREAS = tuple(dict.fromkeys(scope.area for scope in Scope))
 _AGENTS = frozenset({"pages", "products", "services", "bookings", "crm", "files"})
 """What an AI client works with; sites and bots it only reads."""
 PRESETS = ("read", "agent", "everything")
-SEARCH_FROM = 20
-"""Lists longer than this can be searched (ui.md, Habits)."""
+GONE = 20
+"""Of keys that no longer work the latest are shown; a page has its bounds (ui.md)."""
 
 
 def index(visit: Visit) -> HttpResponse:
@@ -30,10 +36,12 @@ def index(visit: Visit) -> HttpResponse:
         if not wanted or wanted in f"{key['name']} {key['masked']}".casefold()
     ]
     live = [key for key in keys if key["state"] == "live"]
+    gone = [key for key in keys if key["state"] != "live"]
     return visit.page(
         "keys",
         keys=live,
-        gone=[key for key in keys if key["state"] != "live"],
+        gone=gone[:GONE],
+        gone_count=len(gone),
         listed=listed,
         searchable=len(listed["keys"]) > SEARCH_FROM,
         wanted=visit.asked("q"),
@@ -62,7 +70,10 @@ def create(visit: Visit) -> HttpResponse:
     except AlreadyCreatedError as error:
         return visit.page("key_made_before", 409, key=_key(visit, str(error.details["keyId"])))
     except AppError as error:
-        return _form(visit, error.status, ticked=ticked, problem=visit.problem(error))
+        problem = visit.problem(error)
+        if error.code == ConflictError.code:
+            problem = Problem(visit.say("keys_full", most=visit.call("list_keys")["most"]))
+        return _form(visit, error.status, ticked=ticked, problem=problem)
     return visit.page(
         "key_made",
         token=made["token"],
@@ -75,6 +86,8 @@ def create(visit: Visit) -> HttpResponse:
 def ask_to_revoke(visit: Visit) -> HttpResponse:
     """Ask whether a key shall stop working, by its name."""
     key = _key(visit, visit.request.path["id"])
+    if key["state"] == "revoked":
+        return redirect(f"{visit.here.path}/keys?done=key_revoked")
     return visit.page("key_revoke", key=key)
 
 
@@ -120,7 +133,7 @@ def _form(
         tomorrow=(clock.local_day(clock.now(), zone) + timedelta(days=1)).isoformat(),
         ticked=ticked,
         areas=[area for area in AREAS if _admin(visit) or not Scope(f"{area}:read").admin_only],
-        presets=PRESETS,
+        presets={each: sorted(preset(each, admin=_admin(visit))) for each in PRESETS},
         gated=_gated(visit),
     )
 

@@ -25,6 +25,8 @@ from chalicelib.transports.web import render, texts
 ONCE = "once"
 """The field of a form that makes it count once, however often it is sent."""
 MAX_FIELDS = 200
+SEARCH_FROM = 20
+"""Lists longer than this can be searched (ui.md, Habits)."""
 
 
 class Place(NamedTuple):

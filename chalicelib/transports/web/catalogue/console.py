@@ -62,6 +62,15 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "ru": "Поиск по имени или последним знакам",
         "en": "Search by name or last characters",
     },
+    "keys_full": {
+        "ru": "В пространстве уже {most} действующих ключей, больше нельзя. Сначала отзовите ненужный.",
+        "en": "The workspace has {most} live keys, the most it can have. Revoke one first.",
+    },
+    "latest_of_them": {"ru": "Показаны последние {n}.", "en": "The latest {n} are shown."},
+    "key_in_console": {
+        "ru": "В запросе есть ключ API. Ключи не открывают консоль и не хранятся в ней: уберите его и повторите. Если он попал в адрес страницы, отзовите его.",
+        "en": "There is an API key in the request. Keys do not open the console, nor does it keep them: take it out and try again. If it stood in a page's address, revoke it.",
+    },
     "no_keys": {"ru": "Ключей пока нет", "en": "No keys yet"},
     "no_keys_about": {
         "ru": "Создайте ключ, и первый запрос займёт минуту.",
@@ -112,6 +121,7 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "en": "To the end of that day. Leave it empty for a key that does not expire.",
     },
     "expires": {"ru": "истекает", "en": "expires"},
+    "expired": {"ru": "истёк", "en": "expired"},
     "last_used": {"ru": "Использован:", "en": "Last used"},
     "key_expired": {"ru": "истёк", "en": "expired"},
     "key_revoked": {"ru": "отозван", "en": "revoked"},
@@ -128,7 +138,8 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "ru": "Такую запись понимает большинство MCP-клиентов; строка для вашего есть в справке.",
         "en": "Most MCP clients take this entry; the reference has each client's own form.",
     },
-    "key_saved": {"ru": "Ключ сохранён, к списку", "en": "I have saved it, to the list"},
+    "connect_ai_more": {"ru": "Все клиенты в справке", "en": "All clients in the reference"},
+    "key_saved": {"ru": "Готово, к ключам", "en": "Done, back to the keys"},
     "made_before": {"ru": "Этот ключ уже создан", "en": "This key has been created already"},
     "key_made_before_about": {
         "ru": "Форму отправили дважды. Ключ «{name}» показали при первом ответе; если вы его не видели, отзовите его и создайте другой.",
@@ -154,30 +165,33 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "en": "Enter an e-mail address, such as anna@example.com.",
     },
     "wrong_name": {
-        "ru": "Введите название до 200 символов.",
-        "en": "Enter a name of at most 200 characters.",
+        "ru": "Введите название от 1 до 200 печатных символов.",
+        "en": "Enter a name of 1 to 200 printable characters.",
     },
     "wrong_scopes": {"ru": "Отметьте хотя бы одно право.", "en": "Tick at least one right."},
-    "wrong_expires": {"ru": "Выберите день в будущем.", "en": "Choose a day in the future."},
+    "wrong_expires": {
+        "ru": "Выберите день в будущем, не дальше ста лет.",
+        "en": "Choose a day in the future, within a hundred years.",
+    },
     "wrong_current": {
         "ru": "Это не ваш пароль сейчас.",
         "en": "This is not your current password.",
     },
     "wrong_password": {
-        "ru": "Нужен пароль не короче 8 символов.",
-        "en": "A password of at least 8 characters is needed.",
+        "ru": "Нужен пароль от 8 до 1000 символов.",
+        "en": "A password of 8 to 1,000 characters is needed.",
     },
     "wrong_daily": {
-        "ru": "Введите сумму в рублях от 0, например 500 или 99,90.",
-        "en": "Enter an amount in rubles from 0, such as 500 or 99.90.",
+        "ru": "Введите сумму в рублях от 0 до 1 000 000 000, например 500 или 99,90.",
+        "en": "Enter an amount in rubles from 0 to 1,000,000,000, such as 500 or 99.90.",
     },
     "wrong_weekly": {
-        "ru": "Введите сумму в рублях от 0, например 500 или 99,90.",
-        "en": "Enter an amount in rubles from 0, such as 500 or 99.90.",
+        "ru": "Введите сумму в рублях от 0 до 1 000 000 000, например 500 или 99,90.",
+        "en": "Enter an amount in rubles from 0 to 1,000,000,000, such as 500 or 99.90.",
     },
     "wrong_monthly": {
-        "ru": "Введите сумму в рублях от 0, например 500 или 99,90.",
-        "en": "Enter an amount in rubles from 0, such as 500 or 99.90.",
+        "ru": "Введите сумму в рублях от 0 до 1 000 000 000, например 500 или 99,90.",
+        "en": "Enter an amount in rubles from 0 to 1,000,000,000, such as 500 or 99.90.",
     },
     "error_unauthorized": {
         "ru": "Нет аккаунта с такой почтой и таким паролем.",
@@ -203,8 +217,20 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "ru": "По этому адресу приходит только форма. Откройте её страницу заново.",
         "en": "Only a form is sent to this address. Open its page again.",
     },
+    "error_conflict": {
+        "ru": "Так больше нельзя: что-то изменилось. Откройте страницу заново.",
+        "en": "This cannot be done any more: something has changed. Open the page again.",
+    },
+    "error_idempotency_mismatch": {
+        "ru": "Эту форму уже отправили с другими данными. Откройте страницу заново.",
+        "en": "This form was sent before with other values. Open its page again.",
+    },
     "error_payload_too_large": {"ru": "Форма слишком большая.", "en": "The form is too large."},
     "done_signed_out": {"ru": "Вы вышли.", "en": "You are signed out."},
+    "done_session_over": {
+        "ru": "Сеанс закончился. Если вы отправляли форму, она не принята: войдите и повторите.",
+        "en": "Your session is over. If you sent a form, it was not taken: sign in and send it again.",
+    },
     "done_password_changed": {
         "ru": "Пароль изменён. На других устройствах вход завершён.",
         "en": "Password changed. You are signed out everywhere else.",
@@ -240,6 +266,8 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "held": {"ru": "Удержано", "en": "Held"},
     "balance_after": {"ru": "Доступно после", "en": "Available after"},
     "bot": {"ru": "Бот", "en": "Bot"},
+    "bot_elsewhere": {"ru": "бот другого пространства", "en": "a bot of another workspace"},
+    "search_bots": {"ru": "Поиск по имени", "en": "Search by name"},
     "bots_about": {
         "ru": "Боты отвечают посетителям вашего сайта и программам; ответы оплачиваются с баланса владельца.",
         "en": "Bots answer visitors of your site, and programs; answers are paid from the owner's balance.",
@@ -314,6 +342,42 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "ru": "Не удалось отправить. Проверьте соединение.",
         "en": "It could not be sent. Check your connection.",
     },
+    "chat_unauthorized": {
+        "ru": "Сеанс закончился. Войдите снова.",
+        "en": "Your session is over. Sign in again.",
+    },
+    "chat_not_found": {
+        "ru": "Бот выключен, или диалога больше нет. Обновите страницу.",
+        "en": "The bot is switched off, or the dialog is gone. Reload the page.",
+    },
+    "chat_rate_limited": {
+        "ru": "Слишком много сообщений. Подождите минуту.",
+        "en": "Too many messages. Wait a minute.",
+    },
+    "chat_limit_daily": {
+        "ru": "Бот достиг дневного лимита расходов.",
+        "en": "The bot has reached its daily limit.",
+    },
+    "chat_limit_weekly": {
+        "ru": "Бот достиг недельного лимита расходов.",
+        "en": "The bot has reached its weekly limit.",
+    },
+    "chat_limit_monthly": {
+        "ru": "Бот достиг месячного лимита расходов.",
+        "en": "The bot has reached its monthly limit.",
+    },
+    "chat_insufficient_balance": {
+        "ru": "На балансе владельца не хватает денег на ответ.",
+        "en": "The owner's balance does not suffice for an answer.",
+    },
+    "chat_session_busy": {
+        "ru": "Прошлый ответ ещё не закончен.",
+        "en": "The last answer is still being given.",
+    },
+    "chat_not_configured": {
+        "ru": "Модель этого бота здесь не подключена.",
+        "en": "Nobody answers for this bot's model here.",
+    },
     "chat_no_answer": {"ru": "Ответа не пришло.", "en": "No answer came."},
     "embed_about": {
         "ru": "Вставьте этот код в конец страницы сайта, и в углу появится чат.",
@@ -342,7 +406,7 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "ru": "Здесь появится каждое изменение: через консоль, ключи API и страницы сайта.",
         "en": "Every change will be here: made in the console, with API keys, and by visitors of your pages.",
     },
-    "last_14_days": {"ru": "За 14 дней", "en": "In 14 days"},
+    "last_14_days": {"ru": "За 14 дней", "en": "Last 14 days"},
     "new_leads": {"ru": "Новых заявок", "en": "New leads"},
     "upcoming_today": {"ru": "Записей на сегодня", "en": "Bookings today"},
     "latest_leads": {"ru": "Последние заявки", "en": "Latest leads"},
@@ -359,12 +423,15 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     },
     "no_name": {"ru": "без имени", "en": "no name"},
     "day": {"ru": "День", "en": "Day"},
-    "before_that": {"ru": "{count} за 14 дней до того", "en": "{count} in the 14 days before"},
+    "before_that": {
+        "ru": "{count} за предыдущие 14 дней",
+        "en": "{count} in the 14 days before",
+    },
     "came_leads": {"ru": "Заявки", "en": "Leads"},
     "came_bookings": {"ru": "Записи", "en": "Bookings made"},
     "came_dialogs": {"ru": "Диалоги с ботами", "en": "Dialogs with bots"},
     "came_visitors": {"ru": "Посетители сайтов", "en": "Visitors of sites"},
-    "upcoming_week": {"ru": "{count} за 7 дней", "en": "{count} in 7 days"},
+    "upcoming_week": {"ru": "{count} за 7 дней вперёд", "en": "{count} in the next 7 days"},
     "sites_active": {"ru": "Сайтов включено: {count}", "en": "Active sites: {count}"},
     "lead_new": {"ru": "новая", "en": "new"},
     "lead_in_progress": {"ru": "в работе", "en": "in progress"},
@@ -385,6 +452,16 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "wrong_to": {
         "ru": "Введите день, например 2027-01-31.",
         "en": "Enter a day, such as 2027-01-31.",
+    },
+    "request_id": {"ru": "Номер запроса", "en": "Request id"},
+    "bots_count": {
+        "ru": {
+            "one": "{n} бот",
+            "few": "{n} бота",
+            "many": "{n} ботов",
+            "other": "{n} бота",
+        },
+        "en": {"one": "{n} bot", "other": "{n} bots"},
     },
     "messages": {
         "ru": {

@@ -38,6 +38,15 @@ for (const link of document.querySelectorAll("nav [aria-current]")) {
   bar.scrollLeft = link.offsetLeft - bar.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
 }
 
+// A preset ticks boxes; without a script the server does, and the page is loaded again.
+for (const button of document.querySelectorAll("[data-ticks]")) {
+  const ticks = button.dataset.ticks.split(" ");
+  button.type = "button";
+  button.addEventListener("click", () => {
+    for (const box of document.querySelectorAll("[name=scopes]")) box.checked = ticks.includes(box.value);
+  });
+}
+
 const problem = document.getElementById("problem");
 if (problem) problem.focus();
 
@@ -71,7 +80,8 @@ if (chat) {
       body: JSON.stringify({ agentId: agent, message, sessionId: session, channel: "test" }),
     });
     if (!response.ok) {
-      answer.textContent = (await response.json()).data.message;
+      const { code, message: said } = (await response.json()).data;
+      answer.textContent = JSON.parse(chat.dataset.failures)[code] ?? said;
       return;
     }
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
