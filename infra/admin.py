@@ -99,7 +99,10 @@ def admin(ctx: click.Context, stage: str | None, region: str | None) -> None:
 
 
 def _option(name: str, **attributes: Any) -> click.Option:  # noqa: ANN401  click's own
-    return click.Option([f"--{name}"], **{"required": True, **attributes})
+    required = "default" not in attributes
+    return click.Option(
+        [f"--{name}"], **{"required": required, "show_default": not required, **attributes}
+    )
 
 
 def _command(name: str, operation: str, about: str, *options: click.Option, **renamed: str) -> None:
@@ -433,7 +436,7 @@ def export_workspace(ctx: click.Context, *, workspace: str, path: Path) -> None:
     Accounts, keys, money, audit log and blog stay behind. The file holds personal data in clear:
     keep it as you keep the database. The workspace works on meanwhile, so it is no snapshot.
     """
-    connect(ctx.obj)
+    ctx.obj()
     from infra.transfer import export  # noqa: PLC0415  the command line starts without it
 
     click.echo(json.dumps(export.export(workspace, path), ensure_ascii=False))
@@ -456,7 +459,7 @@ def import_workspace(ctx: click.Context, *, path: Path, owner: str | None, ids: 
     Nothing is written over, and nothing is written before the whole file was checked. Members who
     have an account here join; keys are made anew.
     """
-    connect(ctx.obj)
+    ctx.obj()
     from infra.transfer import importing  # noqa: PLC0415  the command line starts without it
 
     printed = importing.import_workspace(path, owner=owner, ids=ids)

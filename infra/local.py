@@ -98,10 +98,12 @@ def use_local_database() -> None:
     # Chalice has put the values of its stage there, which are those of the deployed service.
     os.environ.update(stack.environment(database.endpoint))
 
-    from chalicelib.store import tables  # noqa: PLC0415  the stack starts without the store
+    from chalicelib.core import logs  # noqa: PLC0415  the stack starts without the service
+    from chalicelib.store import tables  # noqa: PLC0415
     from infra import workarounds  # noqa: PLC0415
     from infra.demo.seed import seed  # noqa: PLC0415
 
+    logs.configure()
     tables.ensure_tables()
     workarounds.apply()
     key = seed(stack.data)

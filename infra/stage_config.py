@@ -20,6 +20,15 @@ from infra import policies
 ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURES = ("x86_64", "arm64")
 """As Lambda names them; the first is its default."""
+DEPLOYED = {
+    "LLM_PROVIDER": "bedrock",
+    "LLM_MODEL": "nova-lite",
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",
+}
+"""Variables of every deployed stage, unless its config says otherwise.
+
+They are not in the checkout's config: ``chalice local`` puts what stands there over the shell's.
+"""
 JOBS = "run-jobs"
 """The function of the scheduled jobs."""
 
@@ -101,6 +110,7 @@ def environment(config: Mapping[str, Any], stage: str, facts: Facts) -> dict[str
         "EDGE_SECRET": facts.edge_secret,
     }
     shared = {
+        **DEPLOYED,
         **config.get("environment_variables", {}),
         **_stage(config, stage).get("environment_variables", {}),
     }

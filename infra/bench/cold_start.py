@@ -5,7 +5,6 @@ botocore, in processes of their own: in instructions where valgrind is there, fo
 machine, else in CPU time.
 """
 
-import json
 import os
 import re
 import shutil
@@ -17,12 +16,10 @@ from statistics import median
 
 import botocore
 
-from infra import unused
+from infra import stage_config, unused
 from infra.bench.first_answer import KINDS
 
 ROOT = Path(__file__).parents[2]
-DEPLOYED = json.loads((ROOT / ".chalice" / "config.json").read_text())["environment_variables"]
-"""What all deployed functions are told."""
 RUNS = 10
 """Processes of which the median CPU time is taken; instructions are counted once."""
 LIBRARIES = "import chalice.app, pynamodb.models, pydantic; pydantic.BaseModel, pydantic.Field"
@@ -112,6 +109,6 @@ def _run(project: Path, command: list[str]) -> str:
     env = {k: v for k, v in os.environ.items() if k not in {"PYTHONDONTWRITEBYTECODE", "STAGE"}}
     env |= {"PYTHONHASHSEED": "0", "STAGE": "dev", "AWS_LAMBDA_FUNCTION_NAME": "bench"}
     env |= {"AWS_DEFAULT_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "bench"}
-    env |= {"AWS_SECRET_ACCESS_KEY": "bench", **DEPLOYED}
+    env |= {"AWS_SECRET_ACCESS_KEY": "bench", **stage_config.DEPLOYED}
     done = subprocess.run(command, check=True, cwd=project, env=env, capture_output=True, text=True)
     return done.stderr

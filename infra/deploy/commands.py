@@ -1,6 +1,7 @@
 """``python -m infra deploy`` and its kin: one JSON object on stdout, words on stderr."""
 
 import json
+import re
 import sys
 from dataclasses import asdict
 from typing import Any
@@ -193,15 +194,24 @@ def _typed(stage: str) -> str:
 
 
 @click.command()
-@click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="Base URL.")
+@click.option("--url", help="Base URL. Default: that of make dev, by PORT.")
 @click.option("--key", help="An API key, to list the tools of.")
 @click.option("--agent", help="A bot to ask something; its owner pays for the answer.")
 @click.option("--bot-key", help="A key of the bot, if it is private.")
 @click.option("--origin", "origins", multiple=True, help="An address that only the edge may call.")
-def smoke(url: str, origins: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  the rest of ``Target``
+def smoke(url: str | None, origins: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  the rest of ``Target``
     """Look at a running service from outside: whether each of its surfaces answers."""
     from infra import smoke as outside  # noqa: PLC0415  as above
+    from infra.dynamodb_jar import SetupError  # noqa: PLC0415  as above
+    from infra.local_stack import LocalStack  # noqa: PLC0415  as above
 
+    try:
+        url = url or LocalStack.from_environment().url
+    except SetupError as error:
+        raise click.ClickException(str(error)) from error
+    if not re.match(r"https?://[^/]", url):
+        msg = f'--url is "{url}"; expected a base URL such as https://api.example.com.'
+        raise click.ClickException(msg)
     target = outside.Target(url.rstrip("/"), origins=origins, **options)
     checks = list(outside.run(target))
     click.echo(outside.table(checks), err=True)

@@ -86,7 +86,11 @@ pytestmark = pytest.mark.usefixtures("read_anew")
 @pytest.fixture
 def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
     """The operator, connected to the database of the tests."""
-    monkeypatch.setattr(command_line, "connect", lambda *_: None)
+
+    def connect(stage: str | None, region: str | None) -> None:
+        assert (stage, region) == (None, None)
+
+    monkeypatch.setattr(command_line, "connect", connect)
     return Operator()
 
 
@@ -273,6 +277,33 @@ class TestAddMember:
         operator.makes_an_account("bob@example.com")
         words = ("--workspace", "nowhere", "--email", "bob@example.com")
         assert "nowhere" in operator.fails("add-member", *words)
+
+
+class TestOptions:
+    def test_are_required_unless_they_have_a_default_which_the_help_tells(
+        self, operator: Operator
+    ) -> None:
+        told = operator.types("create-workspace", "--help").stdout
+        lines = {line.split()[0]: line for line in told.splitlines() if line.startswith("  --")}
+        assert "[required]" in lines["--owner"]
+        for name in ("--plan", "--timezone", "--country"):
+            assert "[required]" not in told.split(name)[1].split("--")[0]
+        assert "[default: Europe/Moscow]" in " ".join(told.split())
+
+
+class TestTransfer:
+    def test_a_workspace_goes_into_a_file_and_comes_out_of_it(
+        self, operator: Operator, workspace: str, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "bakery.jsonl.gz"
+        exported = operator.does("export", "--workspace", workspace, "--out", str(path))
+        assert (exported["workspaceId"], exported["file"]) == (workspace, str(path))
+        imported = operator.does("import", str(path), "--ids", "new")
+        assert imported["workspaceId"] != workspace
+        assert imported["slug"].endswith("-2")
+        again = operator.types("import", str(path))
+        assert (again.exit_code, again.stdout) == (1, "")
+        assert "is there already" in again.stderr
 
 
 class TestCreateKey:

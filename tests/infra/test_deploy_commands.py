@@ -183,3 +183,30 @@ class TestAdminOfADeployedStage:
             "The stage prod is not deployed in eu-central-1 of the account 123456789012. "
             "Give its --region, or run make deploy STAGE=prod."
         )
+
+
+class TestSmoke:
+    def test_looks_at_make_dev_by_its_port(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        looked: list[str] = []
+
+        def look(target: smoke.Target) -> Iterator[Check]:
+            looked.append(target.url)
+            yield Check("health", ok=True, why="")
+
+        monkeypatch.setattr(smoke, "run", look)
+        monkeypatch.setenv("PORT", "8220")
+        assert run(commands.smoke)[1]["url"] == "http://127.0.0.1:8220"
+        assert run(commands.smoke, "--url", "https://a.example/")[1]["url"] == "https://a.example"
+        assert looked == ["http://127.0.0.1:8220", "https://a.example"]
+
+    @pytest.mark.parametrize(
+        ("port", "arguments", "says"),
+        [("x", (), 'PORT is "x"'), ("8000", ("--url", "nonsense"), '--url is "nonsense"')],
+    )
+    def test_says_what_it_cannot_look_at(
+        self, monkeypatch: pytest.MonkeyPatch, port: str, arguments: tuple[str, ...], says: str
+    ) -> None:
+        monkeypatch.setenv("PORT", port)
+        status, printed, said = run(commands.smoke, *arguments)
+        assert (status, printed) == (1, None)
+        assert says in said

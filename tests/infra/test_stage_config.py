@@ -23,7 +23,7 @@ DEPLOYED = Facts(
 )
 FUNCTIONS = list(policies.FUNCTIONS)
 EVERYWHERE = {"LLM_PROVIDER", "LLM_MODEL", "PYDANTIC_DISABLE_PLUGINS"}
-"""The variables that every stage has, from the checkout's own file."""
+"""The variables that every stage has."""
 
 
 @pytest.fixture(params=CHECKOUT["stages"])
@@ -70,9 +70,20 @@ def test_each_function_has_the_time_that_its_work_takes(stage: str) -> None:
     assert limits["chat-stream"] >= chat_answer.MODEL_SECONDS + 60
 
 
-def test_the_file_of_the_checkout_names_nothing_that_an_account_decides(stage: str) -> None:
+def test_the_file_of_the_checkout_names_nothing_that_an_account_or_a_shell_decides(
+    stage: str,
+) -> None:
+    """What it says there, ``chalice local`` puts over what a developer has set."""
     assert CHECKOUT["stages"][stage] == {}
-    assert set(CHECKOUT["environment_variables"]) == EVERYWHERE
+    assert "environment_variables" not in CHECKOUT
+    assert set(stage_config.DEPLOYED) == EVERYWHERE
+
+
+def test_what_the_file_says_goes_before_what_every_stage_has(stage: str) -> None:
+    config = {**CHECKOUT, "environment_variables": {"LLM_MODEL": "claude-sonnet-4.5"}}
+    variables = stage_config.environment(config, stage, Facts())
+    assert variables["LLM_MODEL"] == "claude-sonnet-4.5"
+    assert variables["LLM_PROVIDER"] == "bedrock"
 
 
 def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str) -> None:
