@@ -77,7 +77,10 @@ def _area(known: Reference, area: Area) -> Iterator[str]:
         yield f"### Records of {area.title.lower()}"
         for record in records:
             yield f"#### {record.name}\n\n{record.description}"
-            yield "\n".join(_fields(record.fields, required=False))
+            if record.facts:
+                yield ", ".join(record.facts)
+            if record.fields:
+                yield "\n".join(_fields(record.fields, required=False))
 
 
 def _operation(known: Reference, operation: Operation) -> Iterator[str]:

@@ -328,7 +328,7 @@ class DeletedResult(Wire):
 
 
 class Pagination(Wire):
-    """The pagination object of site and file lists (spec, Pagination object)."""
+    """Which page of how many records; the pagination object of site and file lists."""
 
     total: int = Field(description="Records that match, over all pages.")
     page: int = Field(description="The page returned.")
@@ -336,7 +336,7 @@ class Pagination(Wire):
 
 
 class SizedPagination(Wire):
-    """The pagination object of service and booking lists (spec, Pagination object)."""
+    """The pagination object of service and booking lists."""
 
     total: int = Field(description="Records that match, over all pages.")
     page: int = Field(description="The page returned.")

@@ -168,7 +168,7 @@ def authorize(operation: Operation, principal: Principal) -> None:
         return
     scope = operation.scope
     if scope not in principal.scopes:
-        msg = f"This key lacks the scope {scope}. Create a key that has it in the settings."
+        msg = f"This key lacks the scope {scope}. Create a key that has it in the console."
         raise InsufficientScopeError(msg)
     msg = f"The scope {scope} is for keys of ADMIN accounts; this key's account is not one."
     raise AdminRequiredError(msg)

@@ -37,7 +37,7 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
     """
     key = api_keys.authenticate(bearer_token(headers))
     if key is None:
-        msg = "This API key is not valid: mistyped, revoked or expired. Create one in the settings."
+        msg = "This API key is not valid: mistyped, revoked or expired. Create one in the console."
         raise UnauthorizedError(msg)
     api_keys.touch(key)
     stored = key.attribute_values  # PynamoDB's attribute access costs ten times a dictionary's.

@@ -204,7 +204,7 @@ class TestSlugs:
         change(api, post, slug="three")
         assert reading.find("one") == reading.find("two") == ("three",)
         answer = api.refused("GET", "/api/blog/one")
-        assert 'Its slug is now "three"' in answer.data["message"]
+        assert 'it is now "three"' in answer.data["message"]
         change(api, post, status="draft")
         assert reading.find("one") is None
 

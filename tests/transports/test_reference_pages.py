@@ -43,6 +43,13 @@ def test_a_page_runs_our_script_alone() -> None:
     assert not re.search(r'\son\w+=|style="', html)
 
 
+def test_the_table_of_sizes_has_lists_alone() -> None:
+    page = get("/api/docs/conventions").body.decode()
+    sizes = page.partition('id="lists-and-pages"')[2].partition("<h2")[0]
+    assert "/api/products/list" in sizes
+    assert "uploads/create" not in sizes
+
+
 def test_an_unknown_section_is_a_page_that_leads_back() -> None:
     for path in ("/api/docs/none", "/api/docs/..", "/api/docs/start", "/api/docs/%3Cb%3E"):
         answer = get(path)
@@ -66,6 +73,11 @@ class TestSearch:
         assert "/api/docs/conventions#idempotency" in self.found("idempotency")
         assert "/api/docs/errors#all-codes" in self.found("slug_taken")
         assert any(url.endswith("#Product") for url in self.found("product"))
+
+    def test_finds_the_values_that_a_text_may_have(self) -> None:
+        (found,) = {url.partition("#")[2] for url in self.found("fully_booked")}
+        assert found == "Reason"
+        assert b"<code>fully_booked</code>" in get("/api/docs/bookings").body
 
     def test_every_word_must_be_there(self) -> None:
         assert self.found("product+zeppelin") == []

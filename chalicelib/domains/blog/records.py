@@ -314,8 +314,10 @@ def _existing(ctx: Context, post_id: str) -> PostRow:
 
 def _unknown(moved: PostRow | None = None) -> NotFoundError:
     if moved is not None:
-        return NotFoundError.of("post", f'Its slug is now "{moved.slug}".')
-    return NotFoundError.of("post", "List the posts (svc_list_blog_posts) for valid ones.")
+        return NotFoundError(f'No post has this slug any more: it is now "{moved.slug}".')
+    return NotFoundError(
+        "No post has this id or slug. List the posts (svc_list_blog_posts) for valid ones."
+    )
 
 
 def _taken(slug: str) -> SlugTakenError:

@@ -24,7 +24,7 @@ OPERATOR = (Audience.OPERATOR,)
 
 
 class WorkspaceOut(Wire):
-    """A workspace and the account's place in it (spec, Workspace record)."""
+    """A workspace and the account's place in it."""
 
     id: Id = Field(description="Workspace id.")
     name: str = Field(description="Display name.")

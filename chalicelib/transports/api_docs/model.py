@@ -116,11 +116,12 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class Record:
-    """A named object."""
+    """A named object, or a text of a few values; its ``facts`` say which."""
 
     name: str
     description: str
     fields: tuple[Field, ...]
+    facts: tuple[str, ...] = ()
 
 
 class Reference:
@@ -168,6 +169,12 @@ class Reference:
         pairs = ((o, field) for o in self.operations for field in o.inputs if field.name == name)
         return dict(pairs)
 
+    @cached_property
+    def paged(self) -> dict[Operation, Field]:
+        """The lists that go by pages, and the input that says how many fit one."""
+        inputs = {o: {field.name: field for field in o.inputs} for o in self.operations}
+        return {o: named["size"] for o, named in inputs.items() if {"page", "size"} <= named.keys()}
+
     def area(self, name: str) -> Area | None:
         """Return the area of a name."""
         return next((area for area in self.areas if area.name == name), None)
@@ -183,7 +190,8 @@ class Reference:
                     if name not in found:
                         schema = self._schemas[name]
                         made = tuple(self._fields(schema))
-                        found[name] = Record(name, schema.get("description", ""), made)
+                        facts = tuple(_facts(schema))
+                        found[name] = Record(name, schema.get("description", ""), made, facts)
                         visit(made)
 
         for operation in area.operations:

@@ -81,7 +81,7 @@ def _records(reference: Reference) -> Iterator[Entry]:
         for record in reference.records(area):
             if record.name not in seen:
                 seen.add(record.name)
-                words = _tidy(" ".join(_names(record.fields)))
+                words = _tidy(" ".join((*_names(record.fields), *record.facts)))
                 url = f"{PATH}/{area.name}#{record.name}"
                 yield Entry(record.name, f"Record, {area.title}", url, words)
 

@@ -109,7 +109,7 @@
     const asked = query.toLowerCase().split(/\s+/).filter(Boolean);
     const known = await load();
     if (query !== input.value) return;
-    if (!asked.length) { close(); status.textContent = ""; return; }
+    if (!asked.length) { close(); status.textContent = ""; status.className = "hidden"; return; }
     found = known
       .map((entry, number) => ({ entry, number, score: rank(entry, asked) }))
       .filter(({ score }) => score >= 0)
@@ -129,6 +129,7 @@
     list.hidden = !found.length;
     input.setAttribute("aria-expanded", String(found.length > 0));
     status.textContent = found.length ? `${found.length} results` : "Nothing found";
+    status.className = found.length ? "hidden" : "results";
   };
   input.addEventListener("focus", load);
   input.addEventListener("input", search);
