@@ -11,6 +11,7 @@ from chalicelib.core.errors import (
     ForbiddenError,
     NotFoundError,
     PlanRequiredError,
+    ValidationError,
 )
 from chalicelib.domains.identity import key_list, keys
 from chalicelib.store import accounts
@@ -207,3 +208,22 @@ def test_the_key_of_an_account_that_was_removed_from_the_workspace_stays_in_the_
     as_operator("remove_member", workspaceId=theirs.workspace.id, email=email)
     (key,) = listed(theirs)["keys"]
     assert (key["state"], key["account"]["email"]) == ("revoked", email)
+
+
+class TestExpiry:
+    @pytest.mark.parametrize(("days", "taken"), [(36_525, True), (36_526, False), (365_000, False)])
+    def test_is_a_hundred_years_ahead_at_most(
+        self, days: int, taken: bool, theirs: Owner, time: Time
+    ) -> None:
+        expires = (time.now + timedelta(days=days)).isoformat()
+        if taken:
+            assert make(theirs, expires=expires)
+            return
+        with pytest.raises(ValidationError, match="at most 100 years ahead, received ") as caught:
+            make(theirs, expires=expires)
+        assert [error.field for error in caught.value.errors] == ["expires"]
+        assert listed(theirs)["keys"] == []
+
+    def test_at_the_end_of_the_calendar_is_refused(self, theirs: Owner) -> None:
+        with pytest.raises(ValidationError, match=r"received 9999-12-31T23:59:59\.000Z"):
+            make(theirs, expires="9999-12-31T23:59:59Z")

@@ -1,7 +1,7 @@
 """API keys: made by one operation, whoever asks (contract, Keys and scopes)."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -12,7 +12,7 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, Moment, Timestamp, Wire, optional, printable
+from chalicelib.core.schema import Id, Moment, Timestamp, Wire, iso, optional, printable
 from chalicelib.core.scopes import parse_grants
 from chalicelib.flows.invoke import Context, require_plan
 from chalicelib.rules import tokens
@@ -23,6 +23,8 @@ from chalicelib.store.workspaces import WorkspaceRow
 
 MAX_LIVE_KEYS = 50
 """Live keys of one workspace (contract, Keys and scopes)."""
+LONGEST_LIFE = timedelta(days=36_525)
+"""A hundred years: a time zone can tell any moment until then, and nobody means a later one."""
 MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
@@ -34,8 +36,12 @@ def _grants(scopes: list[str]) -> list[str]:
 
 
 def _in_future(moment: datetime) -> datetime:
-    if moment <= clock.now():
+    now = clock.now()
+    if moment <= now:
         raise PydanticCustomError("past", "expected a moment in the future")
+    if moment > now + LONGEST_LIFE:
+        message = "expected a moment at most 100 years ahead, received {moment}"
+        raise PydanticCustomError("far", message, {"moment": iso(moment)})
     return moment
 
 

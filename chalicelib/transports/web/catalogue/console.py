@@ -158,7 +158,10 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "en": "Enter a name of at most 200 characters.",
     },
     "wrong_scopes": {"ru": "Отметьте хотя бы одно право.", "en": "Tick at least one right."},
-    "wrong_expires": {"ru": "Выберите день в будущем.", "en": "Choose a day in the future."},
+    "wrong_expires": {
+        "ru": "Выберите день в будущем, не позже чем через сто лет.",
+        "en": "Choose a day in the future, within a hundred years.",
+    },
     "wrong_current": {
         "ru": "Это не ваш пароль сейчас.",
         "en": "This is not your current password.",
