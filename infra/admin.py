@@ -182,7 +182,7 @@ _command(
 _command(
     "disable-account",
     "disable_account",
-    "Keep an account from signing in, and revoke its keys.",
+    "Keep an account from signing in, and revoke its keys; run again, it finishes the job.",
     _option("email"),
 )
 _command(
@@ -206,7 +206,7 @@ _command(
 _command(
     "add-member",
     "add_member",
-    "Add an account to a workspace, or change its role there.",
+    "Add an account to a workspace, or change its role there; a member's keys are revoked.",
     _option("workspace"),
     _option("email"),
     _option("role", default="member", help="member or manager."),

@@ -106,9 +106,13 @@ def of_ids(workspace_id: str, key_ids: Iterable[str]) -> dict[str, ApiKeyRow]:
     return {row.key_id: row for row in rows if isinstance(row, ApiKeyRow)}
 
 
-def live(workspace_id: str) -> list[ApiKeyRow]:
-    """Return the keys that still work."""
-    return [key for key in of_workspace(workspace_id) if key.live]
+def live(workspace_id: str, account_id: str | None = None) -> list[ApiKeyRow]:
+    """Return the keys that still work; those of one account, if one is given."""
+    return [
+        key
+        for key in of_workspace(workspace_id)
+        if key.live and (account_id is None or key.account_id == account_id)
+    ]
 
 
 def by_id(key_id: str, workspace_id: str | None = None) -> ApiKeyRow:

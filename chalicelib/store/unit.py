@@ -185,17 +185,20 @@ class UnitOfWork:
         result: T = self._effects[name]
         return result
 
-    def commit_batch(self, name: str, stage: "Callable[[UnitOfWork], bytes]") -> bytes:
+    def commit_batch(
+        self, name: str, stage: "Callable[[UnitOfWork], bytes]", *, audited_in: str = ""
+    ) -> bytes:
         """Commit a part of an operation that is too large for one transaction, by itself.
 
         ``stage`` stages the part on a unit of its own and returns its outcome. That is kept with
         what it did, under the operation's idempotency key if it has one: neither another run of
-        the handler nor a repeated call does a committed batch again; both get its outcome.
+        the handler nor a repeated call does a committed batch again; both get its outcome. A part
+        that is another workspace's affair is ``audited_in`` that workspace's log.
 
         Raises:
             AppError: the batch's own failure; the batches before it stay done.
         """
-        return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage))
+        return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage, audited_in))
 
     def recalls_batch(self, name: str) -> bool:
         """Whether an earlier call under the same key has committed a batch, to prepare nothing for.
@@ -210,9 +213,12 @@ class UnitOfWork:
         self.run_side_effect_once(name, lambda: body)
         return True
 
-    def _commit_batch(self, name: str, stage: "Callable[[UnitOfWork], bytes]") -> bytes:
+    def _commit_batch(
+        self, name: str, stage: "Callable[[UnitOfWork], bytes]", audited_in: str
+    ) -> bytes:
         record = self._record and self._record.part(name)
         event = self._event or AuditEvent.by_job(name)
+        event = replace(event, workspace_id=audited_in or event.workspace_id)
 
         def staged(unit: UnitOfWork) -> bytes:
             outcome = stage(unit)

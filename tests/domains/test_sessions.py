@@ -374,6 +374,20 @@ class TestRaces:
         assert live(own)
         assert not any(live(token) for token in others if token)
 
+    def test_no_session_begins_to_live_while_the_account_is_disabled(self, account: str) -> None:
+        def act(number: int) -> str:
+            if number == 0:
+                as_operator("disable_account", email=EMAIL)
+                return ""
+            try:
+                return begun(EMAIL, visitor=str(number))
+            except UnauthorizedError:
+                return ""
+
+        tokens = [begun(EMAIL), *at_once(6, act)]
+        assert not any(live(token) for token in tokens if token)
+        assert isinstance(refusal(), UnauthorizedError)
+
     def test_of_two_changes_at_once_one_is_made(self, account: str) -> None:
         tokens = [begun(EMAIL), begun(EMAIL)]
 

@@ -12,6 +12,7 @@ import pytest
 
 from chalicelib.core.settings import settings
 from chalicelib.store import api_keys, console_sessions
+from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.transports import chat_route, chat_stream
 from chalicelib.transports.console import balance, door
 from chalicelib.transports.console.bots import kopecks
@@ -139,6 +140,11 @@ class TestKeyStory:
         assert "Laptop" in page
         assert "manager@example.com" in page
 
+    def test_lists_one_that_was_made_to_the_end_of_the_calendar(self, world: World) -> None:
+        key = api_keys.by_id(world.here.key)
+        key.update([ApiKeyRow.expires_at.set(datetime.max.replace(tzinfo=UTC))])
+        assert "31 Dec 9999" in text(world.person("boss").get(f"{world.here.path}/keys"))
+
 
 class TestKeyForm:
     @pytest.mark.parametrize("name", ["read", "agent", "everything"])
@@ -174,6 +180,8 @@ class TestKeyForm:
             ("expires", {"expires": "tomorrow"}),
             ("expires", {"expires": "2027-01-14"}),
             ("expires", {"expires": "2027-02-30"}),
+            ("expires", {"expires": "2127-02-01"}),
+            ("expires", {"expires": "9999-12-31"}),
             ("expires", {"expires": "\u0662\u0660\u0662\u0668-01-01"}),
         ],
     )

@@ -119,3 +119,17 @@ def test_money_dates_and_times_read_as_they_do_there() -> None:
     assert texts.day("ru", date(2026, 11, 2)) == "2 ноября 2026"
     moment = datetime(2026, 11, 22, 22, 5, tzinfo=UTC)
     assert texts.moment("en", moment, "Europe/Moscow") == "23 Nov 2026, 01:05"
+
+
+@pytest.mark.parametrize(
+    ("when", "zone", "told"),
+    [
+        (datetime.max.replace(tzinfo=UTC), "Europe/Moscow", "31 Dec 9999, 23:59"),
+        (datetime.max.replace(tzinfo=UTC), "America/New_York", "31 Dec 9999, 18:59"),
+        (datetime.min.replace(tzinfo=UTC), "America/New_York", "1 Jan 1, 00:00"),
+    ],
+)
+def test_a_moment_that_a_zone_cannot_tell_is_told_in_utc(
+    when: datetime, zone: str, told: str
+) -> None:
+    assert texts.moment("en", when, zone) == told

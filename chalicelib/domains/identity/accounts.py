@@ -18,6 +18,7 @@ from chalicelib.flows.people import Email
 from chalicelib.rules import passwords
 from chalicelib.store import accounts, api_keys, workspaces
 from chalicelib.store.accounts import AccountRow
+from chalicelib.store.unit import UnitOfWork
 
 OPERATOR = (Audience.OPERATOR,)
 MIN_PASSWORD = 8
@@ -152,15 +153,36 @@ def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
 
 @operation(title="Disable an account", audience=OPERATOR, idempotent=True)
 def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
-    """Disable an account: it cannot sign in, its sessions are over, its API keys are revoked."""
-    account = accounts.by_email(args.email)
-    now = account.disabled_at or clock.now()
+    """Disable an account: it cannot sign in, its sessions are over, its API keys are revoked.
+
+    Disabling comes first, and by itself: no key is made after it. One transaction might not hold
+    all keys, so each workspace's are revoked in one of their own, which its audit log shows. Run
+    again, it revokes what is left.
+    """
+    account_id = accounts.by_email(args.email).id
+    ctx.unit.commit_batch("account", partial(_stage_disabling, account_id=account_id))
     revoked = 0
-    for workspace, _ in workspaces.of_account(account.id):
-        keys = [k for k in api_keys.live(workspace.id) if k.account_id == account.id]
-        if keys:
-            stage = partial(stage_revocations, keys=keys)
-            ctx.unit.commit_batch(f"keys of {workspace.id}", stage)
-        revoked += len(keys)
-    ctx.unit.update(account, [AccountRow.disabled_at.set(now)])
-    return AccountDisabled(account_id=account.id, disabled_at=now, revoked_keys=revoked)
+    for workspace, _ in workspaces.of_account(account_id):
+        stage = partial(_stage_revocations, account_id=account_id, workspace_id=workspace.id)
+        name = f"keys of {workspace.id}"
+        revoked += int(ctx.unit.commit_batch(name, stage, audited_in=workspace.id))
+    since = accounts.get(account_id).disabled_at
+    return AccountDisabled(account_id=account_id, disabled_at=since, revoked_keys=revoked)
+
+
+def _stage_disabling(unit: UnitOfWork, account_id: str) -> bytes:
+    """Stage that an account is disabled from now on, unless it has been for long."""
+    account = accounts.get(account_id)
+    if account.disabled_at is None:
+        enabled = AccountRow.disabled_at.does_not_exist()
+        unit.update(account, [AccountRow.disabled_at.set(clock.now())], condition=enabled)
+        unit.mention(f"account:{account_id}")
+    return b""
+
+
+def _stage_revocations(unit: UnitOfWork, account_id: str, workspace_id: str) -> bytes:
+    """Stage the revocation of a disabled account's keys in a workspace; return how many it has."""
+    keys = api_keys.live(workspace_id, account_id)
+    stage_revocations(unit, keys)
+    unit.mention(f"account:{account_id}")
+    return str(len(keys)).encode()

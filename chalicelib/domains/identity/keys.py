@@ -1,28 +1,31 @@
 """API keys: made by one operation, whoever asks (contract, Keys and scopes)."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError
+from chalicelib.core.errors import ConflictError, ForbiddenError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, Moment, Timestamp, Wire, optional, printable
+from chalicelib.core.principals import MANAGING, Audience
+from chalicelib.core.schema import Id, Moment, Timestamp, Wire, iso, optional, printable
 from chalicelib.core.scopes import parse_grants
 from chalicelib.flows.invoke import Context, require_plan
 from chalicelib.rules import tokens
 from chalicelib.store import accounts, api_keys, locks, workspaces
+from chalicelib.store.accounts import AccountRow
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.unit import UnitOfWork
 from chalicelib.store.workspaces import WorkspaceRow
 
 MAX_LIVE_KEYS = 50
 """Live keys of one workspace (contract, Keys and scopes)."""
+LONGEST_LIFE = timedelta(days=36_525)
+"""A hundred years: a time zone can tell any moment until then, and nobody means a later one."""
 MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
@@ -34,8 +37,12 @@ def _grants(scopes: list[str]) -> list[str]:
 
 
 def _in_future(moment: datetime) -> datetime:
-    if moment <= clock.now():
+    now = clock.now()
+    if moment <= now:
         raise PydanticCustomError("past", "expected a moment in the future")
+    if moment > now + LONGEST_LIFE:
+        message = "expected a moment at most 100 years ahead, received {moment}"
+        raise PydanticCustomError("far", message, {"moment": iso(moment)})
     return moment
 
 
@@ -92,12 +99,14 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
 
     It belongs to the account that makes it; a key that the operator makes, to the owner. Below the
     Business plan, where no key would work, the operator alone makes some: for an upgrade to come.
+    An account makes none that would outlive its place in the workspace, or itself.
     """
     lock = locks.lock_row(ctx.workspace_id, api_keys.LOCK)
     workspace = workspaces.get(ctx.workspace_id)
     if ctx.principal.audience is not Audience.OPERATOR:
         require_plan(workspace.plan)
     account = accounts.get(ctx.principal.account_id or workspace.owner_id)
+    _check_holder(account, workspace.id)
     count = len(api_keys.live(workspace.id))
     if count >= MAX_LIVE_KEYS:
         msg = f"The workspace has {count} live keys, the most it can have. Revoke one first."
@@ -117,11 +126,27 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
     )
     ctx.unit.save(lock)
     ctx.unit.require(workspace, WorkspaceRow.plan == workspace.plan)
+    ctx.unit.require(account, AccountRow.disabled_at.does_not_exist())
     ctx.unit.create(key)
     for row in api_keys.lookups(key):
         ctx.unit.create(row)
     ctx.unit.mention(f"key:{key.key_id}")
     return KeyCreated(key_id=key.key_id, token=token, scopes=key.scopes)
+
+
+def _check_holder(account: AccountRow, workspace_id: str) -> None:
+    """Refuse a key to who may not manage the workspace, or not any more: the door looked earlier.
+
+    The place is read after the lock, and is taken away with the lock alone. An account is disabled
+    without one: the commit demands that it was not.
+    """
+    place = workspaces.membership(account.id, workspace_id)
+    if place is None or place.role not in MANAGING:
+        msg = "Keys are for the owner and the managers of a workspace. Ask one of them."
+        raise ForbiddenError(msg)
+    if account.disabled_at is not None:
+        msg = f"The account {account.email} is disabled, and can have no keys."
+        raise ConflictError(msg)
 
 
 def _workspace_of_key(args: KeyRef) -> str:
@@ -142,10 +167,9 @@ def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
     return KeyRevoked(key_id=key.key_id, revoked_at=key.revoked_at)
 
 
-def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> bytes:
+def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
     """Stage the revocation of keys; the first time of each stays."""
     for key in keys:
         since = key.revoked_at or clock.now()
         unit.update(key, [ApiKeyRow.revoked_at.set(since)])
         unit.mention(f"key:{key.key_id}")
-    return b""

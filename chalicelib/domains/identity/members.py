@@ -13,6 +13,7 @@ from chalicelib.domains.identity.keys import stage_revocations
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
 from chalicelib.store import accounts, api_keys, locks, workspaces
+from chalicelib.store.unit import UnitOfWork
 
 OPERATOR = (Audience.OPERATOR,)
 
@@ -100,16 +101,23 @@ def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: AR
 
 @operation(title="Add a member", audience=OPERATOR, resolve=_workspace, idempotent=True)
 def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
-    """Add an account to a workspace, or change its role there; the owner stays the owner."""
+    """Add an account to a workspace, or change its role there; the owner stays the owner.
+
+    A plain member makes no keys, and keeps none of when it was a manager: they are revoked.
+    """
     workspace, account = workspaces.get(args.workspace_id), accounts.by_email(args.email)
     if account.id == workspace.owner_id:
         msg = f"{account.email} owns this workspace; an owner cannot become a {args.role}."
         raise ConflictError(msg)
     before = workspaces.membership(account.id, workspace.id)
     joined_at = before.joined_at if before else clock.now()
-    ctx.unit.save(
-        workspaces.membership_row(account.id, workspace.id, role=args.role, joined_at=joined_at)
-    )
+    place = workspaces.membership_row(account.id, workspace.id, role=args.role, joined_at=joined_at)
+    if before is None:
+        ctx.unit.create(place)  # begins again if the account has joined meanwhile, maybe with keys
+    else:
+        ctx.unit.save(place)
+        if args.role == "member":
+            _stage_revocations(ctx.unit, account.id)
     ctx.unit.save(workspaces.member_row(account.id, workspace.id))
     ctx.unit.mention(f"account:{account.id}")
     return MemberOut(workspace_id=workspace.id, account_id=account.id, role=args.role)
@@ -122,15 +130,25 @@ def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
     if account.id == workspace.owner_id:
         msg = f"{account.email} owns this workspace and cannot be removed from it."
         raise ConflictError(msg)
-    lock = locks.lock_row(workspace.id, api_keys.LOCK)
     membership = workspaces.membership(account.id, workspace.id)
     if membership is None:
         msg = f"{account.email} is no member of this workspace."
         raise NotFoundError(msg)
-    keys = [key for key in api_keys.live(workspace.id) if key.account_id == account.id]
-    ctx.unit.save(lock)
     ctx.unit.delete(membership)
     ctx.unit.delete(workspaces.member_row(account.id, workspace.id))
-    stage_revocations(ctx.unit, keys)
+    revoked = _stage_revocations(ctx.unit, account.id)
     ctx.unit.mention(f"account:{account.id}")
-    return MemberRemoved(workspace_id=workspace.id, account_id=account.id, revoked_keys=len(keys))
+    return MemberRemoved(workspace_id=workspace.id, account_id=account.id, revoked_keys=revoked)
+
+
+def _stage_revocations(unit: UnitOfWork, account_id: str) -> int:
+    """Stage the revocation of an account's keys in the workspace; return how many it has.
+
+    With the lock that whoever makes a key saves: one that is made at the same time is either seen
+    here, or refused there.
+    """
+    lock = locks.lock_row(unit.workspace_id, api_keys.LOCK)
+    keys = api_keys.live(unit.workspace_id, account_id)
+    unit.save(lock)
+    stage_revocations(unit, keys)
+    return len(keys)

@@ -6,7 +6,7 @@ the Lambda zip has these two languages only. It is imported when a page asks fir
 
 import re
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 from chalicelib.transports.web.catalogue import changes
 from chalicelib.transports.web.catalogue.console import CONSOLE
@@ -97,10 +97,16 @@ def day(language: Language, when: date) -> str:
 
 
 def moment(language: Language, when: datetime, timezone: str) -> str:
-    """Return a moment in an IANA time zone, such as ``22 Nov 2026, 14:05``."""
+    """Return a moment in an IANA time zone, such as ``22 Nov 2026, 14:05``.
+
+    In UTC if it is so near an end of the calendar that the zone cannot tell it.
+    """
     from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
 
     from babel.dates import format_datetime  # noqa: PLC0415  as above
 
-    local = when.astimezone(ZoneInfo(timezone))
+    try:
+        local = when.astimezone(ZoneInfo(timezone))
+    except OverflowError:
+        local = when.astimezone(UTC)
     return format_datetime(local, "d MMM y, HH:mm", locale=language)
