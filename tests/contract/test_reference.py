@@ -207,8 +207,8 @@ def recording(reader: Reader, name: str) -> Any:
     for pattern, instead in OWN.items():
         text = re.sub(pattern, instead, text)
     tokens = dict.fromkeys(found[0] for found in RANDOM.finditer(text))
-    for number, token in enumerate(tokens):
-        text = text.replace(token, _made_up(token, f"{name} {number}"))
+    made_up = {token: _made_up(token, f"{name} {n}") for n, token in enumerate(tokens)}
+    text = RANDOM.sub(lambda found: made_up[found[0]], text)
     return cut(json.loads(text)) if EACH[name].answer_type == "application/json" else text
 
 
