@@ -182,7 +182,7 @@ def test_a_key_is_made_copied_used_and_revoked(place: Place, visiting: Visiting)
         shoot(page, "console-key-made-desktop-light")
         api = Api(token)
         assert api.get("/api/projects/list")["projects"]
-        page.get_by_role("link", name="I have saved it").click()
+        page.get_by_role("link", name="Done, back to the keys").click()
         assert token not in page.content()
         page.get_by_role("link", name="Revoke: Laptop").click()
         expect(page.get_by_role("heading", name="Revoke key “Laptop”?")).to_be_visible()
@@ -240,7 +240,7 @@ def test_the_key_story_needs_no_script(place: Place, visiting: Visiting) -> None
         token = page.locator("#token").inner_text()
         assert Api(token).get("/api/projects/list")["projects"]
         assert page.locator("button.copy").first.is_hidden()
-        page.get_by_role("link", name="I have saved it").click()
+        page.get_by_role("link", name="Done, back to the keys").click()
         page.get_by_role("link", name="Revoke: Plain").click()
         page.get_by_role("button", name="Revoke key “Plain”").click()
         assert live_keys(place, "Plain") == 0
@@ -280,7 +280,7 @@ def test_a_bot_has_five_keys_at_most_and_limits(place: Place, visiting: Visiting
             if number == 2:
                 assert findings(page) == []
                 shoot(page, "console-bot-key-made-desktop-light")
-            page.get_by_role("link", name="I have saved it").click()
+            page.get_by_role("link", name="Done, back to the keys").click()
         expect(page.get_by_text("The bot has five keys already")).to_be_visible()
         expect(page.get_by_role("button", name="Create bot key")).to_have_count(0)
         assert findings(page) == []
