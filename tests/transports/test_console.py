@@ -1,4 +1,4 @@
-"""What people do in the console, over HTTP: keys, bots, limits, balance (issue 17)."""
+"""What people do in the console, over HTTP: keys, bots, limits, balance."""
 
 import html
 import json
@@ -11,10 +11,12 @@ from urllib.parse import quote
 import pytest
 
 from chalicelib.core.settings import settings
+from chalicelib.domains.identity import key_list
+from chalicelib.domains.identity import keys as identity_keys
 from chalicelib.store import api_keys, console_sessions
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.transports import chat_route, chat_stream
-from chalicelib.transports.console import balance, door
+from chalicelib.transports.console import balance, bots, door, keys
 from chalicelib.transports.console.bots import kopecks
 from chalicelib.transports.console.keys import preset
 from chalicelib.transports.http import HttpResponse
@@ -145,6 +147,39 @@ class TestKeyStory:
         key.update([ApiKeyRow.expires_at.set(datetime.max.replace(tzinfo=UTC))])
         assert "31 Dec 9999" in text(world.person("boss").get(f"{world.here.path}/keys"))
 
+    def test_shows_the_latest_of_those_that_work_no_more(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(keys, "GONE", 2)
+        boss = world.person("boss")
+        for number in range(3):
+            boss.post(
+                f"{world.here.path}/keys", KEY | {"name": f"No {number}", "once": str(number)}
+            )
+        for key in api_keys.live(world.here.workspace_id):
+            if key.name.startswith("No "):
+                boss.post(f"{world.here.path}/keys/{key.key_id}/revoke")
+                again = boss.get(f"{world.here.path}/keys/{key.key_id}/revoke")
+                assert again.headers["Location"].endswith("/keys?done=key_revoked")
+        page = text(boss.get(f"{world.here.path}/keys"))
+        assert "3 keys no longer work" in page
+        assert "The latest 2 are shown." in page
+        assert page.count(">No ") == 2
+
+    def test_says_when_the_workspace_can_have_no_more(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for module in (identity_keys, key_list):
+            monkeypatch.setattr(module, "MAX_LIVE_KEYS", 1)
+        boss, path = world.person("boss"), f"{world.here.path}/keys"
+        page = text(boss.get(path))
+        assert "The workspace has 1 live keys, the most it can have." in page
+        assert f'href="{path}/new"' not in page
+        answer = boss.post(path, KEY, accept_language="ru")
+        assert answer.status == 409
+        assert "Сначала отзовите" in text(answer)
+        assert "уже 1 действующих ключей" in text(answer)
+
 
 class TestKeyForm:
     @pytest.mark.parametrize("name", ["read", "agent", "everything"])
@@ -224,16 +259,6 @@ class TestKeyForm:
         assert value_of(answer, "name") == "Laptop"
         assert len(api_keys.live(world.here.workspace_id)) == before
         assert boss.post(f"{keys}/{world.here.key}/revoke").status == 303
-
-    def test_says_when_there_are_too_many(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        from chalicelib.domains.identity import keys
-
-        monkeypatch.setattr(keys, "MAX_LIVE_KEYS", 1)
-        answer = world.person("boss").post(f"{world.here.path}/keys", KEY)
-        assert answer.status == 409
-        assert "Revoke one first" in text(answer)
 
 
 class TestBotKeys:
@@ -347,6 +372,14 @@ class TestTestChat:
         assert session
         assert session.seen_at == session.created_at
 
+    def test_has_words_of_the_page_for_what_may_go_wrong(self, world: World) -> None:
+        path = f"{world.here.path}/bots/{world.here.bot}/chat"
+        page = text(world.person("boss").get(path, accept_language="ru"))
+        (told,) = re.findall(r'data-failures="(\{.*?\})"', page)
+        said = json.loads(html.unescape(told))
+        assert set(said) == set(bots.FAILURES)
+        assert said["insufficient_balance"] == "На балансе владельца не хватает денег на ответ."
+
     def test_is_on_a_page_that_says_where_and_for_whom(self, world: World) -> None:
         boss = world.person("boss")
         page = text(boss.get(f"{world.here.path}/bots/{world.here.bot}/chat"))
@@ -386,6 +419,14 @@ class TestLimits:
         found = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
         limits = [found[each]["limit"] for each in ("daily", "weekly", "monthly")]
         assert limits == [{"": None, "5": 500, "0": 0}[first], 100_050, None]
+
+    def test_that_are_not_sent_stay(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
+        boss.post(path, {"daily": "7", "weekly": "8", "monthly": "9"})
+        assert boss.post(path, {"weekly": ""}).status == 303
+        found = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
+        limits = [found[each]["limit"] for each in ("daily", "weekly", "monthly")]
+        assert limits == [700, None, 900]
 
     def test_of_nothing_stop_the_bot(self, world: World, tried: Try) -> None:
         boss = world.person("boss")
@@ -436,6 +477,7 @@ class TestBalance:
         (older,) = re.findall(r'href="\?before=(\d+)"', first)
         second = text(boss.get(f"{path}?before={older}"))
         assert second.count("<tr>") == 4  # two gifts, the top-up, and the head
+        assert "gift" in first
         assert "1.01" in second
         assert "1.01" not in first
 
