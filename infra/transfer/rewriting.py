@@ -34,6 +34,11 @@ _ENDS = r"(?=[/?#\"'\\\s<>)&,;|]|$)"
 _BEGINS = r"(?<=[\"'\s(=])"
 
 
+def is_id(text: str) -> bool:
+    """Whether a text is an id that this service makes."""
+    return _ID.fullmatch(text) is not None
+
+
 def ids_in(line: Line) -> Iterable[str]:
     """Return the ids that a line of a file holds as such, not in what people wrote."""
     if "job" in line:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from chalicelib.core.plans import PLANS
 from chalicelib.store import lookups, sites
 from chalicelib.store.claims import ClaimRow, claim
 from chalicelib.store.listing import Listing
@@ -17,6 +18,8 @@ from chalicelib.store.reading import Key, fetch
 from infra.transfer import contents, rewriting
 from infra.transfer.file_format import FileError, Line, StoredObject, read
 
+FILES = "files/"
+"""What keys of objects begin with that are served; the others begin with the workspace's id."""
 _NAMED_BY_PEOPLE = {sites.SLUG_CLAIM: "site slug", sites.DOMAIN_CLAIM: "domain"}
 
 
@@ -70,22 +73,37 @@ class Survey:
             case {"at": str(at), "item": item}:
                 self._note_ids(line)
                 if listing := contents.noun_at(at):
+                    record = listing.row.from_raw_data({"pk": {"S": "-"}, **item})
+                    listing.set_index_keys(record)  # as the import will, were it possible
                     if not at.endswith(contents.TRASH):
-                        self._take_record(listing, item, line)
-                elif contents.kind_at(at) is None:
-                    msg = f"The file is damaged: this version knows no rows at {at!r}."
-                    raise FileError(msg)
+                        self._take_record(listing, record, line)
+                else:
+                    known = contents.kind_at(at) is not None
+                    _demand(known, f"this version knows no rows at {at!r}")
             case {"job": {"kind": str()}}:
                 self._note_ids(line)
-            case {"workspace": _}:
+            case {"workspace": {"plan": {"S": plan}, "name": {"S": str(name)}}}:
                 self.workspace = line
-            case {"format": _}:
+                _demand(
+                    plan in PLANS and name.strip(), f"no workspace is called {name!r} on {plan!r}"
+                )
+            case {"format": _, "workspaceId": str(workspace_id)}:
                 self.header = line
-                self.ids.add(self.workspace_id)
+                self.ids.add(workspace_id)
+                _demand(rewriting.is_id(workspace_id), f"{workspace_id!r} is no workspace's id")
             case {"trailer": trailer}:
                 self.trailer = trailer
             case _:
                 raise FileError("The file is damaged: it has lines that are none of an export.")
+
+    def take_object(self, stored: StoredObject) -> None:
+        """Take an object in.
+
+        Raises:
+            FileError: it is no object of the workspace.
+        """
+        own = stored.key.startswith((FILES, f"{self.workspace_id}/"))
+        _demand(own, f"the object {stored.key!r} is not the workspace's")
 
     def _note_ids(self, line: Line) -> None:
         if not self.with_ids:
@@ -98,10 +116,7 @@ class Survey:
             )
             raise FileError(msg)
 
-    def _take_record(self, listing: Listing[Any], item: Line, line: Line) -> None:
-        if not any(each.unique or each.platform_wide for each in listing.lookups):
-            return
-        record = listing.row.from_raw_data({"pk": {"S": "-"}, **item})
+    def _take_record(self, listing: Listing[Any], record: Any, line: Line) -> None:  # noqa: ANN401  of any noun
         for lookup in listing.lookups:
             if lookup.platform_wide or lookup.unique:
                 for side in lookups.rows(lookup, self.workspace_id, listing.noun, record):
@@ -127,6 +142,12 @@ class Survey:
             raise FileError(msg)
 
 
+def _demand(holds: object, otherwise: str) -> None:
+    if not holds:
+        msg = f"The file is damaged: {otherwise}."
+        raise FileError(msg)
+
+
 def survey(path: Path, *, with_ids: bool) -> Survey:
     """Read a file from end to end, and return what it holds. Nothing is written.
 
@@ -139,7 +160,9 @@ def survey(path: Path, *, with_ids: bool) -> Survey:
     with progress(path, "checking") as moved:
         try:
             for line in read(path, moved):
-                if not isinstance(line, StoredObject):
+                if isinstance(line, StoredObject):
+                    found.take_object(line)
+                else:
                     found.take(line)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             msg = f"The file is damaged: {type(error).__name__} in a line."

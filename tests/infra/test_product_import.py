@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("read_anew")
 @pytest.fixture
 def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
     """The operator, connected to the database of the tests."""
-    monkeypatch.setattr(command_line, "connect", lambda *_: None)
+    monkeypatch.setattr(command_line, "connect", lambda _stage, _region: None)
     return Operator()
 
 

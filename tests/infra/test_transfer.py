@@ -55,7 +55,7 @@ load_all()
 @pytest.fixture
 def operator(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
     """Who types the commands, connected to the database of the tests."""
-    monkeypatch.setattr(command_line, "connect", lambda *_: None)
+    monkeypatch.setattr(command_line, "connect", lambda _stage, _region: None)
 
 
 @pytest.fixture
@@ -447,6 +447,33 @@ class TestRefusals:
         assert says in fails("import", str(file))
         assert (everything(), kept()) == (before, set())
 
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            (lambda lines: _first_product(lines).pop("name"), "TypeError in a line"),
+            (lambda lines: lines[0].update(workspaceId="../x"), "'../x' is no workspace's id"),
+            (lambda lines: _workspace(lines).update(plan={"S": "gold"}), "on 'gold'"),
+            (lambda lines: _workspace(lines).update(name={"S": " "}), "called ' '"),
+            (lambda lines: _first_object(lines).update(object="theirs/a"), "'theirs/a' is not"),
+        ],
+    )
+    def test_what_could_not_be_written_is_found_before_anything_is(
+        self,
+        change: Callable[[list[Any]], object],
+        says: str,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+    ) -> None:
+        """A sum of its own is right for it: whoever changed the file made that, too."""
+        in_an_empty_place(empty, bakery.owner_email)
+        found = lines_of(file)[:-1]
+        change(found)
+        _rewrite(file, found)
+        before = everything()
+        assert says in fails("import", str(file))
+        assert (everything(), kept()) == (before, set())
+
     def test_two_records_with_one_unique_value_are_refused(
         self, bakery: Furnished, file: Path, empty: Callable[[], None]
     ) -> None:
@@ -517,6 +544,18 @@ def _without_line(data: bytes, number: int) -> bytes:
     found = gzip.decompress(data).splitlines(keepends=True)
     del found[number]
     return gzip.compress(b"".join(found))
+
+
+def _first_product(found: list[Any]) -> Any:
+    return next(line["item"] for line in found if line.get("at") == "PRODUCT")
+
+
+def _first_object(found: list[Any]) -> Any:
+    return next(line for line in found if "object" in line)
+
+
+def _workspace(found: list[Any]) -> Any:
+    return next(line["workspace"] for line in found if "workspace" in line)
 
 
 def _rewrite(path: Path, found: list[Any]) -> None:
