@@ -228,6 +228,22 @@ def test_a_key_is_made_with_the_keyboard_alone(place: Place, visiting: Visiting)
         tab_to('[data-copy="token"]')
 
 
+def test_the_menu_of_workspaces_closes_as_menus_do(place: Place, visiting: Visiting) -> None:
+    with visiting() as seen:
+        page = seen.page
+        seen.signs_in()
+        seen.open(place.path)
+        menu, names = page.locator("details.switch summary"), page.locator("details.switch ul")
+        menu.click()
+        expect(names).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(names).to_be_hidden()
+        expect(menu).to_be_focused()
+        menu.click()
+        page.get_by_role("heading", level=1).click()
+        expect(names).to_be_hidden()
+
+
 def test_the_key_story_needs_no_script(place: Place, visiting: Visiting) -> None:
     with visiting(java_script_enabled=False) as seen:
         page = seen.page

@@ -32,6 +32,17 @@ addEventListener("pageshow", (event) => {
   }
 });
 
+// A menu that is open closes like any other: by Escape, or by a click elsewhere.
+const menu = document.querySelector("details.switch");
+if (menu) {
+  addEventListener("click", (event) => { if (!menu.contains(event.target)) menu.open = false; });
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+}
+
 // Not by scrollIntoView: the keyboard would go on from there, past the link that skips the menu.
 for (const link of document.querySelectorAll("nav [aria-current]")) {
   const bar = link.closest("nav");
