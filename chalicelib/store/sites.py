@@ -78,8 +78,9 @@ class SiteRow(Record):
     @property
     def url(self) -> str:
         """Where visitors find it: on its own domain once that is proven."""
-        if self.domain is not None and self.domain.status == ACTIVE:
-            return f"https://{self.domain.name}"
+        domain = self.domain
+        if domain is not None and domain.status == ACTIVE:
+            return f"https://{domain.name}"
         return site_urls.site_url(self.slug, settings().public_url, settings().sites_domain)
 
 

@@ -136,9 +136,10 @@ def respond(request: HttpRequest, principal: ApiKeyPrincipal) -> Answer:
         return 400, _error(None, error), {}
     if call is None:
         return 202, b"", {}
-    era = "modern" if call.modern else "handshake"
+    modern = call.modern
+    era = "modern" if modern else "handshake"
     try:
-        if call.modern:
+        if modern:
             _check_modern(call)
         handler = _METHODS[era].get(call.method)
         if handler is None:

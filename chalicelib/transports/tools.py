@@ -112,6 +112,8 @@ class Selection(NamedTuple):
     @classmethod
     def read(cls, headers: Mapping[str, str], query: Mapping[str, Sequence[str]]) -> "Selection":
         """Read ``X-MCP-*`` headers, or the query parameters that stand for them."""
+        if not query and not any(name.startswith("x-mcp-") for name in headers):
+            return cls()
 
         def given(header: str, parameter: str) -> frozenset[str]:
             texts = [headers.get(header, ""), *query.get(parameter, ())]
