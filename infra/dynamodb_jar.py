@@ -12,6 +12,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import click
+
 PACKAGE = "amplify-dynamodb-simulator@2.9.30"
 """The npm package that carries DynamoDB Local 1.25.1 in its folder ``emulator/``."""
 SHA256 = "3503ffac19f183407909fecdacf4db51ab1fdad1da7b2f177016670b2d80e4b9"
@@ -24,7 +26,7 @@ INSTEAD = (
 )
 
 
-class SetupError(Exception):
+class SetupError(click.ClickException):
     """Something is missing or in the way. The message says what, and what to do about it."""
 
 

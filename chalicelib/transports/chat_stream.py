@@ -19,6 +19,7 @@ from chalicelib.flows.chat_request import ChatRequest
 from chalicelib.rules.pricing import Usage
 from chalicelib.store import visitors
 from chalicelib.store.dialogs import TEST
+from chalicelib.transports.console.routes import CSRF_HEADER
 from chalicelib.transports.http import (
     TEXT_TYPE,
     HttpRequest,
@@ -59,7 +60,7 @@ def handle(request: HttpRequest) -> HttpResponse:
 
 def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
     """Whether it is a try in the console; what only says so counts as a program's (chat.md)."""
-    if args.channel != TEST or not {"cookie", "x-csrf-token"} & request.headers.keys():
+    if args.channel != TEST or not {"cookie", CSRF_HEADER} & request.headers.keys():
         return False
     from chalicelib.transports.console import door  # noqa: PLC0415  visitors have no use for it
 

@@ -202,13 +202,9 @@ def _typed(stage: str) -> str:
 def smoke(url: str | None, origins: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  the rest of ``Target``
     """Look at a running service from outside: whether each of its surfaces answers."""
     from infra import smoke as outside  # noqa: PLC0415  as above
-    from infra.dynamodb_jar import SetupError  # noqa: PLC0415  as above
     from infra.local_stack import LocalStack  # noqa: PLC0415  as above
 
-    try:
-        url = url or LocalStack.from_environment().url
-    except SetupError as error:
-        raise click.ClickException(str(error)) from error
+    url = url or LocalStack.from_environment().url
     if not re.match(r"https?://[^/]", url):
         msg = f'--url is "{url}"; expected a base URL such as https://api.example.com.'
         raise click.ClickException(msg)

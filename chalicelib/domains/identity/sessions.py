@@ -123,7 +123,7 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
         "count", lambda: limits.take(ATTEMPTS_FROM_ONE_PLACE, ctx.principal.rate_limit_key)
     )
     account = accounts.find_by_email(args.email)
-    # Of each attempt anew: the password may have been changed since the last one.
+    # Checked on each attempt: the password may have been changed since the last one.
     right = passwords.matches(account.password_hash if account else None, args.password)
     if account is None or not right or account.disabled_at is not None:
         raise UnauthorizedError("No account has this e-mail address and this password.")
@@ -188,7 +188,9 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     """Change the account's password; its sessions end, and one begins for who has changed it."""
     caller = _session(ctx)
     account = accounts.get(caller.account_id)
-    if not passwords.matches(account.password_hash, args.current):  # anew, as in ``sign_in``
+    if not passwords.matches(
+        account.password_hash, args.current
+    ):  # as in ``sign_in``
         raise ValidationError.of("current", "expected the password until now; this is another")
     hashed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
     epoch = int(account.session_epoch)

@@ -18,7 +18,7 @@ from chalicelib.rules import tokens
 from chalicelib.store import accounts, console_sessions, workspaces
 from chalicelib.store.accounts import AccountRow
 from chalicelib.store.console_sessions import ConsoleSessionRow
-from chalicelib.transports.console.routes import PREFIX, Page
+from chalicelib.transports.console.routes import CSRF_HEADER, PREFIX, Page
 from chalicelib.transports.console.visit import Visit
 from chalicelib.transports.http import (
     HttpRequest,
@@ -34,7 +34,6 @@ from chalicelib.transports.web import render
 COOKIE = "__Host-session"
 """The token of a session; of one that has yet to begin, on the page to sign in, too."""
 CSRF_FIELD = "csrf"
-CSRF_HEADER = "x-csrf-token"
 MAX_FORM_BYTES = 64_000
 SIGN_IN = f"{PREFIX}/sign-in"
 _INSIDE = re.compile(r"/console(/[A-Za-z0-9_-]+)*", re.ASCII)
