@@ -3,7 +3,6 @@
 import gc
 import itertools
 import json
-import logging
 import os
 import shutil
 import tempfile
@@ -56,10 +55,9 @@ from chalicelib.rules import passwords
 from chalicelib.store import accounts, metrics, tables, visitors, workspaces
 from chalicelib.store.connection import connection
 from chalicelib.store.workspaces import WorkspaceRow
-from chalicelib.transports import openapi_failures
-from chalicelib.transports.chalice_app import MCP_PATH
 from infra import admin
 from tests import aws_calls, effort  # noqa: F401  effort registers and loads a profile
+from tests.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
 from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
 from tests.fakes.open_facts import OpenFacts
@@ -138,40 +136,6 @@ def _leaves_no_settings_behind() -> Iterator[None]:
     """Blame a test for the settings that it would leave to whichever test comes next."""
     yield
     assert settings() == SETTINGS
-
-
-class _UndeclaredErrors(logging.Handler):
-    """Notices failures that the reference does not know of: the log names operation and code.
-
-    Not those of the tool server, which has refusals of its own, nor of tests' own operations.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[tuple[str, str]] = set()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        name, code = getattr(record, "operation", None), getattr(record, "code", None)
-        known = {entry.name for entry in REGISTRY.entries()}
-        if name in known and code and getattr(record, "route", "") != MCP_PATH:
-            errors = openapi_failures.errors_of(REGISTRY[name])
-            if code not in {error.code for error in errors}:
-                self.seen.add((name, code))
-
-
-@pytest.fixture(scope="session")
-def _undeclared_errors() -> _UndeclaredErrors:
-    noticed = _UndeclaredErrors()
-    logging.getLogger("chalicelib.transports.http").addHandler(noticed)
-    return noticed
-
-
-@pytest.fixture(autouse=True)
-def _declares_its_errors(_undeclared_errors: _UndeclaredErrors) -> Iterator[None]:
-    """Blame whichever test sees an operation fail with what its declaration does not name."""
-    yield
-    seen, _undeclared_errors.seen = _undeclared_errors.seen, set()
-    assert not seen, "name the error in errors= of the operation"
 
 
 @pytest.fixture(scope="session")

@@ -23,8 +23,8 @@ class FieldError(NamedTuple):
 class AppError(Exception):
     """Base of all failures with an HTTP status and a stable code.
 
-    ``details`` are further fields of ``data`` (such as ``page`` beside ``confirmation_required``);
-    ``headers`` go on the HTTP answer only.
+    ``details`` are further fields of ``data``, which the docstring of the error's class names, for
+    that is what the reference shows; ``headers`` go on the HTTP answer only.
     """
 
     status: ClassVar[int] = 500
@@ -79,7 +79,7 @@ class CycleError(ValidationError):
 
 
 class ConfirmationRequiredError(AppError):
-    """A destructive call came without the confirmation it demands."""
+    """A destructive call came without its confirmation; ``page`` or ``count`` would go."""
 
     status = 400
     code = "confirmation_required"
@@ -156,25 +156,28 @@ class SlugTakenError(ConflictError):
 
 
 class SkuTakenError(ConflictError):
-    """Another product of the workspace already has this SKU."""
+    """Another product of the workspace already has this SKU: ``productId``."""
 
     code = "sku_taken"
 
 
 class DuplicateClientError(ConflictError):
-    """Another client of the workspace already has this e-mail address or phone."""
+    """Another client of the workspace already has this e-mail address or phone: ``clientId``."""
 
     code = "duplicate_client"
 
 
 class InsufficientStockError(ConflictError):
-    """A product's stock would fall below 0."""
+    """A product's stock would fall below 0; ``stock`` is what there is."""
 
     code = "insufficient_stock"
 
 
 class SlotUnavailableError(ConflictError):
-    """A time cannot be booked; ``reason`` says why, ``alternatives`` which ones near it can."""
+    """A time cannot be booked; ``reason`` says why, ``alternatives`` which ones near it can.
+
+    ``resources`` says why each of them is not free.
+    """
 
     code = "slot_unavailable"
 
@@ -192,13 +195,13 @@ class DomainTakenError(ConflictError):
 
 
 class VersionConflictError(ConflictError):
-    """The record has changed since the version that the caller named."""
+    """The record has changed since the version that was named; ``version`` is the present one."""
 
     code = "version_conflict"
 
 
 class HasFutureBookingsError(ConflictError):
-    """A resource is to be deleted that clients still have bookings with."""
+    """A resource is to be deleted that clients still have bookings with: ``futureBookings``."""
 
     code = "has_future_bookings"
 
@@ -216,7 +219,10 @@ class IdempotencyMismatchError(ConflictError):
 
 
 class AlreadyCreatedError(ConflictError):
-    """The idempotency key has created a secret before, which is shown only once."""
+    """The idempotency key has created a secret before, shown only then.
+
+    ``keyId`` says which key it is, ``scopes`` what that may do.
+    """
 
     code = "already_created"
 

@@ -52,7 +52,7 @@ class FileDeleted(DeletedResult):
 
 
 class FileInUseError(ConflictError):
-    """Records show the file that was to be deleted."""
+    """Records show the file that was to be deleted: ``usedByTotal`` of them, some in ``usedBy``."""
 
     code = "file_in_use"
 

@@ -48,7 +48,7 @@ class FolderDeleted(DeletedResult):
 
 
 class FolderNotEmptyError(ConflictError):
-    """Files or folders lie in the folder that was to be deleted."""
+    """So many ``files`` and ``folders`` lie in the folder that was to be deleted."""
 
     code = "folder_not_empty"
 

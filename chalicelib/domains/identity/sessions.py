@@ -188,9 +188,7 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     """Change the account's password; its sessions end, and one begins for who has changed it."""
     caller = _session(ctx)
     account = accounts.get(caller.account_id)
-    if not passwords.matches(
-        account.password_hash, args.current
-    ):  # as in ``sign_in``
+    if not passwords.matches(account.password_hash, args.current):  # as in ``sign_in``
         raise ValidationError.of("current", "expected the password until now; this is another")
     hashed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
     epoch = int(account.session_epoch)
