@@ -287,7 +287,8 @@ class _Call:
             raise UnavailableError
         if self.operation.secret is not None:
             details = from_json(body or b"{}")["data"]
-            del details["status"]
+            for name in ("status", self.operation.secret):  # the secret's place is empty
+                details.pop(name, None)
             msg = (
                 "This idempotency key has created it already, and its secret was shown then. If it"
                 " is lost, revoke what was created and create another with a new key."
