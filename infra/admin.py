@@ -457,7 +457,7 @@ def import_workspace(ctx: click.Context, *, path: Path, owner: str | None, ids: 
     """Make a workspace of a file that export wrote; safe to repeat after an interruption.
 
     Nothing is written over, and nothing is written before the whole file was checked. Members who
-    have an account here join; keys are made anew.
+    have an account here join; keys are not copied.
     """
     ctx.obj()
     from infra.transfer import importing  # noqa: PLC0415  the command line starts without it

@@ -229,7 +229,7 @@ def _filters() -> dict[str, Resource]:
 
 
 def _telling() -> dict[str, Resource]:
-    """Return the topic, who may publish to it, and what it tells besides the alarms."""
+    """Return the topic, who may publish to it, and what it reports besides the alarms."""
     account = {"StringEquals": {"aws:SourceAccount": _ref("AWS::AccountId")}}
     publish = {
         "Sid": "AlarmsAndBudgets",

@@ -286,7 +286,7 @@ def _pip(python: Python, *arguments: str) -> str:
 def _run(
     python: Python, *arguments: str, cwd: Path | None = None, region: str | None = None
 ) -> str:
-    """Run a Python apart from the checkout and return what it printed."""
+    """Run a Python outside the checkout and return what it printed."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     # Chalice asks for a region, though nothing of it gets into the zip or the template.

@@ -4,7 +4,7 @@ They are deployed in this order, with ``chalice deploy`` between the second and 
 optional parameter is left out, or empty. Everything else is named after the stage.
 
 ======================  =======================================================================
-stack and region        what it takes, and what it tells
+stack and region        what it takes, and its outputs
 ======================  =======================================================================
 ``data``                Parameters: Stage; TablePrefix ("workspace").
                         Outputs: BucketName; EdgeSecretArn, a secret that AWS has made up, for

@@ -3,7 +3,7 @@
 The checkout's file holds what is decided for every stage, and nothing that only an account can
 tell: no bucket, address or secret. ``generate`` adds those as ``Facts`` and leaves the other stages
 out. ``make package`` has no facts, and the zip needs none; who deploys writes the stage's copy of
-the project anew with those of the data and edge stacks.
+the project together with those of the data and edge stacks.
 """
 
 import json

@@ -310,7 +310,7 @@ def _when(value: object) -> date:
 _ISO = PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used="json")
 """Said, because pydantic takes what a ``PlainValidator`` returns for what it is to be in JSON.
 
-So a fingerprint of the input tells a time from its date.
+So a fingerprint of the input distinguishes a time from its date.
 """
 Day = Annotated[
     date, PlainValidator(_day), _ISO, WithJsonSchema({"type": "string", "format": "date"})

@@ -24,7 +24,7 @@ class CardImageQuery(Wire):
     orientation: Orientation | None = optional("Shape.")
 
 
-class CardImages(Wire):
+class PhotoList(Wire):
     """One page of photos."""
 
     images: list[PhotoOut] = Field(
@@ -45,7 +45,7 @@ class CardImages(Wire):
     limit=HEAVY,
     example={"query": "bread", "page": 2, "size": 2},
 )
-def search_card_images(ctx: Context, args: CardImageQuery) -> CardImages:
+def search_card_images(ctx: Context, args: CardImageQuery) -> PhotoList:
     """Search free stock photos for cards; a photo's url serves as an image's.
 
     Show its attribution, as licences demand.
@@ -53,7 +53,7 @@ def search_card_images(ctx: Context, args: CardImageQuery) -> CardImages:
     found = photos.search(
         ctx.workspace_id, args.query, page=args.page, size=args.size, orientation=args.orientation
     )
-    return CardImages(
+    return PhotoList(
         images=[PhotoOut.model_validate(photo) for photo in found.photos],
         page=found.page,
         size=found.size,

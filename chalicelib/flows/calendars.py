@@ -17,8 +17,8 @@ from chalicelib.rules.slots import (
     Availability,
     BusyEntry,
     Calendar,
+    NoSlotReason,
     Query,
-    Reason,
     ServiceRules,
     Slot,
 )
@@ -38,12 +38,12 @@ CHUNK = timedelta(days=31)
 """How much of the calendars is read at once while the next slot is looked for."""
 FOR_GOOD = frozenset(
     {
-        Reason.SERVICE_INACTIVE,
-        Reason.NO_RESOURCES,
-        Reason.NOT_BOUND,
-        Reason.NO_SCHEDULE,
-        Reason.DOES_NOT_FIT,
-        Reason.OUTSIDE_HORIZON,
+        NoSlotReason.SERVICE_INACTIVE,
+        NoSlotReason.NO_RESOURCES,
+        NoSlotReason.NOT_BOUND,
+        NoSlotReason.NO_SCHEDULE,
+        NoSlotReason.DOES_NOT_FIT,
+        NoSlotReason.OUTSIDE_HORIZON,
     }
 )
 """Reasons that hold for any later range, too."""
@@ -99,7 +99,7 @@ class Candidates(NamedTuple):
 
     found: list[Candidate]
     bound: list[ResourceRow]
-    reason: Reason | None
+    reason: NoSlotReason | None
 
     @classmethod
     def of(
@@ -118,13 +118,13 @@ class Candidates(NamedTuple):
         rows.sort(key=lambda each: (each.resource.sort_order, each.resource.id))
         bound = [each.resource for each in rows]
         if resource_id is not None and resource_id not in ids:
-            return cls([], bound, Reason.NOT_BOUND)
+            return cls([], bound, NoSlotReason.NOT_BOUND)
         found = [
             each
             for each in rows
             if each.resource.status == ACTIVE and resource_id in {None, each.resource.id}
         ]
-        return cls(found, bound, None if found else Reason.NO_RESOURCES)
+        return cls(found, bound, None if found else NoSlotReason.NO_RESOURCES)
 
 
 def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceRules:
@@ -188,10 +188,10 @@ class Search(NamedTuple):
         return cls(workspace_id, service, candidates, rules, moving.id if moving else None)
 
     @property
-    def never(self) -> Reason | None:
+    def never(self) -> NoSlotReason | None:
         """Why there are no slots at any time, as far as can be told without a calendar."""
         if self.service.status != ACTIVE:
-            return Reason.SERVICE_INACTIVE
+            return NoSlotReason.SERVICE_INACTIVE
         return self.candidates.reason
 
     @property

@@ -281,7 +281,7 @@ def _limit_error(window: Window, zone: str, *, returns: bool) -> SpendingError:
 def _carry_out(
     hold: Hold, staged: Callable[[UnitOfWork], T], find: Callable[[], T | None], seconds: float
 ) -> T:
-    """Commit a step once, however often answers are lost; ``find`` tells whether it is done.
+    """Commit a step once, however often answers are lost; ``find`` says whether it is done.
 
     A transaction whose answer was lost may be carried out later still. The conditions on the hold
     and the wallet let one of several through.

@@ -66,7 +66,7 @@ class Exchange:
     def usage_of(self, text: str, told: Usage | None) -> Usage:
         """Return what an answer took: as the provider told, else counted from what there is.
 
-        A provider that tells of no output despite a text is not believed.
+        A provider that reports no output despite a text is not believed.
         """
         counted = count_tokens(text)
         if told is None:

@@ -66,7 +66,7 @@ def clear(workspace_id: str, kept: IdempotencyRecord | None, *, owner: str) -> N
         idempotency.clear_in_progress(workspace_id, kept, owner=owner)
 
 
-def stage(  # noqa: PLR0913  what a replay tells
+def stage(  # noqa: PLR0913  what a replay says
     unit: UnitOfWork,
     kept: IdempotencyRecord,
     *,

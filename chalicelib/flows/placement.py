@@ -17,7 +17,7 @@ from chalicelib.flows.calendars import Candidate, Search, Zones
 from chalicelib.flows.slot_records import SlotOut, SlotResource
 from chalicelib.rules import slots, zoned_times
 from chalicelib.rules.schedule import Schedule
-from chalicelib.rules.slots import BusyEntry, Calendar, Query, Reason, ServiceRules, Slot
+from chalicelib.rules.slots import BusyEntry, Calendar, NoSlotReason, Query, ServiceRules, Slot
 from chalicelib.rules.zoned_times import LocalTimeError
 from chalicelib.store import time_off
 from chalicelib.store.bookings import BookingRow
@@ -114,7 +114,7 @@ class Placement:
         """
         resource = RESOURCES.find(unit.workspace_id, booking.resource_id)
         if resource is None:
-            refuse(Reason.NO_RESOURCES, [], [], booking.timezone)
+            refuse(NoSlotReason.NO_RESOURCES, [], [], booking.timezone)
         length = int(booking.duration_min)
         return cls(
             unit,
@@ -170,7 +170,7 @@ class Placement:
                 return candidate
         query = Query(self.start, self.start, self._now)
         why = None if self.place.ignores_schedule else slots.union(self.rules, found, query).reason
-        return self._unavailable(why or Reason.FULLY_BOOKED)
+        return self._unavailable(why or NoSlotReason.FULLY_BOOKED)
 
     def enter(self, booking: BookingRow, leaving: tuple[str, BusyEntry] | None = None) -> None:
         """Stage the days with a booking entered, and what else must be at commit as it was read."""
@@ -238,16 +238,16 @@ def _moment(place: Place, zones: Zones) -> int:
 
 
 _WHY: Mapping[str, str] = {
-    Reason.SERVICE_INACTIVE: "the service is not active",
-    Reason.NO_RESOURCES: "no resource that is there and active can be booked for it",
-    Reason.NOT_BOUND: "the service is not bound to this resource",
-    Reason.NO_SCHEDULE: "no opening hours are set",
-    Reason.DOES_NOT_FIT: "no opening hours are long enough",
-    Reason.OUTSIDE_HORIZON: "it is further ahead than can be booked",
-    Reason.CLOSED: "it is outside the opening hours, or between the times that can be booked",
-    Reason.TIME_OFF: "that is time off",
-    Reason.TOO_LITTLE_NOTICE: "it is too soon to be booked",
-    Reason.FULLY_BOOKED: "it is taken",
+    NoSlotReason.SERVICE_INACTIVE: "the service is not active",
+    NoSlotReason.NO_RESOURCES: "no resource that is there and active can be booked for it",
+    NoSlotReason.NOT_BOUND: "the service is not bound to this resource",
+    NoSlotReason.NO_SCHEDULE: "no opening hours are set",
+    NoSlotReason.DOES_NOT_FIT: "no opening hours are long enough",
+    NoSlotReason.OUTSIDE_HORIZON: "it is further ahead than can be booked",
+    NoSlotReason.CLOSED: "it is outside the opening hours, or between the times that can be booked",
+    NoSlotReason.TIME_OFF: "that is time off",
+    NoSlotReason.TOO_LITTLE_NOTICE: "it is too soon to be booked",
+    NoSlotReason.FULLY_BOOKED: "it is taken",
     DAY_FULL: "that day takes no more bookings",
 }
 

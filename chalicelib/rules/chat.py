@@ -1,4 +1,4 @@
-"""What is said to a chat model, and how its tokens are counted where nobody tells."""
+"""What is said to a chat model, and how its tokens are counted where nobody says."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple

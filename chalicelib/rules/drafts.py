@@ -44,7 +44,7 @@ class DraftError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """What is known of a card: what the caller says, what a barcode tells, which categories exist.
+    """What is known of a card: what the caller says, what a barcode says, which categories exist.
 
     ``facts`` are those of a product database, by label (``brand``, ``description``); ``categories``
     are pairs of an id and a path of names (``Bakery / Bread``), in the order of the tree.

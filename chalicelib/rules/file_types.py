@@ -92,7 +92,7 @@ _TEXTS = {
     "yaml": "application/yaml",
     "yml": "application/yaml",
 }
-"""Kinds of plain text by the ends of their names: nothing in them tells, and none of them runs."""
+"""Kinds of plain text by the ends of their names: no byte says which, and none of them runs."""
 
 _HTML = re.compile(
     rb"<(?:!doctype\s+html|(?:html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p"

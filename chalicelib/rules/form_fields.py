@@ -191,7 +191,7 @@ def _phone(written: str) -> str:
 
 
 def _number(written: str, language: str) -> int | float:
-    """Return a number written with a point or a comma, its thousands apart or not.
+    """Return a number written with a point or a comma, its thousands separated or not.
 
     A comma before three digits parts thousands in English, and is the decimal comma in Russian.
     """

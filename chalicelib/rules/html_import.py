@@ -1,7 +1,7 @@
 """Web pages taken over from elsewhere: their URLs made absolute, their images found.
 
 turbohtml (MIT, 1.8 MiB, a release a month) finds the tags: it reads HTML as the WHATWG standard
-says, in C, in one linear pass and without recursion, tells where each tag stood, and knows the
+says, in C, in one linear pass and without recursion, says where each tag stood, and knows the
 encodings of the web. So a page is written back letter by letter, but for the tags and style sheets
 with a URL to change. Parsers that build a tree (selectolax, lxml, justhtml, html5lib under
 Beautiful Soup) write back their own idea of the page: elements moved, references and white space

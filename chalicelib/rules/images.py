@@ -151,7 +151,7 @@ def _too_large(limit: int) -> str:
 def _decoded(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
     """Return the pixels and how to write them.
 
-    The size that the header tells is checked before any pixel is decoded. The decoder and its
+    The size that the header gives is checked before any pixel is decoded. The decoder and its
     copies of the image are gone on return.
     """
     from PIL import Image  # noqa: PLC0415  loaded already when this runs

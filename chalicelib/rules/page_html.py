@@ -54,7 +54,7 @@ def _says(html: str) -> tuple[bool, bool]:
 
 
 def with_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
-    """Return a page with a line before its end that tells of the visit, and keeps nothing."""
+    """Return a page with a line before its end that reports the visit, and keeps nothing."""
     url, site, page = (_in_script(text) for text in (hit_url, project_id, page_id))
     line = (
         f"<script>navigator.sendBeacon({url},JSON.stringify({{projectId:{site},pageId:{page},"

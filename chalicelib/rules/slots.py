@@ -3,9 +3,10 @@
 It is the specification of bookings.md, rule by rule, without I/O. Moments are milliseconds since
 1970-01-01 UTC (``clock.epoch_ms``), lengths are minutes, and all spans are half-open (rule 1).
 
-A start passes these stages, in the order of ``Reason``: it lies within the horizon (11, as is the
-notice), on the grid of the opening hours with room for the whole duration (2-5), outside time off
-(6), late enough after now, and leaves a seat free beside the bookings and their buffers (7-9).
+A start passes these stages, in the order of ``NoSlotReason``: it lies within the horizon (11, as
+is the notice), on the grid of the opening hours with room for the whole duration (2-5), outside
+time off (6), late enough after now, and leaves a seat free beside the bookings and their buffers
+(7-9).
 """
 
 from bisect import bisect_left, bisect_right
@@ -26,7 +27,7 @@ _DAY = timedelta(days=1)
 _WEEK = 7 * 24 * 60 * _MINUTE
 
 
-class Reason(StrEnum):
+class NoSlotReason(StrEnum):
     """Why there is no slot: the stage that removed the last candidate, in the order of stages."""
 
     SERVICE_INACTIVE = "service_inactive"
@@ -41,7 +42,7 @@ class Reason(StrEnum):
     FULLY_BOOKED = "fully_booked"
 
 
-_STAGES = list(Reason)
+_STAGES = list(NoSlotReason)
 
 
 class ServiceRules(NamedTuple):
@@ -108,7 +109,7 @@ class Found(NamedTuple):
     """Free seats of one resource by start, in order, or the stage that removed the last start."""
 
     seats: Mapping[int, int]
-    reason: Reason | None = None
+    reason: NoSlotReason | None = None
 
 
 class Slot(NamedTuple):
@@ -123,7 +124,7 @@ class Availability(NamedTuple):
     """The slots of all resources by start, or the reason why there are none."""
 
     slots: Sequence[Slot]
-    reason: Reason | None = None
+    reason: NoSlotReason | None = None
 
 
 def busy_range(service: ServiceRules, first: int, last: int) -> Span:
@@ -141,21 +142,21 @@ def slots(service: ServiceRules, calendar: Calendar, query: Query) -> Found:
     """Return every slot of one resource in a range."""
     horizon = _horizon(service, calendar, query.now)
     if query.first > horizon:
-        return Found({}, Reason.OUTSIDE_HORIZON)
+        return Found({}, NoSlotReason.OUTSIDE_HORIZON)
     starts = _starts_in_hours(service, calendar, query.first, min(query.last, horizon))
     if not starts:
-        return Found({}, Reason.CLOSED)
+        return Found({}, NoSlotReason.CLOSED)
     off = peaks(starts, 0, service.duration_min * _MINUTE, calendar.time_off)
     starts = [start for start, count in zip(starts, off, strict=True) if not count]
     if not starts:
-        return Found({}, Reason.TIME_OFF)
+        return Found({}, NoSlotReason.TIME_OFF)
     earliest = query.now + service.min_notice_min * _MINUTE
     starts = starts[bisect_left(starts, earliest) :]
     if not starts:
-        return Found({}, Reason.TOO_LITTLE_NOTICE)
+        return Found({}, NoSlotReason.TOO_LITTLE_NOTICE)
     free = _free_seats(service, calendar, starts, query.now)
     seats = {start: count for start, count in zip(starts, free, strict=True) if count > 0}
-    return Found(seats, None if seats else Reason.FULLY_BOOKED)
+    return Found(seats, None if seats else NoSlotReason.FULLY_BOOKED)
 
 
 def is_free(
@@ -190,7 +191,7 @@ def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) ->
         for calendar, each in zip(calendars, found, strict=True)
         if each.reason
     ]
-    return Availability([], max(reasons, key=_STAGES.index, default=Reason.NO_RESOURCES))
+    return Availability([], max(reasons, key=_STAGES.index, default=NoSlotReason.NO_RESOURCES))
 
 
 def next_available(
@@ -216,14 +217,14 @@ def _by_start(
     return [Slot(start, start + length, seats[start]) for start in sorted(seats)]
 
 
-def _why(service: ServiceRules, calendar: Calendar, reason: Reason) -> Reason:
+def _why(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoSlotReason:
     """Return the reason, or the one that holds for any range whatever."""
     if not calendar.schedule.has_hours:
-        return Reason.NO_SCHEDULE
-    if reason in {Reason.OUTSIDE_HORIZON, Reason.CLOSED} and not fits(
+        return NoSlotReason.NO_SCHEDULE
+    if reason in {NoSlotReason.OUTSIDE_HORIZON, NoSlotReason.CLOSED} and not fits(
         calendar.schedule, service.duration_min
     ):
-        return Reason.DOES_NOT_FIT
+        return NoSlotReason.DOES_NOT_FIT
     return reason
 
 

@@ -29,7 +29,7 @@ STAGES: tuple[Stage, ...] = get_args(Stage)
 """Of a visit of the widget, in their order: one has gone through all before its last."""
 PAGE = "page"
 MAX_PAGES = 200
-"""Addresses of a day that a widget tells apart."""
+"""Addresses of a day that a widget distinguishes."""
 
 
 def subject(agent_id: str, *, test: bool = False) -> str:

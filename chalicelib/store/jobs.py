@@ -172,7 +172,7 @@ def run(handlers: Mapping[str, Work], stop: Callable[[], bool] = lambda: False) 
 def oldest_due() -> datetime | None:
     """Return since when the job is due that has waited longest, resting ones included, if any.
 
-    Jobs that fail rest ever longer, so one that has long been due tells of a fault.
+    Jobs that fail rest ever longer, so one that has long been due points to a fault.
     """
     due = ControlRow.sk < _stamp(clock.now() + INSTANT)
     with reaching():

@@ -38,7 +38,7 @@ class Cost:
             self.units += entry.get("CapacityUnits", 0.0)
 
     def include(self, other: "Cost") -> None:
-        """Add what was counted apart, such as in another thread."""
+        """Add what was counted separately, such as in another thread."""
         self.round_trips += other.round_trips
         self.units += other.units
 

@@ -60,7 +60,7 @@ RESOURCES = listed(
 
 
 class ScheduleRow(ContentRow):
-    """A resource's opening hours, apart from it: 400 dates of 24 intervals are 100 KB.
+    """A resource's opening hours, separate from it: 400 dates of 24 intervals are 100 KB.
 
     ``hours`` holds, for each weekday and date, the minutes at which intervals start and end.
     """

@@ -133,7 +133,7 @@ def take_over_domain(
 ) -> None:
     """Stage the move of a domain's claim to a site, and the error that its holder sees from then.
 
-    Whatever the holder does meanwhile, its version tells that it was first.
+    Whatever the holder does meanwhile, its version shows that it was first.
     """
     if holder is not None and holder.domain is not None:
         binding: Any = SiteRow.domain_binding

@@ -1,4 +1,4 @@
-"""What the edge tells of a request, and how it is known that it was the edge.
+"""What the edge says of a request, and how it is known that it was the edge.
 
 Anyone may find an origin's own address and send any header to it. So the edge adds a secret, and
 nothing is believed, or answered, without it where one is configured (``EDGE_SECRET``).

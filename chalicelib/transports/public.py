@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 from chalicelib.core.errors import AppError, ForbiddenError, TooFastError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation
-from chalicelib.domains.forms.submission import PublicForm, Submitted, public_form
+from chalicelib.domains.forms.submission import PublicForm, SubmissionResult, public_form
 from chalicelib.domains.sites import visits
 from chalicelib.flows.invoke import Reply
 from chalicelib.rules import bots, form_fields, form_html, form_texts
@@ -89,7 +89,7 @@ def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
 
 
 def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Answer to the line in a site's page that tells of a visit; a bot's is not counted.
+    """Answer to the line in a site's page that reports a visit; a bot's is not counted.
 
     A visitor is known by a hash of the day that it is where the site is, so that nobody counts
     twice on one day of its statistics.
@@ -97,7 +97,7 @@ def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
     rest.check_input(operation, request)
     sent = json_object(request.body)
     if bots.is_bot(request.headers.get("user-agent")):
-        told = visits.HitResult(counted=False).model_dump(by_alias=True)
+        told = visits.PageHitResult(counted=False).model_dump(by_alias=True)
         return rest.success(Reply(to_json({"data": {"status": True, **told}})))
     try:
         principal = visitor(request, visits.local_day(sent.get("projectId")))
@@ -140,7 +140,7 @@ _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 def _input(request: HttpRequest, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the operation's input: what the visitor typed, apart from where they came from.
+    """Return the operation's input: what the visitor typed, separate from where they came from.
 
     Without script the page is what the browser names itself, often no more than its origin.
     """
@@ -170,14 +170,16 @@ def _query(url: str) -> dict[str, str]:
 
 def _made_up(form: PublicForm) -> Reply:
     """Return what looks like the answer to a submission."""
-    result = Submitted(id=new_id(), message=form.success_message, redirect_url=form.redirect_url)
+    result = SubmissionResult(
+        id=new_id(), message=form.success_message, redirect_url=form.redirect_url
+    )
     return Reply(to_json({"data": {"status": True, **result.model_dump(by_alias=True)}}))
 
 
 def _success(request: HttpRequest, reply: Reply) -> HttpResponse:
     if not prefers_html(request):
         return rest.success(reply)
-    told = Submitted.model_validate(from_json(reply.body)["data"])
+    told = SubmissionResult.model_validate(from_json(reply.body)["data"])
     if told.redirect_url:
         return redirect(told.redirect_url)
     spoken = form_fields.language(told.message, [])

@@ -1,7 +1,7 @@
 """A REST read's CPU time, beside Powertools for AWS Lambda and bare Chalice doing the same.
 
 All three run in this process, with the same models, store and key look-up, in turns. Powertools is
-installed apart, with the peers of the tool server; its modules are found there, after our own.
+installed separately, with the peers of the tool server; its modules are found there, after our own.
 """
 
 import json

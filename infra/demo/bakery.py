@@ -18,7 +18,7 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product; ``drawing`` is its picture, ``stock`` is None where nobody counts."""
+    """A product; ``drawing`` is its image, ``stock`` is None where nobody counts."""
 
     sku: str
     name: str

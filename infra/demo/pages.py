@@ -62,10 +62,10 @@ class Page:
 """
 
 
-def pages(pictures: Mapping[str, str]) -> list[Page]:
-    """Return the pages, home first; ``pictures`` are the URLs of the products' by name."""
+def pages(images: Mapping[str, str]) -> list[Page]:
+    """Return the pages, home first; ``images`` are the URLs of the products' by name."""
     menu = "\n".join(
-        f"<h2>{escape(group)}</h2>\n{_cards(_sold({group, *below}), pictures)}"
+        f"<h2>{escape(group)}</h2>\n{_cards(_sold({group, *below}), images)}"
         for group, below in CATEGORIES.items()
     )
     favourites = [product for product in PRODUCTS if product.sku in {"HL-01", "VP-01", "TR-01"}]
@@ -76,7 +76,7 @@ def pages(pictures: Mapping[str, str]) -> list[Page]:
             "Главная",
             ABOUT,
             f"<h1>Хлеб, за которым возвращаются</h1>\n<p>{escape(ABOUT)}</p>\n"
-            f"<h2>Любимое</h2>\n{_cards(favourites, pictures)}",
+            f"<h2>Любимое</h2>\n{_cards(favourites, images)}",
         ),
         Page("menu", "Меню", "Что сегодня на прилавке и сколько стоит.", f"<h1>Меню</h1>\n{menu}"),
         Page(
@@ -84,7 +84,7 @@ def pages(pictures: Mapping[str, str]) -> list[Page]:
             "Торты на заказ",
             "Торты к празднику: закажите за сутки.",
             "<h1>Торты на заказ</h1>\n<p>Скажите, на сколько гостей и к какому часу: соберём, "
-            f"подпишем и привезём.</p>\n{_cards(_sold({'Торты'}), pictures)}",
+            f"подпишем и привезём.</p>\n{_cards(_sold({'Торты'}), images)}",
         ),
         Page(
             "contacts",
@@ -100,9 +100,9 @@ def _sold(categories: set[str]) -> list[Product]:
     return [p for p in PRODUCTS if p.category in categories and p.status == "active"]
 
 
-def _cards(products: Iterable[Product], pictures: Mapping[str, str]) -> str:
+def _cards(products: Iterable[Product], images: Mapping[str, str]) -> str:
     cards = "\n".join(
-        f'<article><img src="{escape(urlsplit(pictures[product.name]).path)}" alt="">'
+        f'<article><img src="{escape(urlsplit(images[product.name]).path)}" alt="">'
         f"<div><h3>{escape(product.name)}</h3><p>{escape(product.description)}</p>"
         f"<b>{rubles(product.price)}</b></div></article>"
         for product in products

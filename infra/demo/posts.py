@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Post(NamedTuple):
-    """A post; ``drawings`` are what its cover shows, as ``pictures`` knows them."""
+    """A post; ``drawings`` are what its cover shows, as ``images`` knows them."""
 
     slug: str
     title: str

@@ -8,7 +8,7 @@ CATEGORIES = ("Мастер-классы", "Консультации")
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service; ``drawing`` is its picture, ``rules`` what else is said of its slots."""
+    """A service; ``drawing`` is its image, ``rules`` what else is said of its slots."""
 
     name: str
     category: str

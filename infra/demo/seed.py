@@ -38,7 +38,7 @@ from chalicelib.transports.auth import authenticate
 from chalicelib.transports.http import HttpRequest
 from infra.admin import call
 from infra.data_dir import DataDir
-from infra.demo import bakery, pages, pictures, posts, school
+from infra.demo import bakery, images, pages, posts, school
 
 EMAIL = "demo@example.com"
 VISITED_DAYS = 35
@@ -121,12 +121,12 @@ class Caller:
 def make_files(do: Caller) -> None:
     """Make the folders, and the files that are no product's."""
     root = Folder(do, None)
-    root.file("Обложка.jpg", partial(pictures.showcase, "rye", "baguette", "bun"))
+    root.file("Обложка.jpg", partial(images.showcase, "rye", "baguette", "bun"))
     papers = root.folder("Документы")
     papers.file("Прайс-лист.csv", lambda: bakery.price_list().encode("utf-8-sig"))
     papers.file("Режим работы.txt", bakery.HOURS.encode)
     photos = root.folder("Фото")
-    photos.file("Витрина.jpg", partial(pictures.showcase, "loaf", "croissant", "cake", "cup"))
+    photos.file("Витрина.jpg", partial(images.showcase, "loaf", "croissant", "cake", "cup"))
 
 
 def make_categories(do: Caller) -> None:
@@ -146,11 +146,11 @@ def make_categories(do: Caller) -> None:
 
 
 def make_products(do: Caller) -> None:
-    """Make the products, each with a picture; a SKU that is taken is a product that is there."""
+    """Make the products, each with an image; a SKU that is taken is a product that is there."""
     photos = _product_pictures(do)
     categories = _by_name(do("list_categories", kind="product")["categories"])
     for product in bakery.PRODUCTS:
-        draw = partial(pictures.picture, product.drawing)
+        draw = partial(images.image, product.drawing)
         values = {
             "name": product.name,
             "price": product.price,
@@ -169,7 +169,7 @@ def make_products(do: Caller) -> None:
 
 
 def make_site(do: Caller) -> None:
-    """Make the site with its pages, which show the products' pictures."""
+    """Make the site with its pages, which show the products' images."""
     found = do("list_sites", search=bakery.SITE)["projects"]
     site = found[0] if found else _made_site(do)
     there = {page["slug"]: page for page in do("list_pages", projectId=site["id"])["pages"]}
@@ -245,7 +245,7 @@ def make_posts(do: Caller) -> None:
             continue
         values = {name: value for name, value in post._asdict().items() if name != "drawings"}
         if post.drawings:
-            draw = partial(pictures.showcase, *post.drawings)
+            draw = partial(images.showcase, *post.drawings)
             values["coverImage"] = photos.file(f"{post.slug}.jpg", draw)
         do("create_blog_post", **values | {"tags": list(post.tags)})
 
@@ -325,7 +325,7 @@ def make_services(do: Caller) -> None:
     there = _by_name(do("list_services", size=100)["services"])
     for service in school.SERVICES:
         if service.name not in there:
-            picture = photos.file(f"{service.name}.jpg", partial(pictures.picture, service.drawing))
+            photo = photos.file(f"{service.name}.jpg", partial(images.image, service.drawing))
             there[service.name] = do(
                 "create_service",
                 name=service.name,
@@ -334,19 +334,19 @@ def make_services(do: Caller) -> None:
                 price=service.price,
                 description=service.description,
                 tags=list(service.tags),
-                images=[{"url": picture}],
+                images=[{"url": photo}],
                 **service.rules,
             )["service"]
     masters = _by_name(do("list_resources", size=100)["resources"])
     for master in school.MASTERS:
         if master.name not in masters:
-            picture = photos.file(f"{master.name}.jpg", partial(pictures.picture, master.drawing))
+            photo = photos.file(f"{master.name}.jpg", partial(images.image, master.drawing))
             masters[master.name] = do(
                 "create_resource",
                 name=master.name,
                 description=master.description,
                 capacity=master.capacity,
-                photo={"url": picture},
+                photo={"url": photo},
                 serviceIds=[there[name]["id"] for name in master.services if name in there],
             )["resource"]
         resource_id = masters[master.name]["id"]

@@ -74,7 +74,7 @@ class Stack:
         self._change_set = f"deploy-{uuid4().hex}"
 
     def outputs(self) -> dict[str, str] | None:
-        """Return what the stack tells; None if there is no such stack, or it was never made."""
+        """Return the outputs of the stack; None if there is no such stack, or it was never made."""
         found = self._found()
         if found is None or found["StackStatus"] in {REVIEW, *UNMADE}:
             return None
@@ -172,7 +172,7 @@ class Stack:
             raise StackError(msg)
         if status in UNMADE:
             self.progress.note(
-                f"Its creation had failed ({status}): it is deleted, and begun anew."
+                f"Its creation had failed ({status}): it is deleted and started again."
             )
             self.delete()
             return False

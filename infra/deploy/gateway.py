@@ -59,7 +59,7 @@ ANSWERS: dict[str, Answer] = {
     "DEFAULT_4XX": _FORBIDDEN,
     "DEFAULT_5XX": _BROKEN,
 }
-"""By the types that API Gateway tells apart (developer guide, Gateway response types).
+"""By the types that API Gateway distinguishes (developer guide, Gateway response types).
 
 Its own messages are never shown: one of them repeats the Authorization header.
 """

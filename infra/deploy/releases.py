@@ -2,7 +2,7 @@
 
 A release is the very zip and the copy of the project that Chalice deploys it with: its routes,
 schedules and policies are those of its code. Secrets and addresses are not in it; they are looked
-up anew.
+up again.
 """
 
 import shutil

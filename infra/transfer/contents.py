@@ -139,7 +139,7 @@ MADE_ANEW: Mapping[type[Row], str] = {
 """What follows from the rest. So it fits, even if the workspace was changed meanwhile."""
 LEFT_OUT: Mapping[type[Row], str] = {
     accounts.AccountRow: "an account is of no workspace, and holds a password",
-    api_keys.ApiKeyRow: "a key is a secret between an account and a place; made anew",
+    api_keys.ApiKeyRow: "a key is a secret between an account and a place; a new one is made",
     api_keys.ApiKeyLookupRow: "as its key",
     bot_keys.BotKeyRow: "as an API key",
     bot_keys.BotKeyLookupRow: "as its key",
@@ -156,7 +156,7 @@ LEFT_OUT: Mapping[type[Row], str] = {
     files.UploadRow: "an announced upload lapses within the hour",
     leads.SubmissionRow: "keeps a visitor from submitting twice for ten minutes",
     site_visits.SeenRow: "a hash under the place's salt of the day",
-    visits.VisitRow: "a widget's visit under way, forgotten after 30 days; it counts anew",
+    visits.VisitRow: "a widget's visit under way, forgotten after 30 days; it is counted again",
     locks.LockRow: "is of no use but to who writes at that moment",
     idempotency.IdempotencyRow: "answers for 24 hours, by principals of the place",
     limits.TakenRow: "a rate limit's window",
@@ -176,8 +176,8 @@ VIEWS: tuple[type[Row], ...] = (
 """Other ways to write records that are taken."""
 
 JOBS_LEFT_OUT: Mapping[str, str] = {
-    booking.LAPSE: "made anew from the booking",
-    dialogs.DIALOG_EXPIRED: "made anew from the dialog",
+    booking.LAPSE: "made again from the booking",
+    dialogs.DIALOG_EXPIRED: "made again from the dialog",
     ledger.SETTLE_HOLD: "money that is held stays behind",
     invoke.ANSWER_EXPIRED: "stored answers stay behind",
     uploads.LAPSED: "announced uploads stay behind",

@@ -135,7 +135,7 @@ class Restoring:
         item = self._item(line["at"], line["item"])
         if listing.row is SiteRow:
             if self.rewriting.ids is not None:
-                item.pop("domain_binding", None)  # its owner proves it anew for another site
+                item.pop("domain_binding", None)  # its owner proves it again for another site
             slug = item["slug"]["S"]
             item["slug"] = {"S": self.slugs.get(slug, slug)}
         elif listing.row is PageRow and (key := item.get("html_key")):

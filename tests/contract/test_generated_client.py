@@ -125,7 +125,7 @@ def test_files_and_folders(client: Client) -> None:
 
 
 def test_forms_leads_and_clients(client: Client) -> None:
-    fields = [client.model("FieldIn", name="email", type_="email")]
+    fields = [client.model("FormFieldIn", name="email", type_="email")]
     body = client.model("FormCreate", title="Contact", fields=fields)
     form = client("crm", "create_form", body=body).form
     assert [each.id for each in client("crm", "list_forms").forms] == [form.id]

@@ -238,10 +238,8 @@ def _check_digit(digits: str) -> str:
 
 class TestImages:
     def test_become_files_and_own_ones_are_kept(self, api: Api, away: Server) -> None:  # noqa: F811
-        pictures = [{"url": f"{AWAY}/{number}.png"} for number in range(4)]
-        answer = upsert(
-            api, item("A", images=pictures[:2]), item("B"), item("C", images=pictures[2:])
-        )
+        images = [{"url": f"{AWAY}/{number}.png"} for number in range(4)]
+        answer = upsert(api, item("A", images=images[:2]), item("B"), item("C", images=images[2:]))
         assert outcomes(answer) == [(200, "created")] * 3
         by_sku = {product["sku"]: product for product in listed(api)}
         assert [[i["width"] for i in by_sku[sku]["images"]] for sku in "ABC"] == [

@@ -26,7 +26,7 @@ AWAY = "https://images.example.com"
 
 
 @pytest.fixture
-def picture(net: Internet) -> str:
+def image(net: Internet) -> str:
     """The address of an image elsewhere."""
     server = net.serve(AWAY, says(b"no", "404 Not Found"))
     body = io.BytesIO()
@@ -142,8 +142,8 @@ class TestCreate:
 
 
 class TestPhoto:
-    def test_becomes_a_file_in_the_folder_for_services(self, api: Api, picture: str) -> None:
-        resource = make_resource(api, photo={"url": picture})
+    def test_becomes_a_file_in_the_folder_for_services(self, api: Api, image: str) -> None:
+        resource = make_resource(api, photo={"url": image})
         assert resource["photo"]["width"] == 9
         assert AWAY not in resource["photo"]["url"]
         (folder,) = api.get("/api/file-folders")["folders"]
@@ -152,9 +152,9 @@ class TestPhoto:
         assert again["photo"] == resource["photo"]
 
     def test_stays_if_a_new_one_cannot_be_taken_and_goes_with_null(
-        self, api: Api, picture: str
+        self, api: Api, image: str
     ) -> None:
-        resource = make_resource(api, photo={"url": picture})
+        resource = make_resource(api, photo={"url": image})
         kept = api.post(UPDATE, {"id": resource["id"], "photo": {"url": f"{AWAY}/none.png"}})
         assert kept["resource"]["photo"] == resource["photo"]
         assert kept["warnings"]
@@ -167,8 +167,8 @@ class TestPhoto:
         (error,) = api.refused("POST", CREATE, body).data["errors"]
         assert error["field"] == "photo.fileId"
 
-    def test_leaves_when_its_file_is_deleted_by_force(self, api: Api, picture: str) -> None:
-        resource = make_resource(api, photo={"url": picture})
+    def test_leaves_when_its_file_is_deleted_by_force(self, api: Api, image: str) -> None:
+        resource = make_resource(api, photo={"url": image})
         body = {"id": resource["photo"]["fileId"]}
         assert api.refused("POST", "/api/files/delete", body).data["code"] == "file_in_use"
         api.post("/api/files/delete", body | {"force": True})

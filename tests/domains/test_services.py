@@ -22,7 +22,7 @@ AWAY = "https://images.example.com"
 
 
 @pytest.fixture
-def pictures(net: Internet) -> list[str]:
+def images(net: Internet) -> list[str]:
     """Addresses of ten images elsewhere."""
     server = net.serve(AWAY, says(b"no", "404 Not Found"))
     for number in range(10):
@@ -128,7 +128,7 @@ class TestCreate:
         assert answer.data["errors"][0]["field"].startswith(field)
 
     def test_what_it_refers_to_must_be_the_workspaces_own(
-        self, api: Api, new_owner: Any, pictures: list[str], net: Internet
+        self, api: Api, new_owner: Any, images: list[str], net: Internet
     ) -> None:
         theirs = new_owner().api()
         strange = {
@@ -139,17 +139,17 @@ class TestCreate:
         }
         for field, values in strange.items():
             for value in values:
-                body = {"name": "x", "durationMin": 60, "images": [{"url": pictures[0]}]}
+                body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}]}
                 answer = api.refused("POST", CREATE, body | {field: value})
                 assert answer.status == 404, field
         assert listed(api) == []
         assert net.connections == []  # nothing is fetched for what is refused
 
     def test_its_images_become_files_in_the_folder_for_services(
-        self, api: Api, pictures: list[str]
+        self, api: Api, images: list[str]
     ) -> None:
         broken = f"{AWAY}/broken.png"
-        body = {"name": "x", "durationMin": 60, "images": [{"url": pictures[3]}, {"url": broken}]}
+        body = {"name": "x", "durationMin": 60, "images": [{"url": images[3]}, {"url": broken}]}
         answer = api.post(CREATE, body)
         (image,) = answer["service"]["images"]
         assert (image["width"], AWAY in image["url"]) == (11, False)
@@ -161,16 +161,16 @@ class TestCreate:
 
     @pytest.mark.slow
     def test_fifty_resources_and_ten_images_fit_into_a_transaction(
-        self, api: Api, pictures: list[str]
+        self, api: Api, images: list[str]
     ) -> None:
         resources = [make_resource(api, str(number))["id"] for number in range(50)]
-        images = [{"url": url} for url in pictures]
+        sent = [{"url": url} for url in images]
         fields = {"categoryId": category(api), "siteId": site(api)}
-        service = make_service(api, resourceIds=resources, images=images, **fields)
+        service = make_service(api, resourceIds=resources, images=sent, **fields)
         assert (len(service["resourceIds"]), len(service["images"])) == (50, 10)
 
-    def test_a_repeated_call_makes_one(self, api: Api, pictures: list[str]) -> None:
-        body = {"name": "x", "durationMin": 60, "images": [{"url": pictures[0]}]}
+    def test_a_repeated_call_makes_one(self, api: Api, images: list[str]) -> None:
+        body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}]}
         first, again = (api.post(CREATE, body, key="k") for _ in range(2))
         assert first == again
         assert listed(api) == ["x"]
@@ -217,9 +217,9 @@ class TestUpdate:
             assert api.refused("POST", UPDATE, body).status == 404
 
     def test_images_that_cannot_be_taken_leave_the_old_ones(
-        self, api: Api, pictures: list[str]
+        self, api: Api, images: list[str]
     ) -> None:
-        service = make_service(api, images=[{"url": pictures[0]}])
+        service = make_service(api, images=[{"url": images[0]}])
         bad = [{"url": f"{AWAY}/broken.png"}]
         assert update(api, service, images=bad)["images"] == service["images"]
         assert update(api, service, images=[])["images"] == []

@@ -279,7 +279,7 @@ def test_statistics_equal_a_naive_recount(
 
 @pytest.fixture
 def worlds(api: Api, owner: Owner) -> Callable[[], tuple[Api, str, str, list[str], str]]:
-    """Make a site with four pages and a form, anew for each example."""
+    """Make a site with four pages and a form, for each example."""
 
     def make() -> tuple[Api, str, str, list[str], str]:
         metrics.forget_values()

@@ -114,6 +114,6 @@ def opened(browser: Browser) -> Callable[..., "contextmanager[Page]"]:
 
 
 def shoot(page: Page, name: str) -> None:
-    """Keep a picture of a page, to be looked at."""
+    """Keep a screenshot of a page, to be looked at."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)

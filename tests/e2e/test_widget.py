@@ -396,9 +396,9 @@ class TestFailures:
             ask(page, "Ещё")
             expect(last(page)).to_contain_text("Два")
             expect(page.locator("chat-widget .between")).to_contain_text("Это новый")
-        _, refused, anew = chat.questions
-        assert (refused.body["sessionId"], anew.body["sessionId"]) == ("s-1", None)
-        assert refused.key != anew.key
+        _, refused, second = chat.questions
+        assert (refused.body["sessionId"], second.body["sessionId"]) == ("s-1", None)
+        assert refused.key != second.key
 
     def test_what_may_have_been_taken_is_sent_again_with_the_same_key(
         self, chat: FakeChat, visit: Opened

@@ -18,7 +18,7 @@ from chalicelib.flows import invoke as runner
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import barcodes
 from infra.data_dir import DataDir
-from infra.demo import bakery, pages, pictures, posts, school
+from infra.demo import bakery, images, pages, posts, school
 from infra.demo import seed as demo
 from infra.demo.seed import EMAIL, seed
 from tests.conftest import Api, as_operator
@@ -155,8 +155,8 @@ def test_is_a_bakery_with_pictures_on_its_shelves_and_its_pages(data: DataDir) -
     product = api.get("/api/products/list?size=1")["products"][0]
     address = product["images"][0]["url"].split("/", 3)[3]
     assert f'src="/{address}"' in html
-    picture = Image.open(BytesIO(object_store().get(address) or b""))
-    assert picture.size == (pictures.WIDTH, pictures.HEIGHT)
+    cover = Image.open(BytesIO(object_store().get(address) or b""))
+    assert cover.size == (images.WIDTH, images.HEIGHT)
 
 
 def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:

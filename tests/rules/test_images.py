@@ -196,7 +196,7 @@ class TestWhatComesOut:
 
 
 def scene(mode: str, size: tuple[int, int]) -> Image.Image:
-    """A picture with smooth parts, edges and noise, as photos have."""
+    """An image with smooth parts, edges and noise, as photos have."""
     image = Image.merge("RGB", [Image.radial_gradient("L").resize(size)] * 3)
     image.paste(Image.effect_noise((size[0] // 2 + 1, size[1]), 40).convert("RGB"))
     image.paste("teal", (size[0] // 3, size[1] // 3, size[0] // 3 * 2, size[1] // 3 * 2))

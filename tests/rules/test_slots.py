@@ -11,8 +11,8 @@ from chalicelib.rules.slots import (
     BusyEntry,
     Calendar,
     Found,
+    NoSlotReason,
     Query,
-    Reason,
     ServiceRules,
     busy_range,
     is_free,
@@ -418,7 +418,7 @@ def test_a_capacity_that_was_lowered_leaves_no_seats_below_nothing() -> None:
     busy = [booking("2027-02-05T06:00Z", "2027-02-05T07:00Z")] * 3
     resource = calendar("Europe/Moscow", hours("09:00-10:00"), capacity=2, busy=busy)
     found = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
-    assert found == Found({}, Reason.FULLY_BOOKED)
+    assert found == Found({}, NoSlotReason.FULLY_BOOKED)
 
 
 class TestIgnoringTheSchedule:

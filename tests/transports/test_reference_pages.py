@@ -76,7 +76,7 @@ class TestSearch:
 
     def test_finds_the_values_that_a_text_may_have(self) -> None:
         (found,) = {url.partition("#")[2] for url in self.found("fully_booked")}
-        assert found == "Reason"
+        assert found == "NoSlotReason"
         assert b"<code>fully_booked</code>" in get("/api/docs/bookings").body
 
     def test_every_word_must_be_there(self) -> None:

@@ -17,7 +17,7 @@ from chalicelib.flows.invoke import Context
 from chalicelib.flows.slot_records import SlotOut, SlotResource
 from chalicelib.flows.zones import Timezone
 from chalicelib.rules import zoned_times
-from chalicelib.rules.slots import Query, Reason
+from chalicelib.rules.slots import NoSlotReason, Query
 from chalicelib.rules.spans import Span
 from chalicelib.store.bookings import BookingRow
 from chalicelib.store.services import ServiceRow
@@ -55,7 +55,7 @@ class SlotList(Wire):
     duration_min: int = Field(description="Length in minutes.")
     step_min: int = Field(description="Minutes from one start to the next.")
     next_from: Timestamp | None = Field(description="from of the next call if there are more.")
-    reason: Reason | None = Field(description="Why there are none, or null.")
+    reason: NoSlotReason | None = Field(description="Why there are none, or null.")
     next_available: SlotOut | None = Field(
         description="If there are none: the first in 93 days after, or null."
     )

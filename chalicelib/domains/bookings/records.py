@@ -105,7 +105,7 @@ class BookingMove(Wire):
     to: BookingPlace = Field(description="After.")
 
 
-class StatusEvent(Wire):
+class BookingEvent(Wire):
     """A line of a booking's history."""
 
     status: str = Field(description="Status from then on.")
@@ -125,12 +125,12 @@ class StatusEvent(Wire):
 class BookingWithHistory(BookingOut):
     """A booking and what became of it."""
 
-    status_history: list[StatusEvent] = Field(description="Oldest first; the newest 500.")
+    status_history: list[BookingEvent] = Field(description="Oldest first; the newest 500.")
 
     @classmethod
     def having(cls, booking: BookingRow, events: Iterable[EventRow]) -> Self:
         """Return the wire form of a stored booking with its history."""
-        return cls.of(booking, status_history=[StatusEvent.of(event) for event in events])
+        return cls.of(booking, status_history=[BookingEvent.of(event) for event in events])
 
 
 class BookingResult(Wire):

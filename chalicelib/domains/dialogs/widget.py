@@ -41,7 +41,7 @@ class WidgetEvent(Wire):
     project_id: Id | None = optional("Site id.")
 
 
-class EventTaken(Wire):
+class WidgetEventResult(Wire):
     """What became of an event."""
 
     counted: bool = Field(description="False if the visit had reached that stage before.")
@@ -62,7 +62,7 @@ class EventTaken(Wire):
         "pageUrl": "https://bakery.example/menu",
     },
 )
-def widget_event(ctx: Context, args: WidgetEvent) -> EventTaken:
+def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
     """Count that a visit has reached a stage: once, on the visit's first day.
 
     Earlier stages that it lacks count with it.
@@ -83,4 +83,4 @@ def widget_event(ctx: Context, args: WidgetEvent) -> EventTaken:
         project_id=args.project_id,
     )
     counts.stage(ctx.unit)
-    return EventTaken(counted=counted)
+    return WidgetEventResult(counted=counted)

@@ -75,7 +75,7 @@ def _https(url: str) -> str:
     return printable(url)
 
 
-class FieldIn(Wire):
+class FormFieldIn(Wire):
     """A field of a form."""
 
     name: Annotated[
@@ -115,7 +115,7 @@ class FieldIn(Wire):
         return kept | ({"options": self.options} if self.options else {})
 
 
-def _named_apart(fields: list[FieldIn]) -> list[FieldIn]:
+def _named_apart(fields: list[FormFieldIn]) -> list[FormFieldIn]:
     names = Counter(field.name for field in fields)
     if twice := [name for name, count in names.items() if count > 1]:
         raise PydanticCustomError(
@@ -124,7 +124,7 @@ def _named_apart(fields: list[FieldIn]) -> list[FieldIn]:
     return fields
 
 
-class FieldOut(Wire):
+class FormFieldOut(Wire):
     """A field of a form."""
 
     name: str = Field(description="Its name in the submitted data.")
@@ -140,7 +140,7 @@ class FormOut(Wire):
     id: Id = Field(description="Form id.")
     title: str = Field(description="Title.")
     project_id: Id | None = Field(description="Site that it is for, or null.")
-    fields: list[FieldOut] = Field(description="Its fields, in order.")
+    fields: list[FormFieldOut] = Field(description="Its fields, in order.")
     success_message: str | None = Field(description="What visitors read afterwards, or null: ours.")
     redirect_url: str | None = Field(description="Where browsers go afterwards, or null.")
     is_active: bool = Field(description="Whether it takes submissions: not on a suspended site.")
@@ -157,7 +157,7 @@ class FormOut(Wire):
         html = embed_html(form.title, form.specs, url, form.language)
         return cls.from_row(
             form.values,
-            fields=[FieldOut.from_row(field) for field in form.fields],
+            fields=[FormFieldOut.from_row(field) for field in form.fields],
             is_active=is_active,
             submit_url=url,
             embed_html=html,
@@ -191,7 +191,7 @@ class FormCreate(Wire):
 
     title: Title = Field(description="Title, shown to visitors.")
     fields: Annotated[
-        list[FieldIn], Field(min_length=1, max_length=MAX_FIELDS), AfterValidator(_named_apart)
+        list[FormFieldIn], Field(min_length=1, max_length=MAX_FIELDS), AfterValidator(_named_apart)
     ] = Field(
         description="In order. Contact: first email, phone; name: that field, else the first text."
     )

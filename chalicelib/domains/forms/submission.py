@@ -61,7 +61,7 @@ class FormSubmission(Wire):
     campaign: Campaign | None = optional("Campaign parameters.")
 
 
-class Submitted(Wire):
+class SubmissionResult(Wire):
     """What a visitor is told."""
 
     id: Id = Field(description="Id of what was submitted.")
@@ -131,7 +131,7 @@ def _message(form: FormRow) -> str:
     example={"id": "FORM_ID", "name": "Ada", "email": "ada@example.com"},
     errors=(TooFastError,),
 )
-def submit_form(ctx: Context, args: FormSubmission) -> Submitted:
+def submit_form(ctx: Context, args: FormSubmission) -> SubmissionResult:
     """Make a lead of what a visitor submits.
 
     The same values of one visitor within ten minutes are the lead that they made first.
@@ -149,8 +149,8 @@ def submit_form(ctx: Context, args: FormSubmission) -> Submitted:
     return _submitted(form, lead.id)
 
 
-def _submitted(form: FormRow, lead_id: str) -> Submitted:
-    return Submitted(id=lead_id, message=_message(form), redirect_url=form.redirect_url)
+def _submitted(form: FormRow, lead_id: str) -> SubmissionResult:
+    return SubmissionResult(id=lead_id, message=_message(form), redirect_url=form.redirect_url)
 
 
 def _checked(ctx: Context, form: FormRow, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class CampaignOut(Wire):
     content: str | None = Field(description="utm_content.")
 
 
-class SourceOut(Wire):
+class LeadSourceOut(Wire):
     """Where a lead came from, as far as the visitor's browser said."""
 
     name: str = Field(description="What statistics count it under: campaign, host or direct.")
@@ -72,7 +72,7 @@ class LeadOut(Wire):
     data: dict[str, Any] = Field(description="Submitted values by field name; items: an order.")
     notes: str | None = Field(description="Notes, or null.")
     tags: list[str] = Field(description="Tags.")
-    source: SourceOut | None = Field(description="Where it came from, or null once erased.")
+    source: LeadSourceOut | None = Field(description="Where it came from, or null once erased.")
     truncated: bool = Field(description="Whether data or notes are shortened, as in lists.")
     created_at: Timestamp = Field(description="When it was submitted.")
     updated_at: Timestamp = Field(description="When it was last changed.")

@@ -27,7 +27,7 @@ class StatsQuery(Wire):
     form_id: Id | None = optional("Of this form.")
 
 
-class StatsDay(Wire):
+class LeadDay(Wire):
     """The leads of a day."""
 
     date: str = Field(description="Day in the workspace's time zone.")
@@ -35,7 +35,7 @@ class StatsDay(Wire):
     completed: int = Field(description="Those of them that are completed now.")
 
 
-class SourceCount(Wire):
+class LeadSourceCount(Wire):
     """The leads of a source."""
 
     source: str = Field(description="Campaign source, referrer's host, direct, or other.")
@@ -58,8 +58,8 @@ class CrmStats(Wire):
     )
     created: int = Field(description="Leads created in the period.")
     conversion: float = Field(description="Completed of those, from 0 to 1; 0 if there are none.")
-    series: list[StatsDay] = Field(description="Every day of the period.")
-    by_source: list[SourceCount] = Field(description="Created, by source, the most first.")
+    series: list[LeadDay] = Field(description="Every day of the period.")
+    by_source: list[LeadSourceCount] = Field(description="Created, by source, the most first.")
     clients: ClientCounts = Field(description="How many clients there are, and how many are new.")
 
 
@@ -94,14 +94,14 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
         created=created,
         conversion=completed / created if created else 0.0,
         series=[
-            StatsDay(
+            LeadDay(
                 date=day.isoformat(),
                 created=counts.totals[crm_metrics.CREATED],
                 completed=counts.totals["completed"],
             )
             for day, counts in days.items()
         ],
-        by_source=[SourceCount(source=name, count=n) for name, n in most_first if n],
+        by_source=[LeadSourceCount(source=name, count=n) for name, n in most_first if n],
         clients=ClientCounts(
             total=counters.read(ctx.workspace_id, CLIENTS.noun)[counters.TOTAL],
             new=whole.totals[crm_metrics.CLIENTS],
@@ -116,7 +116,7 @@ def _days(first: date, last: date) -> list[date]:
 def _have_leads_in_common(ctx: Context, args: StatsQuery) -> bool:
     """Whether a form and a site that are both asked for have leads in common.
 
-    All leads of a form are of one site, which one of them tells.
+    All leads of a form are of one site, which any of them names.
     """
     if args.form_id is None or args.project_id is None:
         return True

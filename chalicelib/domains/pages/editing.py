@@ -33,7 +33,7 @@ MAX_EDITED_BYTES = 4 * MAX_HTML_BYTES
 """Of the HTML between two edits; only the result must be within the limit of a page."""
 
 
-class Edit(Wire):
+class HtmlEdit(Wire):
     """A part of a page's HTML to replace."""
 
     find: str = Field(min_length=1, description="Exact text, once unless all.")
@@ -46,7 +46,7 @@ class PageSaveHtml(Wire):
 
     id: Id = PAGE_ID
     html: str | None = optional("Up to 1 MiB; or give edits.")
-    edits: Annotated[list[Edit], Field(min_length=1, max_length=MAX_EDITS)] | None = optional(
+    edits: Annotated[list[HtmlEdit], Field(min_length=1, max_length=MAX_EDITS)] | None = optional(
         "Replacements, in order."
     )
     if_version: IfVersion | None = IF_VERSION
@@ -91,7 +91,7 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
     return PageSaved(page=PageOut.of(page, html=html) if args.return_html else PageRecord.of(page))
 
 
-def _edited(html: str, edits: Sequence[Edit]) -> str:
+def _edited(html: str, edits: Sequence[HtmlEdit]) -> str:
     """Return the HTML with the edits in it.
 
     Raises:

@@ -94,7 +94,7 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
 def _announced(ctx: Context, page: PageRow) -> _NewHtml:
     """Return an object to store, known to the runner of jobs before it is there.
 
-    One row for both, the new object and the old: which of them is unused, the page tells.
+    One row for both, the new object and the old: the page says which of them is unused.
     """
     key = f"{pages.html_folder(ctx.workspace_id, page.project_id, page.id)}{new_id()}.html"
     payload = {"pageId": page.id, "keys": [key, page.html_key]}

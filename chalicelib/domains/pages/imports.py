@@ -126,7 +126,7 @@ class FailedImage(Wire):
     reason: str = Field(description="Why it was not taken.")
 
 
-class Imported(Wire):
+class ImportedImages(Wire):
     """What became of the page's images."""
 
     images: int = Field(description="Images that are files now.")
@@ -136,7 +136,7 @@ class Imported(Wire):
 class PageImported(PageWritten):
     """An imported page."""
 
-    imported: Imported = Field(description="What became of its images.")
+    imported: ImportedImages = Field(description="What became of its images.")
 
 
 @operation(
@@ -173,7 +173,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
         page.title = title or page.title
         ctx.unit.save(page)
     page.description = one_line(source.description or "", MAX_DESCRIPTION) or page.description
-    html, imported, files_size = source.html, Imported(images=0, failed=[]), 0
+    html, imported, files_size = source.html, ImportedImages(images=0, failed=[]), 0
     if args.rehost_images:
         came = "with the new URLs of its images (rehostImages) it would have"
         with _growth_told("html", came):
@@ -237,7 +237,7 @@ def _charset(content_type: str) -> str | None:
 
 def _with_own_images(
     ctx: Context, page: PageRow, source: ImportedHtml, within: float
-) -> tuple[str, Imported, int]:
+) -> tuple[str, ImportedImages, int]:
     """Re-host the page's images, the first fifty, and put their new URLs in.
 
     The last of the answer is how many bytes their files take, which the caller takes of the quota;
@@ -264,4 +264,4 @@ def _with_own_images(
     ]
     if left := len(source.images) - len(hosted):
         ctx.warn(f"{left} images stay where they were; imported.failed says why.")
-    return source.replaced(hosted), Imported(images=len(hosted), failed=failed), size
+    return source.replaced(hosted), ImportedImages(images=len(hosted), failed=failed), size

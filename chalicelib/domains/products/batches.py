@@ -23,7 +23,7 @@ class _Outcome(Protocol):
     def status(self) -> int: ...
 
 
-class Summary(Wire):
+class BatchSummary(Wire):
     """How many succeeded and failed."""
 
     ok: int = Field(description="Products with status 200.")

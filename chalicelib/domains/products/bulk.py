@@ -15,7 +15,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import MAX_KOPECKS, NULL_COUNTS, Id, Kopecks, Wire
 from chalicelib.core.scopes import Scope
-from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, Summary, commit_outcomes
+from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, BatchSummary, commit_outcomes
 from chalicelib.domains.products.order import unique
 from chalicelib.domains.products.records import (
     Stock,
@@ -67,7 +67,7 @@ Shown = Annotated[
 ]
 
 
-class ItemOutcome(Wire):
+class BulkOutcome(Wire):
     """What became of one product, or would."""
 
     id: Id = Field(description="Product id.")
@@ -87,8 +87,8 @@ class ItemOutcome(Wire):
 class BulkResult(Wire):
     """What became of the products."""
 
-    results: list[ItemOutcome] = Field(description="An outcome per id, in the order of ids.")
-    summary: Summary = Field(description="The outcomes counted.")
+    results: list[BulkOutcome] = Field(description="An outcome per id, in the order of ids.")
+    summary: BatchSummary = Field(description="The outcomes counted.")
 
 
 class _Category(Wire):
@@ -133,17 +133,17 @@ class _Action:
     new: Callable[[ProductRow], Any] = lambda _: None
     demand: Callable[[UnitOfWork], None] = lambda _: None
 
-    def stage(self, unit: UnitOfWork, product: ProductRow) -> ItemOutcome:
+    def stage(self, unit: UnitOfWork, product: ProductRow) -> BulkOutcome:
         """Stage what becomes of a product, and return it."""
         if self.field is None:
             stage_deletion(unit, product)
-            return ItemOutcome(id=product.id, status=OK, message=DELETED, before=product.name)
+            return BulkOutcome(id=product.id, status=OK, message=DELETED, before=product.name)
         before, after = getattr(product, self.field), self.new(product)
         if before != after:
             setattr(product, self.field, after)
             unit.save(product)
         message = UNCHANGED if before == after else CHANGED
-        return ItemOutcome(id=product.id, status=OK, message=message, before=before, after=after)
+        return BulkOutcome(id=product.id, status=OK, message=message, before=before, after=after)
 
 
 @operation(
@@ -158,7 +158,7 @@ class _Action:
 def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
     """Do one thing with up to 100 products, each on its own. Try dryRun first."""
     action = _action(ctx, args)
-    results: list[ItemOutcome] = []
+    results: list[BulkOutcome] = []
     for start in range(0, len(args.ids), STEP):
         ids = args.ids[start : start + STEP]
         if args.dry_run:
@@ -167,14 +167,14 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
             results += commit_outcomes(
                 ctx.unit,
                 f"products from {start}",
-                ItemOutcome,
+                BulkOutcome,
                 lambda unit, ids=ids: _stage(unit, ids, action),  # type: ignore[misc]  # mypy sees no default
                 lambda error, ids=ids: [_failed(each, error) for each in ids],  # type: ignore[misc]
             )
-    return BulkResult(results=results, summary=Summary.of(results))
+    return BulkResult(results=results, summary=BatchSummary.of(results))
 
 
-def _would(outcomes: Sequence[ItemOutcome]) -> list[ItemOutcome]:
+def _would(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
     """Return outcomes of a dry run, in words that cannot be taken for the deed."""
     return [
         each.model_copy(update={"message": WOULD.get(each.message, each.message)})
@@ -182,7 +182,7 @@ def _would(outcomes: Sequence[ItemOutcome]) -> list[ItemOutcome]:
     ]
 
 
-def _stage(unit: UnitOfWork, ids: Sequence[str], action: _Action) -> list[ItemOutcome]:
+def _stage(unit: UnitOfWork, ids: Sequence[str], action: _Action) -> list[BulkOutcome]:
     found = {product.id: product for product in PRODUCTS.fetch(unit.workspace_id, ids)}
     outcomes = []
     for product_id in ids:
@@ -197,8 +197,8 @@ def _stage(unit: UnitOfWork, ids: Sequence[str], action: _Action) -> list[ItemOu
     return outcomes
 
 
-def _failed(product_id: str, error: AppError) -> ItemOutcome:
-    return ItemOutcome(id=product_id, status=error.status, message=error.message)
+def _failed(product_id: str, error: AppError) -> BulkOutcome:
+    return BulkOutcome(id=product_id, status=error.status, message=error.message)
 
 
 def _action(ctx: Context, args: BulkProducts) -> _Action:

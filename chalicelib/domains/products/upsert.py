@@ -19,7 +19,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Kopecks, Partial, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import fold
-from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, Summary, commit_outcomes
+from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, BatchSummary, commit_outcomes
 from chalicelib.domains.products.records import (
     BarcodeText,
     Description,
@@ -97,7 +97,7 @@ class UpsertResult(Wire):
     """What became of the items."""
 
     results: list[UpsertOutcome] = Field(description="An outcome per item, in their order.")
-    summary: Summary = Field(description="The outcomes counted.")
+    summary: BatchSummary = Field(description="The outcomes counted.")
 
 
 def _weight(args: ProductUpsert) -> int:
@@ -139,7 +139,7 @@ def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
         outcomes = _would(ctx, items) if args.dry_run else _commit(ctx, name, items, images)
         results.update(zip(numbers, outcomes, strict=True))
     ordered = [results[number] for number in sorted(results)]
-    return UpsertResult(results=ordered, summary=Summary.of(ordered))
+    return UpsertResult(results=ordered, summary=BatchSummary.of(ordered))
 
 
 def _batches(items: Mapping[int, UpsertItem]) -> Iterator[list[int]]:

@@ -47,20 +47,20 @@ Weekday = Annotated[
 TimeOfDay = Annotated[str, StringConstraints(max_length=8)]
 
 
-class IntervalIn(Wire):
+class OpeningIntervalIn(Wire):
     """Opening hours of a day."""
 
     start: TimeOfDay = Field(description="HH:MM.")
     end: TimeOfDay = Field(description="HH:MM or 24:00.")
 
 
-class RuleIn(Wire):
+class OpeningRuleIn(Wire):
     """Opening hours of a weekday, of several, or of a date."""
 
     weekday: Weekday = optional("mon-sun, 0-7; 0, 7: Sunday.")
     weekdays: Annotated[list[Weekday], Field(max_length=8)] = optional("Or several.")
     date: Day = optional("Or a date, in place of its weekday.")
-    intervals: Annotated[list[IntervalIn], Field(max_length=MAX_INTERVALS)] = optional(
+    intervals: Annotated[list[OpeningIntervalIn], Field(max_length=MAX_INTERVALS)] = optional(
         "[]: closed. end <= start: the next day."
     )
     start: TimeOfDay = optional("Of the only one.")
@@ -75,19 +75,19 @@ class RuleIn(Wire):
         return Rule(self.weekday, self.weekdays, self.date, intervals, self.start, self.end)
 
 
-class IntervalOut(Wire):
+class OpeningIntervalOut(Wire):
     """Opening hours of a day."""
 
     start: str = Field(description="HH:MM.")
     end: str = Field(description="HH:MM, or 24:00; up to the start, it is on the next day.")
 
 
-class RuleOut(Wire):
+class OpeningRuleOut(Wire):
     """Opening hours of a weekday, or of a date."""
 
     weekday: str | None = Field(description="mon to sun, or null.")
     date: str | None = Field(description="The date, whose weekday then does not count, or null.")
-    intervals: list[IntervalOut] = Field(description="Opening hours; none: closed.")
+    intervals: list[OpeningIntervalOut] = Field(description="Opening hours; none: closed.")
 
 
 class AvailabilityQuery(Wire):
@@ -101,7 +101,9 @@ class Availability(Wire):
 
     resource_id: Id = Field(description="Resource id.")
     timezone: str = Field(description="IANA zone that the hours are in.")
-    rules: list[RuleOut] = Field(description="Weekdays, Monday first, then dates; canonical.")
+    rules: list[OpeningRuleOut] = Field(
+        description="Weekdays, Monday first, then dates; canonical."
+    )
     updated_at: Timestamp | None = Field(description="When they were last set, or null.")
 
     @classmethod
@@ -120,17 +122,19 @@ class AvailabilityInput(Wire):
     """The opening hours that a resource is to have."""
 
     resource_id: Id = Field(description="Resource id.")
-    rules: Annotated[list[RuleIn], Field(max_length=MAX_RULES)] = Field(
+    rules: Annotated[list[OpeningRuleIn], Field(max_length=MAX_RULES)] = Field(
         description="All; [] clears."
     )
     timezone: Timezone | None = optional("IANA.")
 
 
-def _rule_out(rule: Rule) -> RuleOut:
-    return RuleOut(
+def _rule_out(rule: Rule) -> OpeningRuleOut:
+    return OpeningRuleOut(
         weekday=rule.weekday,  # type: ignore[arg-type]  # a name, in canonical rules
         date=rule.date.isoformat() if rule.date else None,
-        intervals=[IntervalOut(start=each.start, end=each.end) for each in rule.intervals or ()],
+        intervals=[
+            OpeningIntervalOut(start=each.start, end=each.end) for each in rule.intervals or ()
+        ],
     )
 
 

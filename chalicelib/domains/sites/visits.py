@@ -1,4 +1,4 @@
-"""Visits of a site's pages: counted when a page tells of one, unless the owner does not want it."""
+"""Visits of a site's pages: counted when a page reports one, unless the owner does not want it."""
 
 from datetime import date, timedelta
 
@@ -28,7 +28,7 @@ HITS = Limit(
 """Of one visitor."""
 
 
-class Hit(Wire):
+class PageHit(Wire):
     """A page that somebody opened."""
 
     project_id: Id = Field(description="Site id.")
@@ -36,7 +36,7 @@ class Hit(Wire):
     referrer: str | None = optional("URL of the page that led to it.")
 
 
-class HitResult(Wire):
+class PageHitResult(Wire):
     """What became of it."""
 
     counted: bool = Field(description="False where visits are not counted.")
@@ -54,7 +54,7 @@ def _claim(project_id: str) -> ClaimRow | None:
     return ClaimRow.find_claim(ID_CLAIM, project_id)
 
 
-def _resolve(args: Hit) -> str:
+def _resolve(args: PageHit) -> str:
     held = _claim(args.project_id)
     if held is None:
         raise _unknown()
@@ -76,7 +76,7 @@ def _unknown() -> NotFoundError:
     audit=False,
     example={"projectId": "SITE_ID", "pageId": "PAGE_ID"},
 )
-def record_hit(ctx: Context, args: Hit) -> HitResult:
+def record_hit(ctx: Context, args: PageHit) -> PageHitResult:
     """Count that somebody opened a page; the line that counts it is in the pages themselves."""
     site = SITES.find(ctx.workspace_id, args.project_id)
     page = PAGES.find(ctx.workspace_id, args.page_id)
@@ -85,7 +85,7 @@ def record_hit(ctx: Context, args: Hit) -> HitResult:
     visitor = ctx.principal
     counted = site.stats_enabled and site.status == "active"
     if not counted or not isinstance(visitor, VisitorPrincipal):
-        return HitResult(counted=False)
+        return PageHitResult(counted=False)
     zone = workspaces.get(ctx.workspace_id).timezone
     ctx.unit.run_side_effect_once(
         "count",
@@ -98,4 +98,4 @@ def record_hit(ctx: Context, args: Hit) -> HitResult:
             visitor=visitor.visitor,
         ),
     )
-    return HitResult(counted=True)
+    return PageHitResult(counted=True)

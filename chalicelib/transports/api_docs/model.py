@@ -1,4 +1,4 @@
-"""The OpenAPI document as the reference tells it: areas, operations, fields, records."""
+"""The OpenAPI document as the reference shows it: areas, operations, fields, records."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

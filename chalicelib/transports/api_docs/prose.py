@@ -74,6 +74,8 @@ def has_guide(name: str) -> bool:
 def _guides() -> Any:  # noqa: ANN401  jinja2.Environment
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  30 ms for pages only
 
+    from chalicelib.flows import barcodes, photos  # noqa: PLC0415  for pages only
+
     made = Environment(  # noqa: S701  Markdown, not HTML
         loader=FileSystemLoader(GUIDES_FOLDER),
         undefined=StrictUndefined,
@@ -82,6 +84,7 @@ def _guides() -> Any:  # noqa: ANN401  jinja2.Environment
         auto_reload=False,
     )
     made.filters["thousands"] = "{:,}".format
+    made.globals |= {"barcodes": barcodes, "photos": photos}
     return made
 
 

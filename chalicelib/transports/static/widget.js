@@ -593,13 +593,13 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       return ` ${words.later(when)}`;
     };
 
-    /** Return what a refusal means: {text, again: whether to offer another try, anew: with a new key}. */
+    /** Return what a refusal means: {text, again: whether to offer another try, newKey: with a new key}. */
     const refusal = (status, code, wait) => {
       if (status === 429) {
         const many = code === "rate_limited";
         return { text: (many ? words.many : words.limit) + later(wait), again: many };
       }
-      if (status === 409) return { text: words.busy, again: true, anew: !/^(session_busy|in_progress)$/.test(code) };
+      if (status === 409) return { text: words.busy, again: true, newKey: !/^(session_busy|in_progress)$/.test(code) };
       if (status === 400 || status === 413) return { text: code === "message_too_long" || status === 413 ? words.long : words.failed };
       if (status < 500) return { text: words.gone };
       return { text: words.down + later(wait), again: true };
@@ -648,7 +648,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         } else if (event.type === "done") finished = true;
         else if (event.type === "error") {
           finished = true;
-          failure = { text: text ? words.cut : words.failed, again: true, anew: true };
+          failure = { text: text ? words.cut : words.failed, again: true, newKey: true };
         }
       };
       const request = async () => {
@@ -702,7 +702,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
           }
           reader.cancel().catch(() => {});
           if (!finished) failure = { text: words.cut, again: true };
-          else if (!text && !failure) failure = { text: words.failed, again: true, anew: true };
+          else if (!text && !failure) failure = { text: words.failed, again: true, newKey: true };
         }
       } catch {
         const offline = navigator.onLine === false && !text;
@@ -718,7 +718,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       keepText();
       removeEventListener("pagehide", keepText);
       if (failure) {
-        if (failure.anew) ask.key = ask.body = null;
+        if (failure.newKey) ask.key = ask.body = null;
         const note = el("p", { class: control.stopped ? "tell note" : "tell note bad" }, failure.text);
         if (failure.again) note.append(el("button", { class: "link", type: "button", click: () => abort || (field.focus(), answer(ask, turn)) }, words.retry));
         turn.turn.append(note);

@@ -72,7 +72,7 @@ def plural_form(language: Language, n: int) -> str:
 
 
 def number(language: Language, n: int) -> str:
-    """Return a whole number with its thousands apart."""
+    """Return a whole number with its thousands separated."""
     from babel.numbers import format_decimal  # noqa: PLC0415  as above
 
     return format_decimal(n, locale=language)

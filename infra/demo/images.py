@@ -1,4 +1,4 @@
-"""Pictures of a bakery's goods, classes and people, drawn on the spot.
+"""Images of a bakery's goods, classes and people, drawn on the spot.
 
 Flat, bright, the same on every machine.
 """
@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFilter
 
 WIDTH, HEIGHT = 640, 480
 SMOOTHING = 2
-"""Pictures are drawn so many times larger and made smaller at the end, which smooths edges."""
+"""Images are drawn so many times larger and made smaller at the end, which smooths edges."""
 UNITS = 800
 """A drawing is so many units wide, and three quarters of that high."""
 SCALE = WIDTH * SMOOTHING / UNITS
@@ -229,7 +229,7 @@ DRAWINGS: dict[str, Callable[[Sketch], None]] = {
 _WALLS = ("#f7d9c4", "#dbe7d3", "#d5e3ee", "#f4e3b8", "#ead9ec")
 
 
-def picture(name: str) -> bytes:
+def image(name: str) -> bytes:
     """Return a JPEG of one of the drawings, on a table before a wall."""
     sheet = _drawn(name)
     wall = _WALLS[list(DRAWINGS).index(name) % len(_WALLS)]
