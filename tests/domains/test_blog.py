@@ -15,8 +15,8 @@ from chalicelib.store import audit, file_uses, jobs
 from chalicelib.store.files import FILES
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, at_once, everything
-from tests.domains.test_files import photo
 from tests.domains.test_page_import import png
+from tests.factories.files import photo
 from tests.fakes.internet import Internet, says
 
 CREATE = "/api/admin/blog/create"

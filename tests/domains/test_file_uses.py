@@ -11,8 +11,8 @@ from chalicelib.domains.files import deletion
 from chalicelib.store import file_uses, jobs
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, at_once
-from tests.domains.test_files import DELETE, kept, upload, used
 from tests.domains.test_page_import import png
+from tests.factories.files import DELETE, kept, upload, used
 from tests.fakes.internet import Internet, says
 
 AWAY = "https://images.example.com"

@@ -20,7 +20,7 @@ from chalicelib.rules import tokens
 from chalicelib.store import accounts, api_keys, audit
 from infra.dynamodb_usage import metering
 from tests.conftest import Api, Owner, Time, as_operator, at_once, everything, in_console
-from tests.domains.test_sites import transactions_failing_after
+from tests.factories.sites import transactions_failing_after
 
 pytestmark = pytest.mark.store
 

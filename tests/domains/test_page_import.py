@@ -23,10 +23,10 @@ from chalicelib.store import files, idempotency, limits
 from chalicelib.store.unit import UnitOfWork
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time
-from tests.domains.test_files import kept, listed, upload
-from tests.domains.test_pages import rows_of
+from tests.factories.files import kept, listed, upload
+from tests.factories.pages import rows_of
+from tests.factories.urls import HOSTILE, INSIDE
 from tests.fakes.internet import Answer, Internet, Server, reset, says, silence, to
-from tests.gateways.test_fetch import HOSTILE, INSIDE
 
 IMPORT = "/api/pages/import-html"
 SAVE = "/api/pages/save-html"
@@ -50,13 +50,6 @@ def page(html: str) -> Answer:
 def away(net: Internet) -> Server:
     """A host elsewhere; what is not among its pages is not found."""
     return net.serve(AWAY, says(b"no", "404 Not Found"))
-
-
-@pytest.fixture
-def site(api: Api) -> str:
-    """The id of an empty site."""
-    made: str = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
-    return made
 
 
 def take(api: Api, site: str, **more: Any) -> Any:

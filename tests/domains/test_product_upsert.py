@@ -15,10 +15,9 @@ from chalicelib.domains.products import upsert as module
 from chalicelib.store import audit, counters, limits
 from chalicelib.store.unit import UnitOfWork
 from tests.conftest import Answer, Api, Owner, Time, at_once, everything
-from tests.domains.test_products import (
+from tests.factories.products import (
     AWAY,
     EAN,
-    away,  # noqa: F401  a fixture
     category,
     create,
     files_of,
@@ -122,7 +121,7 @@ class TestUpsertProducts:
         assert answer["summary"] == {"ok": 1, "failed": 9}
         assert names(api) == "Loaf Name G"
 
-    def test_dry_changes_nothing_and_says_what_would_be(self, api: Api, away: Server) -> None:  # noqa: F811
+    def test_dry_changes_nothing_and_says_what_would_be(self, api: Api, away: Server) -> None:
         for sku in "ABC":
             create(api, f"Name {sku}", sku=sku)
         bread = category(api)
@@ -237,7 +236,7 @@ def _check_digit(digits: str) -> str:
 
 
 class TestImages:
-    def test_become_files_and_own_ones_are_kept(self, api: Api, away: Server) -> None:  # noqa: F811
+    def test_become_files_and_own_ones_are_kept(self, api: Api, away: Server) -> None:
         images = [{"url": f"{AWAY}/{number}.png"} for number in range(4)]
         answer = upsert(api, item("A", images=images[:2]), item("B"), item("C", images=images[2:]))
         assert outcomes(answer) == [(200, "created")] * 3
@@ -258,7 +257,7 @@ class TestImages:
     def test_may_be_named_by_their_files_of_which_an_unknown_one_fails_its_item(
         self,
         api: Api,
-        away: Server,  # noqa: F811
+        away: Server,
     ) -> None:
         upsert(api, item("A", images=[{"url": f"{AWAY}/1.png"}]))
         (image,) = listed(api)[0]["images"]
@@ -275,7 +274,7 @@ class TestImages:
         shown = {product["sku"]: product["images"] for product in listed(api)}
         assert (shown["A"], shown["B"][1:]) == ([image], [image])
 
-    def test_that_several_items_show_are_one_file(self, api: Api, away: Server) -> None:  # noqa: F811
+    def test_that_several_items_show_are_one_file(self, api: Api, away: Server) -> None:
         same = [{"url": f"{AWAY}/1.png"}]
         answer = upsert(api, *(item(sku, images=same) for sku in "ABC"))
         assert [result["warnings"] for result in answer["results"]] == [[], [], []]
@@ -285,7 +284,7 @@ class TestImages:
     def test_that_cannot_be_taken_are_warnings_and_lose_nothing(
         self,
         api: Api,
-        away: Server,  # noqa: F811
+        away: Server,
     ) -> None:
         upsert(api, item("A", images=[{"url": f"{AWAY}/1.png"}]))
         kept = listed(api)[0]["images"]
@@ -301,7 +300,7 @@ class TestImages:
     def test_for_which_the_time_is_too_short_stay_and_the_items_are_done(
         self, api: Api, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from tests.domains.test_products import png
+        from tests.factories.products import png
 
         server = net.serve(AWAY, says(b"no", "404 Not Found"))
         for number in range(3):
@@ -323,7 +322,7 @@ class TestImages:
     def test_are_not_fetched_again_by_a_repeated_call(
         self,
         api: Api,
-        away: Server,  # noqa: F811
+        away: Server,
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -349,7 +348,7 @@ class TestImages:
     def test_of_ten_items_are_one_heavy_call(
         self,
         api: Api,
-        away: Server,  # noqa: F811
+        away: Server,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,6 +16,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import app as application
 from infra import devserver
+from tests.factories.widget import AGENT, GREETING, NAME, Opened, document, tag
+from tests.fakes.chat_server import (
+    FakeChat,
+    serving_chat,
+)
 from tests.transports.conftest import serving
 
 ROOT = Path(__file__).parents[2]
@@ -117,3 +123,30 @@ def shoot(page: Page, name: str) -> None:
     """Keep a screenshot of a page, to be looked at."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+@pytest.fixture
+def chat() -> Iterator[FakeChat]:
+    """A server with a public bot."""
+    with serving_chat() as chat:
+        chat.agents[AGENT] = {
+            "id": AGENT,
+            "name": NAME,
+            "welcomeMessage": GREETING,
+            "allowedOrigins": [],
+            "isPrivate": False,
+        }
+        yield chat
+
+
+@pytest.fixture
+def visit(chat: FakeChat, site: Site, opened: Opened) -> Callable[..., Any]:
+    """Open a page of a site that has the widget."""
+
+    @contextmanager
+    def open_page(attributes: str = "", *, head: str = "", **options: object) -> Iterator[Page]:
+        site.pages["/"] = document(tag(chat, attributes), head=head)
+        with opened(f"{site.url}/?utm=mail#top", **options) as page:
+            yield page
+
+    return open_page

@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 
 from tests.conftest import Api, Owner
 from tests.e2e.conftest import Site, shoot
-from tests.e2e.test_widget import ask, barriers, chatting, document, last, launcher, settled
 from tests.factories.chat import Bot, new_bot
+from tests.factories.widget import ask, barriers, chatting, document, last, launcher, settled
 
 Opened = Callable[..., Any]
 GREETING = "Здравствуйте! Спросите о хлебе."

@@ -118,3 +118,18 @@ def iso(moment: datetime) -> str:
 def later(start: str, **length: float) -> str:
     """Return a time that long after another."""
     return iso(datetime.fromisoformat(start) + timedelta(**length))
+
+
+def refusal(answer: Any, reason: str | None = "fully_booked") -> Any:
+    """Return the failure of a start that cannot be booked, for a reason."""
+    assert (answer.status, answer.data["code"]) == (409, "slot_unavailable"), answer.body
+    assert answer.data["reason"] == reason
+    return answer.data
+
+
+def invalid(answer: Any, field: str) -> str:
+    """Return the message of a refused input, whose first error is in a field."""
+    assert (answer.status, answer.data["code"]) == (400, "validation_error"), answer.body
+    assert answer.data["errors"][0]["field"] == field
+    message: str = answer.data["message"]
+    return message

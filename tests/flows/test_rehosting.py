@@ -16,8 +16,8 @@ from chalicelib.store import files
 from chalicelib.store.files import FILES, FOLDERS
 from chalicelib.store.unit import UnitOfWork
 from tests.conftest import Owner
-from tests.domains.test_files import kept, photo
 from tests.domains.test_page_import import png
+from tests.factories.files import kept, photo
 from tests.fakes.internet import Answer, Internet, Server, says
 
 AWAY = "https://images.example.com"

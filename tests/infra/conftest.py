@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import requests
 
+from infra import admin as command_line
 from infra import package, policies, stacks, stage_config
 from infra.deploy import chalice_state
 from infra.deploy.account import Account, sign_in
@@ -26,6 +27,7 @@ from infra.deploy.progress import Progress
 from infra.names import APP, function_name
 from infra.package import UNKNOWN
 from infra.stage_config import Facts
+from tests.factories.operator import Operator
 
 REGION = "eu-central-1"
 STAND_INS = {
@@ -354,3 +356,31 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
     for thread in threads:
         thread.join()
     return outcomes
+
+
+@pytest.fixture
+def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    """The operator, connected to the database of the tests."""
+
+    def connect(stage: str | None, region: str | None) -> None:
+        assert (stage, region) == (None, None)
+
+    monkeypatch.setattr(command_line, "connect", connect)
+    return Operator()
+
+
+@pytest.fixture
+def workspace(operator: Operator) -> str:
+    """The id of a workspace on Business."""
+    operator.makes_an_account("ann@example.com")
+    made = operator.does("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня")
+    workspace_id: str = made["workspaceId"]
+    return workspace_id
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No database to connect to."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    for name in ("AWS_ENDPOINT_URL_DYNAMODB", "DYNAMODB_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)

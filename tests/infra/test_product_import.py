@@ -11,18 +11,17 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.store import audit
 from infra import admin as command_line
 from tests.conftest import Api, Owner, everything
-from tests.domains.test_products import AWAY, away, category, listed  # noqa: F401  a fixture
-from tests.fakes.internet import Server
-from tests.infra.test_admin import Operator
+from tests.factories.operator import Operator
+from tests.factories.products import AWAY, category, listed, serve_images
+from tests.fakes.internet import Internet, Server
 
 pytestmark = pytest.mark.usefixtures("read_anew")
 
 
 @pytest.fixture
-def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
-    """The operator, connected to the database of the tests."""
-    monkeypatch.setattr(command_line, "connect", lambda _stage, _region: None)
-    return Operator()
+def away(net: Internet) -> Server:
+    """A host of images."""
+    return serve_images(net)
 
 
 @pytest.fixture
@@ -147,7 +146,7 @@ class TestImportProducts:
         owner: Owner,
         api: Api,
         table: Path,
-        away: Server,  # noqa: F811
+        away: Server,
     ) -> None:
         table.write_text(f"sku;name;price;images\nA;a;1;{AWAY}/1.png|{AWAY}/none.png\n")
         result = operator.types(*words(owner, table))

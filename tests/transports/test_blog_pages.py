@@ -11,8 +11,8 @@ import pytest
 from chalicelib.core.settings import settings
 from chalicelib.transports.web import assets
 from tests.conftest import Answer, Api, Time
-from tests.domains.test_files import photo
 from tests.factories.examples import written
+from tests.factories.files import photo
 
 BASE = settings().public_url
 

@@ -9,7 +9,7 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import stored_files
 from tests.conftest import Api, Owner, Time
-from tests.domains.test_files import announce, key, photo, upload
+from tests.factories.files import announce, key, photo, upload
 from tests.transports.conftest import LocalServer, Records, WireReply
 
 

@@ -336,7 +336,7 @@ class TestTokens:
         forged = [
             file,
             second["cancelToken"][:ids] + first["cancelToken"][ids:],
-            first["cancelToken"][:-1] + "A",
+            first["cancelToken"][:-1] + ("B" if first["cancelToken"][-1] == "A" else "A"),
             first["cancelToken"] + "A",
             first["cancelToken"].lower(),
             "",

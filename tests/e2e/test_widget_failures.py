@@ -1,0 +1,200 @@
+"""The chat widget when the chat refuses, breaks off or is silent."""
+
+from threading import Event
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.factories.widget import Opened, ask, chatting, last, open_chat, panel
+from tests.fakes.chat_server import (
+    CUT,
+    DONE,
+    FakeChat,
+    Refusal,
+    Step,
+    chunk,
+    event,
+    saying,
+    start,
+)
+
+
+def run_until(page: Page, text: str) -> None:
+    """Let time go by, which is the widget's alone, until it says something."""
+    for _ in range(100):
+        if text in last(page).inner_text():
+            return
+        page.clock.run_for(500)
+        page.wait_for_timeout(20)
+    pytest.fail(f"it never said {text}")
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("refusal", "words", "again"),
+        [
+            (Refusal(400, "validation_error"), "Ответ не пришёл.", False),
+            (Refusal(400, "message_too_long"), "Сообщение слишком длинное.", False),
+            (Refusal(403, "forbidden"), "Этот чат недоступен.", False),
+            (Refusal(404, "not_found"), "Этот чат недоступен.", False),
+            (Refusal(409, "idempotency_mismatch"), "Прошлый ответ ещё не закончен.", True),
+            (
+                Refusal(429, "rate_limited", {"Retry-After": "40"}),
+                "Слишком много сообщений подряд. Попробуйте через 40 секунд.",
+                True,
+            ),
+            (
+                Refusal(429, "limit_daily", {"Retry-After": "32000"}),
+                "Сейчас чат недоступен. Попробуйте через 9 часов.",
+                False,
+            ),
+            (
+                Refusal(429, "limit_monthly", {"Retry-After": "200000"}),
+                "Сейчас чат недоступен. Попробуйте через 3 дня.",
+                False,
+            ),
+            (Refusal(429, "insufficient_balance"), "Сейчас чат недоступен.", False),
+            (Refusal(500, "internal_error"), "Сейчас чат не отвечает.", True),
+            (
+                Refusal(503, "not_configured", {"Retry-After": "60"}),
+                "Сейчас чат не отвечает. Попробуйте через 1 минуту.",
+                True,
+            ),
+        ],
+        ids=lambda value: value.code if isinstance(value, Refusal) else "",
+    )
+    def test_a_refusal_is_said_in_words(
+        self, chat: FakeChat, visit: Opened, refusal: Refusal, words: str, again: bool
+    ) -> None:
+        chat.will(refusal)
+        with visit() as page:
+            chatting(page)
+            expect(last(page).locator(".note")).to_contain_text(words)
+            retry = page.get_by_role("button", name="Повторить")
+            expect(retry).to_have_count(1 if again else 0)
+            expect(page.locator("chat-widget .me")).to_have_text("Вы: Сколько стоит торт?")
+        assert len(chat.questions) == 1
+
+    def test_a_busy_session_is_waited_for(self, chat: FakeChat, visit: Opened) -> None:
+        busy = Refusal(409, "session_busy", {"Retry-After": "2"})
+        chat.will(busy, busy, saying("Вот"))
+        with visit() as page:
+            chatting(page)
+            run_until(page, "Вот")
+        assert len({(each.key, each.raw) for each in chat.questions}) == 1
+
+    def test_a_session_that_stays_busy_is_said(self, chat: FakeChat, visit: Opened) -> None:
+        busy = Refusal(409, "session_busy", {"Retry-After": "2"})
+        chat.will(busy, busy, busy, busy, saying("Вот"))
+        with visit() as page:
+            chatting(page)
+            run_until(page, "Прошлый ответ ещё не закончен.")
+            assert len(chat.questions) == 4
+            page.get_by_role("button", name="Повторить").click()
+            expect(last(page)).to_contain_text("Вот")
+            expect(page.locator("chat-widget .note")).to_have_count(0)
+        assert len({(each.key, each.raw) for each in chat.questions}) == 1
+
+    def test_a_session_that_is_gone_makes_room_for_a_new_one(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
+        chat.will(saying("Раз"), Refusal(404, "not_found"), saying("Два", session="s-2"))
+        with visit() as page:
+            chatting(page)
+            expect(last(page)).to_contain_text("Раз")
+            ask(page, "Ещё")
+            expect(last(page)).to_contain_text("Два")
+            expect(page.locator("chat-widget .between")).to_contain_text("Это новый")
+        _, refused, second = chat.questions
+        assert (refused.body["sessionId"], second.body["sessionId"]) == ("s-1", None)
+        assert refused.key != second.key
+
+    def test_what_may_have_been_taken_is_sent_again_with_the_same_key(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
+        seen = Event()
+        chat.will([start(), chunk("Торт стоит "), seen, CUT], saying("Торт стоит 2 400 ₽."))
+        with visit() as page:
+            chatting(page)
+            expect(last(page)).to_contain_text("Торт стоит")
+            seen.set()
+            expect(last(page)).to_contain_text("Ответ прервался.")
+            assert len(chat.questions) == 1
+            page.evaluate("history.pushState(null, '', '/elsewhere')")
+            page.get_by_role("button", name="Повторить").click()
+            expect(last(page).locator(".bubble")).to_have_text("Торт стоит 2 400 ₽.")
+            expect(page.locator("chat-widget .note")).to_have_count(0)
+        first, second = chat.questions
+        assert (first.key, first.raw) == (second.key, second.raw)
+
+    def test_a_stream_that_ends_early_is_cut_too(self, chat: FakeChat, visit: Opened) -> None:
+        chat.will([start(), chunk("Торт")])
+        with visit() as page:
+            chatting(page)
+            expect(last(page)).to_contain_text("Ответ прервался.")
+
+    def test_what_failed_for_certain_is_sent_anew(self, chat: FakeChat, visit: Opened) -> None:
+        failure: list[Step] = [start(), event(type="error", error="The model is gone <b>.")]
+        chat.will(failure, saying("Вот"))
+        with visit() as page:
+            chatting(page)
+            expect(last(page)).to_contain_text("Ответ не пришёл.")
+            expect(panel(page)).not_to_contain_text("model")
+            page.get_by_role("button", name="Повторить").click()
+            expect(last(page)).to_contain_text("Вот")
+        first, second = chat.questions
+        assert first.key != second.key
+        assert second.body["sessionId"] == "s-1"
+
+    def test_a_silent_stream_is_given_up(self, chat: FakeChat, visit: Opened) -> None:
+        chat.will([start(), chunk("Торт"), Silence()])
+        with visit() as page:
+            chatting(page)
+            expect(last(page)).to_contain_text("Торт")
+            page.clock.fast_forward(46_000)
+            expect(last(page)).to_contain_text("Ответ прервался.")
+            assert chat.questions[0].left.wait(5)
+
+    def test_pings_keep_it_alive(self, chat: FakeChat, visit: Opened) -> None:
+        more = Event()
+        chat.will([start(), chunk("Торт"), more, chunk(" готов"), DONE])
+        with visit() as page:
+            chatting(page)
+            expect(last(page)).to_contain_text("Торт")
+            for _ in range(4):
+                page.clock.run_for(20_000)
+                page.wait_for_timeout(200)
+            more.set()
+            expect(last(page)).to_contain_text("Торт готов")
+
+    def test_without_a_connection_it_says_so(self, chat: FakeChat, visit: Opened) -> None:
+        chat.will(saying("Вот"))
+        with visit() as page:
+            open_chat(page)
+            page.context.set_offline(True)
+            ask(page)
+            expect(last(page)).to_contain_text("Нет связи с интернетом.")
+            page.context.set_offline(False)
+            page.get_by_role("button", name="Повторить").click()
+            expect(last(page)).to_contain_text("Вот")
+
+    def test_a_proxys_page_is_no_answer(self, chat: FakeChat, visit: Opened) -> None:
+        with visit() as page:
+            page.route(
+                "**/chat-stream",
+                lambda route: (
+                    route.fulfill(
+                        body="<h1>Login</h1>",
+                        content_type="text/html",
+                        headers={"Access-Control-Allow-Origin": "*"},
+                    )
+                    if route.request.method == "POST"
+                    else route.continue_()
+                ),
+            )
+            chatting(page)
+            expect(last(page)).to_contain_text("Ответ не пришёл.")
+
+
+class Silence(Event):
+    """What is waited for without a word."""

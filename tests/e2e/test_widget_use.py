@@ -1,0 +1,299 @@
+"""The chat widget to the eye, the keyboard and the funnel; contacts that a visitor leaves."""
+
+import re
+from collections.abc import Sequence
+from threading import Event
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import Site, shoot
+from tests.factories.widget import (
+    AGENT,
+    Opened,
+    ask,
+    barriers,
+    chatting,
+    document,
+    field,
+    last,
+    launcher,
+    open_chat,
+    panel,
+    settled,
+    tag,
+)
+from tests.fakes.chat_server import (
+    DONE,
+    FakeChat,
+    Refusal,
+    Step,
+    chunk,
+    saying,
+    start,
+)
+
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+
+
+class TestFunnel:
+    def test_each_stage_is_reported_once_and_without_the_query(
+        self, chat: FakeChat, visit: Opened, site: Site
+    ) -> None:
+        chat.will(saying("Раз"), saying("Два"), saying("Три"))
+        with visit() as page:
+            expect(launcher(page)).to_be_visible()
+            open_chat(page)
+            launcher(page).click()
+            open_chat(page)
+            for said in ("Раз", "Два", "Три"):
+                ask(page)
+                expect(last(page)).to_contain_text(said)
+                settled(page)
+            page.reload()
+            expect(launcher(page)).to_be_visible()
+        assert chat.stages == ["loaded", "opened", "started", "engaged"]
+        assert chat.types == {"text/plain;charset=UTF-8"}
+        (visit_id,) = {each["visitId"] for each in chat.events}
+        assert re.fullmatch(r"[0-9a-f]{32}", visit_id)
+        assert {(each["agentId"], each["pageUrl"]) for each in chat.events} == {
+            (AGENT, f"{site.url}/")
+        }
+
+    def test_without_beacons_it_is_reported_all_the_same(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
+        head = "<script>navigator.sendBeacon = () => false</script>"
+        with visit(head=head) as page, page.expect_response("**/widget-event"):
+            open_chat(page)
+        assert chat.stages == ["loaded", "opened"]
+
+
+class TestContacts:
+    def test_they_are_sent_as_a_message_and_apart(self, chat: FakeChat, visit: Opened) -> None:
+        chat.will(saying("Раз"), saying("Спасибо, Анна!"))
+        with visit('data-privacy="https://bakery.example/privacy"') as page:
+            leave = page.get_by_role("button", name="Оставить контакты")
+            open_chat(page)
+            expect(leave).to_have_count(0)
+            ask(page)
+            leave.click()
+            name, reach = page.get_by_label("Имя"), page.get_by_label("Телефон или e-mail")
+            expect(name).to_be_focused()
+            expect(page.get_by_role("link", name="Политика")).to_have_attribute(
+                "href", "https://bakery.example/privacy"
+            )
+            assert barriers(page) == []
+            name.fill("Анна")
+            reach.fill("позвоните")
+            reach.press("Enter")
+            expect(page.get_by_role("alert")).to_contain_text("Введите номер телефона")
+            expect(reach).to_be_focused()
+            assert barriers(page) == []
+            reach.fill("8 999 123-45-67")
+            page.get_by_role("button", name="Отправить").click()
+            expect(last(page)).to_contain_text("Спасибо, Анна!")
+            expect(last(page).locator(".note")).to_have_text("Ваши контакты переданы.")
+            expect(field(page)).to_be_focused()
+            expect(leave).to_have_count(0)
+        body = chat.questions[1].body
+        assert body["message"] == "Меня зовут Анна. Мой контакт: 8 999 123-45-67"
+        assert body["contact"] == {"name": "Анна", "phone": "8 999 123-45-67"}
+
+    def test_they_can_be_kept(self, chat: FakeChat, visit: Opened) -> None:
+        chat.will(saying("Раз"))
+        with visit() as page:
+            chatting(page)
+            leave = page.get_by_role("button", name="Оставить контакты")
+            leave.click()
+            page.keyboard.press("Escape")
+            expect(field(page)).to_be_focused()
+            leave.click()
+            page.get_by_role("button", name="Назад").click()
+            expect(field(page)).to_be_focused()
+        assert len(chat.questions) == 1
+
+
+class TestKeyboard:
+    def test_everything_is_done_without_a_mouse(self, chat: FakeChat, visit: Opened) -> None:
+        chat.will(saying("Раз"))
+        shortcuts = (
+            "addEventListener('keydown', (e) => { if (e.key.length === 1) e.preventDefault() })"
+        )
+        with visit(head=f"<script>{shortcuts}</script>") as page:
+            expect(launcher(page)).to_be_visible()
+            page.keyboard.press("Tab")
+            expect(page.get_by_role("link", name="Меню")).to_be_focused()
+            page.keyboard.press("Tab")
+            expect(launcher(page)).to_be_focused()
+            expect(launcher(page)).to_have_attribute("aria-expanded", "false")
+            shoot(page, "widget-focus")
+            page.keyboard.press("Enter")
+            expect(field(page)).to_be_focused()
+            expect(launcher(page)).to_have_attribute("aria-expanded", "true")
+            page.keyboard.type("One")
+            page.keyboard.press("Shift+Enter")
+            page.keyboard.type("two")
+            expect(field(page)).to_have_value("One\ntwo")
+            page.keyboard.press("Enter")
+            expect(last(page)).to_contain_text("Раз")
+            expect(field(page)).to_have_value("")
+            page.keyboard.press("Escape")
+            expect(panel(page)).to_be_hidden()
+            expect(launcher(page)).to_be_focused()
+        assert chat.questions[0].body["message"] == "One\ntwo"
+
+    def test_an_empty_message_is_not_sent(self, chat: FakeChat, visit: Opened) -> None:
+        with visit() as page:
+            open_chat(page)
+            ask(page, " \n ")
+            expect(page.get_by_role("button", name="Отправить")).to_be_disabled()
+        assert chat.questions == []
+
+    def test_each_part_of_an_answer_is_read_out_once(self, chat: FakeChat, visit: Opened) -> None:
+        gates = [Event(), Event(), Event()]
+        chat.will(
+            [
+                start(),
+                chunk("Пер"),
+                gates[0],
+                chunk("вый\n\nВто"),
+                gates[1],
+                chunk("рой"),
+                gates[2],
+                DONE,
+            ]
+        )
+        record = """() => {
+            window.spoken = [];
+            const { shadowRoot } = document.querySelector('chat-widget');
+            new MutationObserver((all) => all.forEach(({ addedNodes }) =>
+                addedNodes.forEach((node) => spoken.push(node.textContent))
+            )).observe(shadowRoot.querySelector('[aria-live=polite]'), { childList: true });
+        }"""
+        with visit() as page:
+            open_chat(page)
+            page.evaluate(record)
+            ask(page)
+            for gate, text in zip(gates, ("Пер", "Вто", "Второй"), strict=True):
+                expect(last(page).locator(".bubble p").last).to_have_text(text)
+                gate.set()
+            settled(page)
+            assert page.evaluate("spoken") == ["Пишу ответ…", "Первый", "Второй"]
+            expect(page.get_by_role("log")).to_have_attribute("aria-live", "off")
+            page.clock.fast_forward(11_000)
+            expect(page.locator("chat-widget [aria-live=polite]")).to_be_empty()
+
+    def test_an_answer_to_a_closed_chat_shows_on_the_button(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
+        more = Event()
+        chat.will([start(), chunk("Раз"), more, DONE])
+        with visit() as page:
+            chatting(page)
+            expect(last(page)).to_contain_text("Раз")
+            launcher(page).click()
+            more.set()
+            expect(page.get_by_role("button", name="есть новый ответ")).to_be_visible()
+            launcher(page).click()
+            expect(page.get_by_role("button", name="есть новый ответ")).to_have_count(0)
+
+
+TALK: Sequence[Sequence[Step] | Refusal] = (
+    saying(
+        "Конечно! Вот наши **торты** на заказ:\n\n",
+        "1. *Медовик*: 2 400 ₽ за килограмм\n2. **Наполеон**: 2 600 ₽\n",
+        "   - с кремом\n   - без орехов\n\n",
+        "Подробнее: [каталог](https://bakery.example/cakes) или `+7 999 123-45-67`.\n\n",
+        "```\nкод\n```",
+    ),
+    Refusal(503, "unavailable"),
+)
+
+
+class TestLook:
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    @pytest.mark.parametrize(
+        ("size", "options"), [("phone", PHONE), ("desktop", {})], ids=["phone", "desktop"]
+    )
+    def test_it_has_no_barriers(
+        self, chat: FakeChat, visit: Opened, scheme: str, size: str, options: dict[str, Any]
+    ) -> None:
+        chat.will(*TALK)
+        reduced = {"color_scheme": scheme, "reduced_motion": "reduce"}
+        with visit(**options, **reduced) as page:
+            expect(launcher(page)).to_be_visible()
+            assert barriers(page) == []
+            shoot(page, f"widget-closed-{size}-{scheme}")
+            chatting(page)
+            expect(last(page)).to_contain_text("код")
+            shoot(page, f"widget-answer-{size}-{scheme}")
+            ask(page, "А на субботу?")
+            expect(last(page)).to_contain_text("Сейчас чат не отвечает.")
+            assert barriers(page) == []
+            shoot(page, f"widget-{size}-{scheme}")
+            page.get_by_role("button", name="Оставить контакты").click()
+            assert barriers(page) == []
+            shoot(page, f"widget-contacts-{size}-{scheme}")
+
+    @pytest.mark.parametrize("colour", ["#e88c00", "#d92d20", "#767676", "#fff", "#0a7d4b"])
+    def test_any_colour_can_be_read(self, chat: FakeChat, visit: Opened, colour: str) -> None:
+        chat.will(*TALK)
+        with visit(f'data-color="{colour}"') as page:
+            chatting(page)
+            expect(last(page)).to_contain_text("код")
+            assert barriers(page) == []
+
+    def test_on_a_phone_it_covers_the_page_and_gives_it_back(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
+        with visit(**PHONE, reduced_motion="reduce") as page:
+            launcher(page).tap()
+            expect(panel(page)).to_have_attribute("aria-modal", "true")
+            expect(panel(page)).to_be_focused()
+            assert panel(page).bounding_box() == {"x": 0, "y": 0, "width": 360, "height": 740}
+            expect(launcher(page)).to_be_hidden()
+            assert page.evaluate("document.body.inert") is True
+            assert page.evaluate("document.documentElement.scrollWidth") == 360
+            sizes = "nodes => nodes.map((node) => parseFloat(getComputedStyle(node).fontSize))"
+            assert min(page.locator("chat-widget :is(textarea, input)").evaluate_all(sizes)) >= 16
+            for button in panel(page).locator("button >> visible=true").all():
+                box = button.bounding_box()
+                assert box is not None
+                assert min(box["width"], box["height"]) >= 40
+            page.get_by_role("button", name="Закрыть чат").tap()
+            expect(launcher(page)).to_be_focused()
+            assert page.evaluate("document.body.inert") is False
+
+    def test_turning_a_phone_uncovers_the_page(self, chat: FakeChat, visit: Opened) -> None:
+        with visit(viewport={"width": 400, "height": 700}) as page:
+            open_chat(page)
+            assert page.evaluate("document.body.inert") is True
+            page.set_viewport_size({"width": 900, "height": 700})
+            expect(panel(page)).not_to_have_attribute("aria-modal", "true")
+            assert page.evaluate("document.body.inert") is False
+
+    def test_a_page_read_from_the_right_has_it_on_the_left(
+        self, chat: FakeChat, site: Site, opened: Opened
+    ) -> None:
+        site.pages["/"] = document(tag(chat), lang="he", direction="rtl")
+        chat.will(saying("שלום! יש לנו **עוגות**:\n\n- עוגת דבש\n- נפוליאון"))
+        with opened(site.url, viewport={"width": 900, "height": 760}) as page:
+            chatting(page, "אילו עוגות יש?")
+            expect(last(page)).to_contain_text("נפוליאון")
+            box, mine = launcher(page).bounding_box(), page.locator(".me").bounding_box()
+            theirs = last(page).bounding_box()
+            assert box is not None
+            assert mine is not None
+            assert theirs is not None
+            assert box["x"] < 100
+            assert mine["x"] < theirs["x"]
+            assert barriers(page) == []
+            shoot(page, "widget-rtl")
+
+    def test_larger_letters_of_the_visitor_are_kept(self, chat: FakeChat, visit: Opened) -> None:
+        with visit(head="<style>html{font-size:62.5%}</style>") as page:
+            open_chat(page)
+            size = "node => getComputedStyle(node).fontSize"
+            assert page.locator("chat-widget .bubble").first.evaluate(size) == "16px"

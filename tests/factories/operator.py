@@ -1,0 +1,76 @@
+"""The operator's command line as a test types it."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from chalicelib.store import (
+    api_keys,
+    workspaces,
+)
+from infra.admin import admin
+from tests.conftest import as_operator
+
+LIST = "/api/projects/list"
+
+
+@dataclass
+class Operator:
+    """Who types the commands."""
+
+    def types(self, *words: str) -> Result:
+        return CliRunner().invoke(admin, words)
+
+    def does(self, *words: str) -> dict[str, Any]:
+        """Type a command that must succeed; return what it prints."""
+        result = self.types(*words)
+        assert result.exit_code == 0, (result.output, result.exception)
+        assert result.stdout.count("\n") == 1
+        printed: dict[str, Any] = json.loads(result.stdout)
+        return printed
+
+    def fails(self, *words: str) -> str:
+        """Type a command that must fail; return the line it says."""
+        result = self.types(*words)
+        assert result.exit_code == 1, (result.output, result.exception)
+        assert result.stdout == ""
+        assert result.stderr.endswith("\n")
+        line = result.stderr[:-1]
+        assert line
+        assert "\n" not in line
+        assert "Traceback" not in line
+        return line
+
+    def makes_an_account(self, email: str, **more: str) -> dict[str, Any]:
+        options = [word for name, value in more.items() for word in (f"--{name}", value)]
+        return self.does("create-account", "--email", email, "--password", "long enough", *options)
+
+    def makes_a_key(self, workspace: str, scopes: str = "*:read,*:write") -> dict[str, Any]:
+        words = ("--workspace", workspace, "--name", "A key", "--scopes", scopes)
+        return self.does("create-key", *words)
+
+    def sets_plan(self, workspace: str, plan: str) -> dict[str, Any]:
+        return self.does("set-plan", "--workspace", workspace, "--plan", plan)
+
+
+def seed_keys(
+    monkeypatch: pytest.MonkeyPatch, workspace: str, count: int, expires: datetime | None = None
+) -> list[api_keys.ApiKeyRow]:
+    """Make keys without counting those there are, which takes long."""
+    home = workspaces.get(workspace)
+    with monkeypatch.context() as patched:
+        patched.setattr(api_keys, "of_workspace", lambda _: [])
+        return [
+            as_operator(
+                "create_key",
+                workspaceId=home.id,
+                name="x",
+                scopes=["*:read"],
+                **({"expires": expires.isoformat()} if expires else {}),
+            )
+            for _ in range(count)
+        ]

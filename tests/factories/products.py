@@ -1,0 +1,102 @@
+"""Products over REST, as the tests of their calls make and read them."""
+
+import io
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+from PIL import Image
+
+from chalicelib.store.products import PRODUCTS
+from chalicelib.store.unit import UnitOfWork
+from tests.conftest import Api, Owner
+from tests.fakes.internet import Internet, Server, says
+
+LIST, CREATE, UPDATE, DELETE, DUPLICATE, REORDER, BULK = (
+    f"/api/products/{call}"
+    for call in ("list", "create", "update", "delete", "duplicate", "reorder", "bulk")
+)
+
+
+AWAY = "https://images.example.com"
+EAN = "4006381333931"
+
+
+@cache
+def png(number: int = 0) -> bytes:
+    body = io.BytesIO()
+    Image.new("RGB", (8 + number, 8), (number * 5 % 256, 80, 160)).save(body, "PNG")
+    return body.getvalue()
+
+
+def create(api: Api, name: str = "Loaf", price: int = 100, **fields: Any) -> Any:
+    return api.post(CREATE, {"name": name, "price": price, **fields})["product"]
+
+
+def update(api: Api, product: Any, **fields: Any) -> Any:
+    return api.post(UPDATE, {"id": product["id"], **fields})["product"]
+
+
+def read(api: Api, product: Any) -> Any:
+    return api.get(f"/api/products/{product['id']}")["product"]
+
+
+def listed(api: Api, **query: Any) -> list[Any]:
+    found: list[Any] = api.get(f"{LIST}?{urlencode({'size': 100, **query})}")["products"]
+    return found
+
+
+def names(api: Api, **query: Any) -> str:
+    return " ".join(product["name"] for product in listed(api, **query))
+
+
+def category(api: Api, name: str = "Bread", **fields: Any) -> str:
+    made: str = api.post("/api/categories/create", {"name": name, **fields})["category"]["id"]
+    return made
+
+
+def refused_field(api: Api, path: str, body: Any) -> Any:
+    """Send what must be refused for one field; return that field's error."""
+    answer = api.refused("POST", path, body)
+    assert (answer.status, answer.data["code"]) == (400, "validation_error")
+    return answer.data["errors"][0]
+
+
+def refusal(api: Api, path: str, body: Any) -> tuple[int, str]:
+    answer = api.refused("POST", path, body)
+    return answer.status, answer.data["code"]
+
+
+def files_of(api: Api) -> list[Any]:
+    """Return the files in the folder of the products' images."""
+    folders = {f["name"]: f["id"] for f in api.get("/api/file-folders")["folders"]}
+    if "products" not in folders:
+        return []
+    found: list[Any] = api.get(f"/api/files/list?size=100&folderId={folders['products']}")["files"]
+    return found
+
+
+def make(owner: Owner, count: int, **fields: Any) -> list[str]:
+    """Make products without the API, at 100 kopecks; return their ids.
+
+    A field may be a function of a product's number.
+    """
+    ids = []
+    for start in range(0, count, 20):
+        unit = UnitOfWork(owner.workspace.id, "test")
+        for number in range(start, min(start + 20, count)):
+            values = {"name": f"{number}", "price": 100, "status": "active", "sort_order": number}
+            own = {k: v(number) if callable(v) else v for k, v in fields.items()}
+            product = PRODUCTS.new(owner.workspace.id, **values | own)
+            unit.create(product)
+            ids.append(product.id)
+        unit.commit()
+    return ids
+
+
+def serve_images(net: Internet) -> Server:
+    """Serve ten images at ``AWAY``; what is not among them is not found."""
+    server = net.serve(AWAY, says(b"no", "404 Not Found"))
+    for number in range(10):
+        server.pages[f"/{number}.png"] = says(png(number), content_type="image/png")
+    return server

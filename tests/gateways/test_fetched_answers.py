@@ -1,0 +1,390 @@
+"""What the fetcher takes of an answer, how much of it and how long, on a test's own internet."""
+
+import gzip
+import http.client
+import socket
+import threading
+import time
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.core import deadline
+from chalicelib.gateways import dns, fetch
+from chalicelib.gateways.fetch import (
+    FetchError,
+    TooLargeError,
+    UpstreamError,
+)
+from tests.effort import examples, slow_but_for
+from tests.factories.urls import HTTP, HTTPS, MB
+from tests.fakes.internet import (
+    PUBLIC,
+    Answer,
+    Internet,
+    drip,
+    flood,
+    raw,
+    reset,
+    says,
+    silence,
+    to,
+)
+
+
+class TestAnswer:
+    @pytest.mark.parametrize("declared", ["image/png", "text/html; charset=windows-1251", ""])
+    def test_has_the_final_url_the_declared_type_and_the_body(
+        self, declared: str, net: Internet
+    ) -> None:
+        net.serve(HTTP, to("/b?c"), says(b"\x89PNG", content_type=declared))
+        found = fetch.fetch(HTTP, http_too=True)
+        assert found == fetch.Fetched(HTTP + "/b?c", declared, b"\x89PNG")
+
+    def test_without_a_type_has_none(self, net: Internet) -> None:
+        net.serve(HTTP, raw(b"HTTP/1.0 200 OK\n\nold"))
+        assert fetch.fetch(HTTP, http_too=True) == fetch.Fetched(HTTP + "/", "", b"old")
+
+    def test_comes_in_chunks_if_the_server_likes(self, net: Internet) -> None:
+        chunks = b"5;x=y\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\n"
+        net.serve(HTTP, raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks))
+        assert fetch.fetch(HTTP, http_too=True).body == b"hello!"
+
+    @pytest.mark.parametrize(
+        "packed",
+        [
+            gzip.compress(b"hello " * 50_000),
+            gzip.compress(b"hello " * 20_000) + gzip.compress(b"hello " * 30_000),
+            gzip.compress(b"hello " * 50_000) + bytes(100),
+        ],
+    )
+    def test_is_unpacked(self, packed: bytes, net: Internet) -> None:
+        net.serve(HTTP, says(packed, content_encoding="GZIP"))
+        assert fetch.fetch(HTTP, http_too=True).body == b"hello " * 50_000
+
+    @pytest.mark.parametrize("status", ["204 No Content", "200 OK"])
+    def test_may_be_empty(self, status: str, net: Internet) -> None:
+        net.serve(HTTP, says(b"", status, content_encoding="gzip"))
+        assert fetch.fetch(HTTP, http_too=True).body == b""
+
+    @pytest.mark.parametrize(
+        "status", ["404 Not Found", "403 No", "500 Oops", "304 Not Modified", "300 Choose", "999 ?"]
+    )
+    def test_of_failure_is_a_failure_that_names_the_status(
+        self, status: str, net: Internet
+    ) -> None:
+        net.serve(HTTP, says(b"<html>", status))
+        with pytest.raises(UpstreamError, match=f"answered with status {status[:3]}"):
+            fetch.fetch(HTTP, http_too=True)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            raw(b""),
+            raw(b"SSH-2.0-OpenSSH_9.6\r\n"),
+            raw(b"\xff\x00" * 500),
+            raw(b"HTTP/1.1 abc\r\n\r\n"),
+            raw(b"HTTP/9.9 200 OK\r\n\r\n"),
+            raw(b"HTTP/1.1 200 " + b"x" * 70_000),
+            raw(b"HTTP/1.1 200 OK\r\nA: " + b"x" * 70_000),
+            raw(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n"),
+            says(b"short", content_length="500"),
+            raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel"),
+            raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello"),
+            raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"),
+            raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n"),
+            says(b"not gzip", content_encoding="gzip"),
+            says(gzip.compress(b"hello" * 99)[:-9], content_encoding="gzip"),
+            says(gzip.compress(b"hello")[:-8] + bytes(8), content_encoding="gzip"),
+            says(gzip.compress(b"hello")[:10] + b"\xff" * 9, content_encoding="gzip"),
+        ],
+    )
+    def test_that_is_broken_is_a_failure_without_a_librarys_words(
+        self, answer: Answer, net: Internet
+    ) -> None:
+        net.serve(HTTP, answer)
+        with pytest.raises(UpstreamError) as failure:
+            fetch.fetch(HTTP, http_too=True)
+        assert failure.value.reason == (
+            "files.example.com sent a broken or incomplete answer; expected HTTP"
+        )
+
+    @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "identity, gzip"])
+    def test_in_an_encoding_nobody_asked_for_is_a_failure(
+        self, encoding: str, net: Internet
+    ) -> None:
+        net.serve(HTTP, says(zlib.compress(bytes(1000)), content_encoding=encoding))
+        with pytest.raises(UpstreamError, match="expected gzip or none"):
+            fetch.fetch(HTTP, http_too=True)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            says(),
+            says(gzip.compress(b"hello"), content_encoding="gzip"),
+            to("/again"),
+            says(b"", "404 Not Found"),
+            says(bytes(2 * MB)),
+            says(bytes(2 * MB), content_length="0x"),
+            says(b"", content_length="5"),
+            raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+            raw(b"SSH-2.0-x\r\n"),
+            reset,
+        ],
+    )
+    def test_is_closed_however_it_ends_and_not_left_to_the_garbage_collector(
+        self, answer: Answer, net: Internet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answers = []
+
+        class Kept(http.client.HTTPResponse):
+            def begin(self) -> None:
+                answers.append(self)
+                super().begin()
+
+        monkeypatch.setattr(http.client, "HTTPResponse", Kept)
+        net.serve(HTTP, answer)
+        with suppress(FetchError):
+            fetch.fetch(HTTP, http_too=True, max_bytes=MB)
+        assert answers
+        assert all(answer.closed for answer in answers)
+
+    def test_that_breaks_off_is_a_failure(self, net: Internet) -> None:
+        net.serve(HTTP, reset)
+        with pytest.raises(UpstreamError, match="does not accept the connection or broke it"):
+            fetch.fetch(HTTP, http_too=True)
+
+    @given(
+        st.one_of(
+            st.binary(max_size=500),
+            st.builds(
+                lambda lines, body: b"\r\n".join([b"HTTP/1.1 200 OK", *lines, b"", body]),
+                st.lists(
+                    st.one_of(
+                        st.binary(max_size=50),
+                        st.sampled_from(
+                            [
+                                b"Transfer-Encoding: chunked",
+                                b"Content-Encoding: gzip",
+                                b"Content-Length: 9",
+                                b"Content-Length: -9",
+                                b"Content-Length: " + b"9" * 5000,
+                                b"HTTP/1.1 100 Continue",
+                                b" folded: \xe9\x00",
+                            ]
+                        ),
+                    ),
+                    max_size=4,
+                ),
+                st.one_of(
+                    st.binary(max_size=200),
+                    st.binary(max_size=200).map(gzip.compress),
+                    st.text("0123456789abcdef-_+x;\r\n ", max_size=60).map(str.encode),
+                ),
+            ),
+        )
+    )
+    @examples(300)
+    def test_of_any_bytes_is_a_body_or_a_clear_failure(self, data: bytes) -> None:
+        def connect(_place: tuple[str, int], _timeout: float) -> socket.socket:
+            ours, theirs = socket.socketpair()
+            theirs.sendall(data)
+            theirs.shutdown(socket.SHUT_WR)
+            peers.append(theirs)
+            return ours
+
+        peers: list[socket.socket] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fetch, "connect", connect)
+            try:
+                fetch.fetch(f"http://{PUBLIC}/", http_too=True, within=1.5)
+            except FetchError as failure:
+                assert failure.reason.startswith(PUBLIC)  # noqa: PT017  success is as good
+        for peer in peers:
+            peer.close()
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+GZIP = OK + b"Content-Encoding: gzip\r\n\r\n"
+
+
+def bomb(megabytes: int) -> bytes:
+    """Return zeros in gzip, a thousandth of their size."""
+    pack = zlib.compressobj(9, wbits=31)
+    return b"".join([*(pack.compress(bytes(MB)) for _ in range(megabytes)), pack.flush()])
+
+
+ENDLESS: dict[str, Callable[[], Answer]] = {
+    "bomb": lambda: says(bomb(300), content_encoding="gzip"),
+    "endless body": lambda: flood(OK + b"\r\n", bytes(MB)),
+    "endless chunks": lambda: flood(CHUNKED, b"100000\r\n" + bytes(MB) + b"\r\n"),
+    "tiny chunks": lambda: flood(CHUNKED, b"1\r\n.\r\n" * 10_000),
+    "negative chunk": lambda: flood(CHUNKED + b"-1\r\n", bytes(MB)),
+    "endless trailers": lambda: flood(CHUNKED + b"0\r\n", b"Trailer: x\r\n" * 10_000),
+    "endless empty members": lambda: flood(GZIP, gzip.compress(b"") * 10_000),
+    "endless padding": lambda: flood(GZIP + gzip.compress(b""), bytes(MB)),
+    "endless file name": lambda: flood(GZIP + b"\x1f\x8b\x08\x08" + bytes(6), b"x" * MB),
+    "endless interim answers": lambda: flood(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000),
+}
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    """Return the bytes of memory that were taken at once."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+class TestSize:
+    def test_of_exactly_the_limit_is_taken_and_held_once(self, net: Internet) -> None:
+        body = bytes(10 * MB)
+        net.serve(HTTP, says(body))
+        found: list[bytes] = []
+        peak = peak_of(lambda: found.append(fetch.fetch(HTTP, http_too=True).body))
+        assert found == [body]
+        assert peak < 14 * MB
+
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_has_a_limit_to_the_byte(self, packed: bool, net: Internet) -> None:
+        def serve(body: bytes) -> Answer:
+            if packed:
+                return says(gzip.compress(body), content_encoding="gzip")
+            return raw(OK + b"\r\n" + body)
+
+        net.serve(HTTP, serve(b"x" * 1000), serve(b"x" * 1001))
+        assert len(fetch.fetch(HTTP, http_too=True, max_bytes=1000).body) == 1000
+        with pytest.raises(TooLargeError):
+            fetch.fetch(HTTP, http_too=True, max_bytes=1000)
+
+    def test_that_is_declared_is_refused_before_it_is_read(self, net: Internet) -> None:
+        net.serve(HTTP, says(b"", content_length=str(10 * MB + 1)))
+        with pytest.raises(TooLargeError, match="expected at most 10 MB; there is more"):
+            fetch.fetch(HTTP, http_too=True)
+
+    @pytest.mark.parametrize(
+        "name", slow_but_for(["bomb", "endless body", "tiny chunks", "endless padding"], ENDLESS)
+    )
+    def test_without_end_is_refused_in_bounded_memory_and_time(
+        self, name: str, net: Internet
+    ) -> None:
+        net.serve(HTTP, ENDLESS[name]())
+
+        def refused() -> None:
+            with pytest.raises(FetchError) as refusal:
+                fetch.fetch(HTTP, http_too=True, max_bytes=MB, within=1.5)
+            assert isinstance(refusal.value, TooLargeError) or "too slow" in refusal.value.reason
+
+        began = time.monotonic()
+        assert peak_of(refused) < 8 * MB
+        assert time.monotonic() - began < 2.5
+
+
+class TestTime:
+    @pytest.mark.parametrize(
+        ("url", "answer"),
+        [
+            (HTTP, drip(b"", b"HTTP/1.1 200 OK" + b" " * 60_000)),
+            pytest.param(HTTP, drip(OK, b"A: b\r\n"), marks=pytest.mark.slow),
+            (HTTP, drip(OK + b"\r\n", b".")),
+            pytest.param(HTTP, drip(CHUNKED, b"1\r\n.\r\n"), marks=pytest.mark.slow),
+            pytest.param(HTTP, drip(CHUNKED + b"5", b";x"), marks=pytest.mark.slow),
+            pytest.param(HTTP, drip(CHUNKED + b"0\r\n", b"A: b\r\n"), marks=pytest.mark.slow),
+            pytest.param(HTTP, drip(GZIP, gzip.compress(b"")), marks=pytest.mark.slow),
+            pytest.param(HTTP, drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), marks=pytest.mark.slow),
+            pytest.param(
+                HTTPS, drip(b"", b"HTTP/1.1 200 OK" + b" " * 60_000), marks=pytest.mark.slow
+            ),
+            (HTTPS, drip(OK + b"\r\n", b".")),
+            pytest.param(HTTP, silence, marks=pytest.mark.slow),
+            (HTTPS, silence),
+        ],
+    )
+    def test_is_up_for_a_server_that_drips_or_says_nothing(
+        self, url: str, answer: Answer, net: Internet
+    ) -> None:
+        net.serve(url, answer)
+        began = time.monotonic()
+        with pytest.raises(UpstreamError, match=r"too slow: .* all of it within 0\.3$"):
+            fetch.fetch(url, http_too=True, within=0.3)
+        assert 0.25 < time.monotonic() - began < 1
+
+    def test_is_up_for_a_handshake_that_drips(
+        self, net: Internet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # A TLS record of 16 KB that comes byte by byte.
+        ours, theirs = socket.socketpair()
+        script = drip(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03", b"x")
+
+        def serve() -> None:
+            try:
+                script(theirs)
+            except OSError:
+                theirs.close()
+
+        dripping = threading.Thread(target=serve)
+        dripping.start()
+        net.names["files.example.com"] = [PUBLIC]
+        monkeypatch.setattr(fetch, "connect", lambda _place, _timeout: ours)
+        began = time.monotonic()
+        with pytest.raises(UpstreamError, match="too slow"):
+            fetch.fetch(HTTPS, within=0.5)
+        assert 0.45 < time.monotonic() - began < 1
+        dripping.join(timeout=2)
+        assert not dripping.is_alive(), "the connection was left open"
+
+    def test_is_up_for_a_step_before_it_is_up_for_all(
+        self, net: Internet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(fetch, "STEP_SECONDS", 0.3)
+        net.serve(HTTP, silence)
+        began = time.monotonic()
+        with pytest.raises(UpstreamError, match=r"expected an answer within 0\.3 seconds"):
+            fetch.fetch(HTTP, http_too=True)
+        assert 0.25 < time.monotonic() - began < 1
+
+    def test_runs_on_across_redirects(self, net: Internet) -> None:
+        def slowly(sock: socket.socket) -> None:
+            time.sleep(0.25)
+            to("/")(sock)
+
+        server = net.serve(HTTP, slowly)
+        with pytest.raises(UpstreamError, match="too slow"):
+            fetch.fetch(HTTP, http_too=True, within=0.6)
+        assert len(server.requests) == 3
+
+    def test_runs_on_while_a_name_is_looked_up(
+        self, net: Internet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        net.serve(HTTP, says())
+        now = [100.0]
+
+        def slowly(host: str, within: float) -> list[str]:
+            assert within == dns.TIMEOUT_SECONDS
+            now[0] += 15.1
+            return [PUBLIC]
+
+        monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
+        monkeypatch.setattr(dns, "lookup_addresses", slowly)
+        with pytest.raises(UpstreamError, match="too slow"):
+            fetch.fetch(HTTP, http_too=True)
+        assert net.connections == []
+
+    def test_is_up_for_a_connection_that_nobody_takes(
+        self, net: Internet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def never(_place: tuple[str, int], _timeout: float) -> socket.socket:
+            raise TimeoutError
+
+        net.names["files.example.com"] = [PUBLIC]
+        monkeypatch.setattr(fetch, "connect", never)
+        with pytest.raises(UpstreamError, match="too slow"):
+            fetch.fetch(HTTPS)
