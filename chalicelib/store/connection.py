@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, cast
 
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.session import Session
 from pynamodb.connection import Connection
 from pynamodb.exceptions import PynamoDBException
 
+from chalicelib import SERVICE, VERSION
 from chalicelib.core import deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.retry import backoff
@@ -22,6 +25,8 @@ CONNECT_SECONDS = 1
 READ_SECONDS = 2
 """An answer takes milliseconds; one that takes longer than this is lost more likely than late."""
 ATTEMPTS = 3
+
+_USER_AGENT = f"{SERVICE.replace(' ', '-')}/{VERSION}"
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 IN_PROGRESS = "TransactionInProgressException"
@@ -42,6 +47,18 @@ THROTTLED = frozenset(
 
 class _Connection(Connection):
     """PynamoDB's connection with retries that end before the request's deadline."""
+
+    @property
+    def session(self) -> Session:
+        """The session that makes the client, which names the service and nothing else.
+
+        botocore would describe the machine and its own features in each request's User-Agent: that
+        takes 0.1 ms, a third of the CPU time of a call.
+        """
+        session = super().session
+        if session.get_default_client_config() is None:
+            session.set_default_client_config(Config(user_agent=_USER_AGENT))
+        return session
 
     def _make_api_call(self, operation_name: str, operation_kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  an answer of any shape
         attempts = 1 if operation_name == "TransactWriteItems" else ATTEMPTS

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib import VERSION
 from chalicelib.store import pages as store_pages
 from chalicelib.store.connection import connection
 from infra.dynamodb_usage import metering
@@ -132,6 +133,21 @@ def test_a_mistyped_key_costs_no_read(owner: Owner) -> None:
     with metering() as usage:
         Api(token[:-1] + ("0" if token[-1] != "0" else "1")).refused("GET", "/api/projects/list")
     assert usage.calls == []
+
+
+def test_requests_name_the_service_alone(api: Api) -> None:
+    sent: list[str] = []
+
+    def note(request: Any, **_: object) -> None:
+        sent.append(request.headers["User-Agent"].decode())
+
+    events = connection().client.meta.events
+    events.register("before-send.dynamodb", note)
+    try:
+        api.get("/api/projects/list")
+    finally:
+        events.unregister("before-send.dynamodb", note)
+    assert set(sent) == {f"Workspace-Automation-API/{VERSION}"}
 
 
 def test_last_use_is_written_once_in_ten_minutes(owner: Owner, time: object) -> None:
