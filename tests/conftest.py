@@ -1,5 +1,6 @@
 """What every test stands on: an empty database, a clock it may set, ways in by the public face."""
 
+import atexit
 import gc
 import itertools
 import json
@@ -16,6 +17,8 @@ from threading import Barrier
 from time import time as real_time
 from typing import Any
 
+_OBJECTS = tempfile.mkdtemp(prefix="objects-")
+atexit.register(shutil.rmtree, _OBJECTS, ignore_errors=True)
 os.environ.update(
     AWS_DEFAULT_REGION="eu-central-1",
     AWS_ACCESS_KEY_ID="test",
@@ -23,7 +26,7 @@ os.environ.update(
     AWS_EC2_METADATA_DISABLED="true",
     STAGE="test",
     RATE_LIMIT_SCALE="1000",
-    OBJECT_STORE="file://" + tempfile.mkdtemp(prefix="objects-"),
+    OBJECT_STORE=f"file://{_OBJECTS}",
     BARCODE_SOURCES="",
     PHOTO_SOURCE="",
 )
