@@ -132,6 +132,14 @@ def write(project: Path, stage: str, place: Place) -> list[Path]:
     return files
 
 
+def lead_to(project: Path, stage: str, before: str, now: str) -> None:
+    """Lead the policies of a copy of the project from the tables of one prefix to another's."""
+    for function in FUNCTIONS:
+        file = project / ".chalice" / file_name(function)
+        text = file.read_text().replace(f":table/{before}-{stage}-", f":table/{now}-{stage}-")
+        file.write_text(text)
+
+
 def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> dict[str, Any]:
     """Return the policy of a function in a stage, by the stage's generated config."""
     settings = read(config["stages"][stage]["environment_variables"])

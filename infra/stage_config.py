@@ -40,8 +40,9 @@ class Facts:
     ``bucket`` is the data stack's; the one that stands here until it is known is refused by IAM.
     ``public_url`` and ``sites_domain`` are the edge stack's, empty until that stands.
     ``reserve_jobs`` says that the account's quota lets the scheduled jobs reserve their one
-    concurrent run; without, overlapping runs share the work (ADR 0013). ``architecture`` overrides
-    the config's. ``variables`` are the operator's further variables of the service
+    concurrent run; without, overlapping runs share the work (ADR 0013). ``stopped`` are functions
+    that an operator keeps from running, which no deployment undoes. ``architecture`` overrides the
+    config's. ``variables`` are the operator's further variables of the service
     (docs/configuration.md), such as ``LLM_API_KEY``; they override the config's.
     """
 
@@ -51,6 +52,7 @@ class Facts:
     edge_secret: str = field(default="", repr=False)
     table_prefix: str = "workspace"
     reserve_jobs: bool = False
+    stopped: frozenset[str] = frozenset()
     architecture: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -91,6 +93,8 @@ def generate(config: Mapping[str, Any], stage: str, facts: Facts) -> dict[str, A
     }
     if facts.reserve_jobs:
         functions[JOBS]["reserved_concurrency"] = 1
+    for name in facts.stopped:  # Chalice would take a reservation away that is not in its config.
+        functions[name]["reserved_concurrency"] = 0
     shared = {name: value for name, value in config.items() if name not in own}
     return {**shared, "stages": {stage: own}}
 

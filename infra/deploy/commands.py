@@ -65,6 +65,11 @@ def _look(result: dict[str, Any]) -> None:
         raise click.ClickException("There is no edge to look through. Run deploy to make it.")
     for record in result["records"]:
         click.echo("DNS record: {name} {type} {value}".format(**record), err=True)
+    if result["stopped"]:
+        result["smoke"] = "skipped"
+        _print(result)
+        click.echo(f"{url} answers nothing while functions are kept from running.", err=True)
+        return
     if result["records"] and not smoke.is_in_dns(url):
         result["smoke"] = "skipped"
         _print(result)
@@ -103,7 +108,16 @@ def _look(result: dict[str, Any]) -> None:
 @_BREAK
 @_PYTHON
 @_YES
-def deploy(stage: str, region: str | None, *, yes: bool, **wanted: Any) -> None:  # noqa: ANN401  the options of ``Wanted``
+def deploy(  # noqa: PLR0913  an option each
+    stage: str,
+    region: str | None,
+    python: str | None,
+    *,
+    allow_dirty: bool,
+    break_lock: bool,
+    yes: bool,
+    **choices: str | None,
+) -> None:
     """Deploy the checkout: data, then code, then the edge; then look at it.
 
     Options that are left out stay as they were deployed before. A deployment that was stopped is
@@ -116,7 +130,8 @@ def deploy(stage: str, region: str | None, *, yes: bool, **wanted: Any) -> None:
     doctor.require(doctor.examine_account(deployment.account, stage, package.ROOT))
     if not yes:
         deployment.confirm = _confirm
-    _look(deployment.deploy(Wanted(stage, **wanted)))
+    wanted = Wanted(stage, choices, allow_dirty, break_lock, python)
+    _look(deployment.deploy(wanted))
 
 
 @click.command()

@@ -9,15 +9,16 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from infra import package, policies, stage_config
-from infra.deploy import chalice_state, gateway, releases, settings
+from infra.deploy import chalice_state, gateway, releases, settings, tables
 from infra.deploy.account import Account
+from infra.deploy.choices import Choices
 from infra.deploy.cloudformation import Change, Stack
 from infra.deploy.lock import locked
 from infra.deploy.progress import Progress
@@ -34,19 +35,14 @@ CHANGES = ("Creating", "Updating", "Deleting")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the operator asks for; what is None stays as it was deployed before.
+    """What the operator asks for.
 
-    An empty string takes a domain, or the e-mail of alarms, away again. ``table_prefix`` leads the
-    functions to other tables than the data stack's, such as restored ones.
+    ``choices`` are those of ``Choices`` by their names: None leaves one as it was deployed before,
+    an empty text takes a host, or the e-mail of alarms, away again.
     """
 
     stage: str
-    domain: str | None = None
-    hosted_zone: str | None = None
-    sites_domain: str | None = None
-    sites_hosted_zone: str | None = None
-    alarm_email: str | None = None
-    table_prefix: str | None = None
+    choices: Mapping[str, str | None] = field(default_factory=dict)
     allow_dirty: bool = False
     break_lock: bool = False
     python: str | None = None
@@ -81,20 +77,23 @@ class Deployment:
             store = self.store(outputs)
             if not before:  # The bucket of the lock was made just now.
                 self.lock(held, store, break_lock=wanted.break_lock)
-            facts = self._learn(outputs, wanted)
+            choices = self._choose(store, wanted)
+            facts = self._learn(outputs, choices)
             with self.progress.step("Zip"):
+                # It needs nothing of what is known, and its template lies where others can read.
                 built = package.build(
-                    self.stage, self.root / "build" / "package", wanted.python, self.root, facts
+                    self.stage, self.root / "build" / "package", wanted.python, self.root
                 )
-                self._configure(built.project, facts, self.root)
+                self._configure(built.project, facts)
             with self.progress.step("Release"):
-                release = releases.keep(store, built, source, self.root)
+                release = releases.keep(store, built, source, choices.table_prefix, self.root)
                 self.progress.note(release.id)
+            self._publish(facts)
             resources = self._put_code(store, release, built.python, built.project)
-            edge = self._put_edge(wanted, outputs, facts, resources)
+            edge = self._put_edge(choices, outputs, facts, resources)
             self._tell(resources, replace(facts, public_url=edge["BaseUrl"]))
             releases.prune(store)
-        return self._result(release, resources, edge)
+        return self._result(release, resources, edge, facts)
 
     def rollback(self, name: str | None, *, break_lock: bool, python: str | None) -> dict[str, Any]:
         """Put an earlier release's code into the functions; data and edge stay as they are.
@@ -109,16 +108,16 @@ class Deployment:
         with ExitStack() as held:
             self.lock(held, store, break_lock=break_lock)
             release = releases.find(store, name) if name else releases.previous(store)
-            facts = self._learn(outputs, Wanted(self.stage))
+            facts = self._learn(outputs, Choices.of(store))
             with self.progress.step(f"Release {release.id}"):
                 project = package.project_of(self.stage, self.root)
                 releases.unpack(store, release, project)
                 found = package.find_python(python, release.version)
                 requirements = project / releases.PACKAGER
                 builder = package.environment(found, self.root / "build", requirements)
-                self._configure(project, facts, project, own_policies=True)
+                self._configure(project, facts, release)
             resources = self._put_code(store, release, builder, project)
-        return self._result(release, resources, edge)
+        return self._result(release, resources, edge, facts)
 
     def stack(self, name: str) -> Stack:
         """Return one of the stage's stacks."""
@@ -178,15 +177,21 @@ class Deployment:
     def _data_parameters(self) -> dict[str, str]:
         return {"Stage": self.stage, "TablePrefix": Facts().table_prefix}
 
-    def _learn(self, outputs: dict[str, str], wanted: Wanted) -> Facts:
-        facts = settings.facts(
-            self.account,
-            self.stage,
-            outputs,
-            domain=wanted.domain,
-            sites=wanted.sites_domain,
-            table_prefix=wanted.table_prefix,
-        )
+    def _choose(self, store: Store, wanted: Wanted) -> Choices:
+        """Keep what is wanted, before any of it is made: whoever goes on must find it."""
+        choices = Choices.of(store).changed(wanted.choices)
+        with self.progress.step(f"Tables {choices.table_prefix}-{self.stage}-…"):
+            tables.look_after(self.account, self.stage, choices.table_prefix, self.progress)
+        choices.keep(store)
+        return choices
+
+    def _learn(self, outputs: dict[str, str], choices: Choices) -> Facts:
+        facts = settings.facts(self.account, self.stage, outputs, choices)
+        if facts.stopped:
+            self.progress.note(
+                f"Kept from running, and left so: {', '.join(sorted(facts.stopped))}. "
+                "aws lambda delete-function-concurrency lets them run again."
+            )
         if not facts.reserve_jobs:
             self.progress.note(
                 "The account's quota leaves no run to reserve for the jobs: they may overlap, "
@@ -194,18 +199,21 @@ class Deployment:
             )
         return facts
 
-    def _configure(
-        self, project: Path, facts: Facts, root: Path, *, own_policies: bool = False
-    ) -> None:
-        """Write the stage's config, which holds secrets, for Chalice to deploy by."""
+    def _configure(self, project: Path, facts: Facts, release: Release | None = None) -> None:
+        """Write the stage's config, which holds secrets, for Chalice to deploy by.
+
+        An earlier release keeps its own policies, for its code may do what today's does not; but
+        those are for today's tables.
+        """
         folder = project / ".chalice"
         folder.chmod(0o700)
-        if own_policies:  # A release's own, for its code may do what today's does not.
-            config = stage_config.generate(stage_config.load(root), self.stage, facts)
+        if release is not None:
+            config = stage_config.generate(stage_config.load(project), self.stage, facts)
             (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+            policies.lead_to(project, self.stage, release.table_prefix, facts.table_prefix)
         else:
             place = policies.Place(self.account.region, self.account.id)
-            stage_config.write(project, self.stage, facts, place, root)
+            stage_config.write(project, self.stage, facts, place, self.root)
 
     def _put_code(
         self, store: Store, release: Release, python: package.Python, project: Path
@@ -214,6 +222,7 @@ class Deployment:
         with self.progress.step("Functions and API (chalice deploy)"):
             before = chalice_state.existing(self.account, store, self.stage)
             chalice_state.put_into(project, self.stage, before)
+            releases.set_deploying(store, release)
             arguments = ("--stage", self.stage, "--connection-timeout", UPLOAD_SECONDS)
             region = self.account.region
             told = package.chalice(python, project, "deploy", *arguments, region=region)
@@ -242,21 +251,15 @@ class Deployment:
 
     def _put_edge(
         self,
-        wanted: Wanted,
+        choices: Choices,
         data: dict[str, str],
         facts: Facts,
         resources: list[chalice_state.Resource],
     ) -> dict[str, str]:
-        domains = {
-            "Domain": wanted.domain,
-            "HostedZoneId": wanted.hosted_zone,
-            "SitesDomain": wanted.sites_domain,
-            "SitesHostedZoneId": wanted.sites_hosted_zone,
-        }
-        made = self._apply("edge-global", domains)
+        made = self._apply("edge-global", choices.hosts)
         edge = self._apply(
             "edge",
-            domains
+            choices.hosts
             | {
                 "ApiId": chalice_state.value(resources, "rest_api", "rest_api_id"),
                 "ApiStage": self.stage,
@@ -273,16 +276,21 @@ class Deployment:
                 "ApiStage": self.stage,
                 "ApiName": APP,
                 "TablePrefix": facts.table_prefix,
-                "AlarmEmail": wanted.alarm_email,
+                "AlarmEmail": choices.alarm_email,
             },
         )
         return edge
 
-    def _apply(self, name: str, parameters: Mapping[str, str | None]) -> dict[str, str]:
+    def _apply(self, name: str, parameters: Mapping[str, str]) -> dict[str, str]:
         stack = self.stack(name)
-        given = {key: value for key, value in parameters.items() if value is not None}
         with self.progress.step(f"Stack {stack.name}"):
-            return stack.apply({"Stage": self.stage, **given})
+            return stack.apply({"Stage": self.stage, **parameters})
+
+    def _publish(self, facts: Facts) -> None:
+        """Say to operators' machines where the stage and its tables are."""
+        config = stage_config.load(self.root)
+        variables = stage_config.environment(config, self.stage, facts)
+        settings.publish(self.account, self.stage, variables)
 
     def _tell(self, resources: list[chalice_state.Resource], facts: Facts) -> None:
         """Tell functions and operators the base URL, which is known only once the edge stands.
@@ -300,15 +308,14 @@ class Deployment:
                         FunctionName=function, Environment={"Variables": variables}
                     )
                     client.get_waiter("function_updated_v2").wait(FunctionName=function)
-            config = stage_config.load(self.root)
-            variables = stage_config.environment(config, self.stage, facts)
-            settings.publish(self.account, self.stage, variables)
+            self._publish(facts)
 
     def _result(
         self,
         release: Release,
         resources: list[chalice_state.Resource],
         edge: Mapping[str, str],
+        facts: Facts,
     ) -> dict[str, Any]:
         return {
             "stage": self.stage,
@@ -320,6 +327,7 @@ class Deployment:
             "distributionId": edge.get("DistributionId"),
             "baseUrl": edge.get("BaseUrl"),
             "records": self._records(edge),
+            "stopped": sorted(facts.stopped),
         }
 
     def _records(self, edge: Mapping[str, str]) -> list[dict[str, str]]:

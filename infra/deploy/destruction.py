@@ -12,11 +12,13 @@ from botocore.exceptions import ClientError
 from chalicelib.core import clock
 from infra import package
 from infra.aws_errors import code
-from infra.deploy import chalice_state, releases, settings
+from infra.deploy import chalice_state, releases, settings, tables
 from infra.deploy.account import Account
+from infra.deploy.choices import Choices
 from infra.deploy.cloudformation import POLL_SECONDS
 from infra.deploy.deployment import Deployment
 from infra.deploy.progress import Progress
+from infra.deploy.store import Store
 
 GONE = {
     "404",
@@ -41,11 +43,16 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
     data = deployment.stack("data")
     kept = _physical(account, data.name)
     left: dict[str, Any] = {"stage": deployment.stage, "kept": sorted(kept.values()), "backups": []}
+    others: list[str] = []
     with ExitStack() as held:
         if _bucket_stands(account, outputs["BucketName"]):
             deployment.lock(held, store, break_lock=break_lock)
-            _delete_edge(deployment)
+            others = _tables_of_others(deployment, store)
+            left["kept"] += others
+            _delete_stacks(deployment, "alarms", "edge")
             _delete_code(deployment)
+            # AWS takes its time to see that a certificate is used no more.
+            _delete_stacks(deployment, "edge-global")
             settings.unpublish(account, deployment.stage)
             store.delete(releases.CURRENT)
         if not with_data:
@@ -59,11 +66,20 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
         _delete_bucket(account, outputs["BucketName"])
     with progress.step(f"Stack {data.name}"):
         data.delete()
-    return left | {"kept": []}
+    return left | {"kept": others}
 
 
-def _delete_edge(deployment: Deployment) -> None:
-    for name in ("alarms", "edge", "edge-global"):
+def _tables_of_others(deployment: Deployment, store: Store) -> list[str]:
+    """Return the tables that functions work with and that are not the data stack's to delete."""
+    prefix = Choices.of(store).table_prefix
+    if prefix == Choices().table_prefix:
+        return []
+    standing = tables.standing(deployment.account, deployment.stage, prefix)
+    return [f"AWS::DynamoDB::Table {name}" for name in standing]
+
+
+def _delete_stacks(deployment: Deployment, *names: str) -> None:
+    for name in names:
         stack = deployment.stack(name)
         with deployment.progress.step(f"Stack {stack.name}"):
             if not stack.delete():

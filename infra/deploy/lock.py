@@ -3,6 +3,7 @@
 import getpass
 import json
 import os
+import secrets
 import socket
 import threading
 from collections.abc import Iterator
@@ -29,19 +30,23 @@ class LockedError(click.ClickException):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds the lock, and until when unless renewed; ``pid`` is of ``host``."""
+    """Who holds the lock, and until when unless renewed; ``pid`` is of ``host``.
+
+    ``run`` tells one holding from every other.
+    """
 
     user: str
     host: str
     pid: int
     since: str
     until: str
+    run: str
 
     @classmethod
-    def me(cls, since: datetime) -> "Holder":
+    def me(cls, since: datetime, run: str) -> "Holder":
         """Return this process as the holder, from now on for a lease."""
         until = clock.now() + LEASE
-        return cls(_user(), socket.gethostname(), os.getpid(), _iso(since), _iso(until))
+        return cls(_user(), socket.gethostname(), os.getpid(), _iso(since), _iso(until), run)
 
     @property
     def gone(self) -> bool:
@@ -57,6 +62,7 @@ class Lock:
 
     store: Store
     since: datetime
+    run: str
     etag: str
     _lost: bool = False
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -75,7 +81,8 @@ class Lock:
 
     def renew(self) -> None:
         """Hold the lock for another lease, unless it is not ours any more."""
-        etag = self.store.put_if(KEY, asdict(Holder.me(self.since)), IfMatch=self.etag)
+        mine = Holder.me(self.since, self.run)
+        etag = self.store.put_if(KEY, asdict(mine), IfMatch=self.etag) or _unheard(self.store, mine)
         if etag is None:
             self._lost = True
         else:
@@ -87,9 +94,12 @@ class Lock:
             with suppress(BotoCoreError, ClientError):
                 self.renew()
 
+    def stop(self) -> None:
+        """Renew no more."""
+        self._stop.set()
+
     def release(self) -> None:
         """Let the next one in, unless the lock is not ours any more."""
-        self._stop.set()
         if not self._lost:
             self.store.delete(KEY, IfMatch=self.etag)
 
@@ -107,17 +117,29 @@ def locked(store: Store, *, break_lock: bool = False) -> Iterator[Lock]:
     try:
         yield lock
     finally:
+        lock.stop()
+        thread.join()  # A renewal under way would leave a lock that nobody holds.
         lock.release()
-        thread.join()
 
 
-def _acquire(store: Store, *, break_lock: bool) -> Lock:
-    since = clock.now()
-    mine = asdict(Holder.me(since))
-    if etag := store.put_if(KEY, mine, IfNoneMatch="*"):
-        return Lock(store, since, etag)
+def _unheard(store: Store, mine: Holder) -> str | None:
+    """Return the ETag of a lock that is ours though S3 refused it; None if it is another's.
+
+    An answer may be lost after S3 did what it was asked: botocore asks again, and that is refused.
+    """
+    found = store.get(KEY)
+    if found is None or json.loads(found[0])["run"] != mine.run:
+        return None
+    return found[1]
+
+
+def _acquire(store: Store, *, break_lock: bool, run: str | None = None) -> Lock:
+    since, run = clock.now(), run or secrets.token_hex(8)
+    mine = Holder.me(since, run)
+    if etag := store.put_if(KEY, asdict(mine), IfNoneMatch="*") or _unheard(store, mine):
+        return Lock(store, since, run, etag)
     if (found := store.get(KEY)) is None:  # released between the two
-        return _acquire(store, break_lock=break_lock)
+        return _acquire(store, break_lock=break_lock, run=run)
     holder = Holder(**json.loads(found[0]))
     if not (break_lock or holder.gone):
         msg = (
@@ -126,9 +148,9 @@ def _acquire(store: Store, *, break_lock: bool) -> Lock:
             "or give --break-lock."
         )
         raise LockedError(msg)
-    if etag := store.put_if(KEY, mine, IfMatch=found[1]):
-        return Lock(store, since, etag)
-    return _acquire(store, break_lock=break_lock)
+    if etag := store.put_if(KEY, asdict(mine), IfMatch=found[1]):
+        return Lock(store, since, run, etag)
+    return _acquire(store, break_lock=break_lock, run=run)
 
 
 def _user() -> str:

@@ -17,6 +17,7 @@ from chalicelib.core import clock
 from infra.data_stack import RELEASES, STATE
 from infra.deploy.store import Store
 from infra.package import ROOT, Package
+from infra.stage_config import Facts
 
 CURRENT = f"{STATE}current.json"
 KEPT = 20
@@ -65,6 +66,8 @@ class Release:
     by: str
     python: str
     package: str
+    table_prefix: str = Facts().table_prefix
+    """That of the tables its policies are for."""
 
     @property
     def version(self) -> tuple[int, int]:
@@ -78,7 +81,9 @@ class Release:
         return f"{RELEASES}{self.id}/"
 
 
-def keep(store: Store, made: Package, source: Source, root: Path = ROOT) -> Release:
+def keep(
+    store: Store, made: Package, source: Source, table_prefix: str, root: Path = ROOT
+) -> Release:
     """Put a built package into the bucket as a release, before any function has it."""
     at = clock.now()
     mark = "-dirty" if source.dirty else ""
@@ -92,6 +97,7 @@ def keep(store: Store, made: Package, source: Source, root: Path = ROOT) -> Rele
         by=store.account.user,
         python="{}.{}".format(*made.python.version),
         package=cached.name,
+        table_prefix=table_prefix,
     )
     archive = made.project.with_suffix(".tar.gz")
     with tarfile.open(archive, "w:gz") as tar:
@@ -138,11 +144,16 @@ def find(store: Store, name: str) -> Release:
 def previous(store: Store) -> Release:
     """Return the newest release that is older than the one that runs.
 
+    Of two that change over, and have not been seen to end, it is the older one.
+
     Raises:
         click.ClickException: there is none.
     """
-    known, running = listed(store), current(store)
+    known, found = listed(store), _current(store)
+    running = found.get("release")
     ids = [release.id for release in known]
+    if running in ids and (other := found.get("deploying")) in ids:
+        return known[max(ids.index(running), ids.index(other))]
     older = known[ids.index(running) + 1 :] if running in ids else []
     if not older:
         raise click.ClickException("There is no release before the one that runs.")
@@ -157,6 +168,11 @@ def listed(store: Store) -> list[Release]:
     return sorted((Release(**each) for each in records if each), key=lambda r: r.at, reverse=True)
 
 
+def set_deploying(store: Store, release: Release) -> None:
+    """Remember that functions begin to get a release: until that ends, any may have either."""
+    store.put_json(CURRENT, {"release": None, **_current(store), "deploying": release.id})
+
+
 def set_current(store: Store, release: Release) -> None:
     """Remember which release the functions have."""
     at = clock.now().isoformat(timespec="seconds")
@@ -165,8 +181,12 @@ def set_current(store: Store, release: Release) -> None:
 
 def current(store: Store) -> str | None:
     """Return the id of the release that the functions have; None before the first."""
-    found = store.get_json(CURRENT)
-    return str(found["release"]) if found else None
+    running: str | None = _current(store).get("release")
+    return running
+
+
+def _current(store: Store) -> dict[str, str | None]:
+    return store.get_json(CURRENT) or {}
 
 
 def prune(store: Store) -> None:

@@ -4,9 +4,11 @@ from botocore.exceptions import ClientError
 
 from infra.aws_errors import code
 from infra.deploy.account import Account
+from infra.deploy.choices import Choices
 from infra.deploy.cloudformation import Stack
 from infra.deploy.progress import Progress
 from infra.names import APP, function_name
+from infra.policies import FUNCTIONS
 from infra.stage_config import JOBS, Facts
 
 MINIMUM_UNRESERVED = 100
@@ -15,47 +17,43 @@ FOR_OPERATORS = ("TABLE_PREFIX", "OBJECT_STORE", "PUBLIC_URL", "SITES_DOMAIN")
 """The variables that ``admin --stage`` needs; none is a secret."""
 
 
-def facts(  # noqa: PLR0913  what an operator may decide
-    account: Account,
-    stage: str,
-    data: dict[str, str],
-    *,
-    domain: str | None,
-    sites: str | None,
-    table_prefix: str | None,
-) -> Facts:
+def facts(account: Account, stage: str, data: dict[str, str], choices: Choices) -> Facts:
     """Return what is known of a stage whose data stack stands.
 
-    A domain that is not given is the edge stack's; before that one is made, nothing is known. A
-    prefix of tables that is not given is the one that functions have.
+    Without a domain, the base URL is CloudFront's, known once the edge stack stands without one.
     """
     edge = Stack(account, stage, "edge", Progress())
-    before = edge.parameters()
-    domain = before.get("Domain", "") if domain is None else domain
-    known = (edge.outputs() or {}).get("BaseUrl", "") if domain == before.get("Domain", "") else ""
+    same = edge.parameters().get("Domain", "") == choices.domain
+    known = (edge.outputs() or {}).get("BaseUrl", "") if same else ""
     key = _secret(account, data["LlmKeySecretArn"])
     return Facts(
         bucket=data["BucketName"],
-        public_url=f"https://{domain}" if domain else known,
-        sites_domain=before.get("SitesDomain", "") if sites is None else sites,
-        table_prefix=table_prefix
-        or published(account, stage).get("TABLE_PREFIX", Facts().table_prefix),
+        public_url=f"https://{choices.domain}" if choices.domain else known,
+        sites_domain=choices.sites_domain,
+        table_prefix=choices.table_prefix,
         edge_secret=_secret(account, data["EdgeSecretArn"]),
         reserve_jobs=may_reserve(account, stage),
+        stopped=frozenset(n for n in FUNCTIONS if _reserved(account, stage, n) == 0),
         variables={"LLM_API_KEY": key} if key else {},
     )
 
 
 def may_reserve(account: Account, stage: str) -> bool:
     """Whether the jobs have a reserved run of their own, or the account's quota lets them."""
-    client, function = account.client("lambda"), function_name(stage, JOBS)
+    return bool(_reserved(account, stage, JOBS)) or unreserved(account) > MINIMUM_UNRESERVED
+
+
+def _reserved(account: Account, stage: str, name: str) -> int | None:
+    """Return how many runs at once a function has for itself; None if it shares the account's."""
+    client, function = account.client("lambda"), function_name(stage, name)
     try:
-        if "ReservedConcurrentExecutions" in client.get_function_concurrency(FunctionName=function):
-            return True
+        answer = client.get_function_concurrency(FunctionName=function)
     except ClientError as error:
         if code(error) != "ResourceNotFoundException":
             raise
-    return unreserved(account) > MINIMUM_UNRESERVED
+        return None
+    runs: int | None = answer.get("ReservedConcurrentExecutions")
+    return runs
 
 
 def unreserved(account: Account) -> int:

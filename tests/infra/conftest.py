@@ -164,7 +164,7 @@ class QuickChalice:
         """The kind of resource after whose creation the process is killed."""
 
     def build(
-        self, stage: str, out: Path, python: Any, root: Path, facts: Facts
+        self, stage: str, out: Path, python: Any, root: Path, facts: Facts = UNKNOWN
     ) -> package.Package:
         builder, project = self.prepare(stage, python, root, facts)
         program = (root / "app.py").read_text()
@@ -234,6 +234,11 @@ class QuickChalice:
                 Environment=environment,
             )
         function = functions.get_function(FunctionName=full)["Configuration"]["FunctionArn"]
+        runs = own["lambda_functions"][name].get("reserved_concurrency")
+        if runs is None:
+            functions.delete_function_concurrency(FunctionName=full)
+        else:
+            functions.put_function_concurrency(FunctionName=full, ReservedConcurrentExecutions=runs)
         self._die("lambda_function")
         return [
             {

@@ -14,6 +14,7 @@ from infra import doctor, smoke
 from infra.admin import connect
 from infra.deploy import commands, destruction, settings
 from infra.deploy.account import Account
+from infra.deploy.choices import Choices
 from infra.deploy.cloudformation import Change
 from infra.deploy.deployment import Deployment, Wanted
 from infra.smoke import Check
@@ -25,6 +26,7 @@ RESULT = {
     "chatUrl": "https://c.lambda-url.eu-central-1.on.aws/",
     "baseUrl": "https://d1.cloudfront.example",
     "records": [],
+    "stopped": [],
 }
 
 
@@ -75,7 +77,9 @@ class TestDeploy:
         status, printed, said = run(commands.deploy, "--stage", "dev", "--yes", "--domain", "")
         assert (status, printed) == (0, RESULT | {"smoke": "ok"})
         assert said.splitlines()[-1] == "https://d1.cloudfront.example"
-        assert wanted == [Wanted("dev", domain="")]
+        (given,) = wanted
+        assert {name for name, value in given.choices.items() if value is not None} == {"domain"}
+        assert Choices(domain="old.example").changed(given.choices) == Choices()
         assert targets[0].origins == (RESULT["apiUrl"], RESULT["chatUrl"])
 
     def test_fails_if_what_it_deployed_does_not_answer(
@@ -86,6 +90,15 @@ class TestDeploy:
         assert (status, printed["smoke"]) == (1, "failed")
         assert "FAILED  health" in said
         assert "python -m infra rollback --stage dev" in said
+
+    def test_does_not_look_at_what_is_kept_from_running(
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted]
+    ) -> None:
+        monkeypatch.setitem(RESULT, "stopped", ["api_handler"])
+        targets = self.look(monkeypatch, ok=False)
+        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
+        assert (status, printed["smoke"], targets) == (0, "skipped", [])
+        assert "kept from running" in said
 
     @pytest.mark.parametrize("made", [True, False])
     def test_waits_for_the_records_that_an_operator_makes(

@@ -132,7 +132,7 @@ def test_can_be_broken(store: Store) -> None:
 
 def test_whoever_lost_it_stops_and_leaves_it_to_its_owner(store: Store) -> None:
     with locked(store) as lock:
-        store.put_json(KEY, store.get_json(KEY) | {"host": "elsewhere"})
+        store.put_json(KEY, store.get_json(KEY) | {"host": "elsewhere", "run": "another"})
         lock.renew()
         with pytest.raises(LockedError, match="taken over by another process"):
             lock.check()
@@ -145,6 +145,48 @@ def test_whoever_lost_it_to_one_that_is_done_stops_too(store: Store) -> None:
         lock.renew()
         with pytest.raises(LockedError, match="taken over by another process"):
             lock.check()
+
+
+def test_an_answer_that_was_lost_loses_no_lock(
+    store: Store, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Store.put_if
+
+    def deaf(self: Store, key: str, value: object, **condition: str) -> str | None:
+        put(self, key, value, **condition)
+        return put(self, key, value, **condition)  # As botocore does when it has heard nothing.
+
+    monkeypatch.setattr(Store, "put_if", deaf)
+    with locked(store) as lock:
+        time.pass_by(minutes=1)
+        lock.renew()
+        lock.check()
+    assert store.get(KEY) is None
+    held(store)
+    with locked(store, break_lock=True) as lock:
+        lock.check()
+    assert store.get(KEY) is None
+
+
+def test_a_renewal_under_way_leaves_no_lock_behind(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "RENEW_SECONDS", 0.01)
+    landed, ending, put = Event(), Event(), Store.put_if
+
+    def slow(self: Store, key: str, value: Any, **condition: str) -> str | None:
+        if "IfMatch" not in condition or landed.is_set():
+            return put(self, key, value, **condition)
+        etag = put(self, key, value | {"until": "2100-01-01T00:00:00+00:00"}, **condition)
+        landed.set()
+        assert ending.wait(30)
+        return etag
+
+    monkeypatch.setattr(Store, "put_if", slow)
+    monkeypatch.setattr(locks.Lock, "stop", lambda lock: (lock._stop.set(), ending.set()))
+    with locked(store):
+        assert landed.wait(30)
+    assert store.get(KEY) is None
 
 
 def test_of_two_that_break_a_dead_one_one_gets_it(store: Store, time: Time) -> None:

@@ -168,6 +168,19 @@ def test_the_api_has_every_route(story: Story) -> None:
     assert {"/api/health", "/api/mcp", "/api/agents/{id}", "/blog/{slug}", "/widget.js"} <= paths
 
 
+def test_what_others_may_read_has_no_secret(story: Story) -> None:
+    secret = story.variables(API)["EDGE_SECRET"].encode()
+    build = story.clone / "build"
+    having = {
+        path.relative_to(build).parts[:2]
+        for folder in (build / "package", build / "project-dev")
+        for path in folder.rglob("*")
+        if path.is_file() and secret in path.read_bytes()
+    }
+    assert having == {("project-dev", ".chalice")}
+    assert (build / "project-dev" / ".chalice").stat().st_mode & 0o077 == 0
+
+
 def test_jobs_are_run_every_minute(story: Story) -> None:
     events = story.aws.client("events")
     (rule,) = events.list_rules()["Rules"]

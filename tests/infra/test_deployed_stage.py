@@ -56,7 +56,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         quick_chalice(aws, patch)
         one, two = (new_checkout(tmp_path_factory.mktemp("machine") / "x") for _ in range(2))
         commits = commit(one), commit(two, "app = 2\n")
-        wanted = Wanted("dev", alarm_email="ops@example.com")
+        wanted = Wanted("dev", {"alarm_email": "ops@example.com"})
         first = aws.deployment(one).deploy(wanted)
         story = Story(aws, first, {}, (list(aws.said), []), commits, {}, two)
         story.fresh = story.variables(CHAT)
@@ -88,7 +88,8 @@ def test_every_step_is_told_and_timed(story: Story) -> None:
     said = story.said[0]
     steps = [line.removesuffix(" …") for line in said if line.endswith(" …")]
     assert [step.split()[0] for step in steps] == [
-        "Stack", "Zip", "Release", "Functions", "Answers", "Stack", "Stack", "Stack", "Base",
+        "Stack", "Tables", "Zip", "Release", "Functions", "Answers", "Stack", "Stack", "Stack",
+        "Base",
     ]  # fmt: skip
     for step in steps:
         assert any(line.startswith(f"{step}: done in ") for line in said)

@@ -1,7 +1,9 @@
 """Deploying a stage half-way, back and away: on moto, but for the edge."""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import click
 import pytest
 
 from chalicelib.core import clock
+from chalicelib.store.tables import TABLES
 from infra.deploy import chalice_state, releases, settings
 from infra.deploy.deployment import Wanted
 from infra.deploy.destruction import destroy
@@ -25,9 +28,11 @@ Deploy = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def deploy(aws: Aws, chalice: QuickChalice, checkout: Path) -> Deploy:
-    def deploy(root: Path = checkout, **wanted: Any) -> dict[str, Any]:
+    def deploy(
+        root: Path = checkout, *, allow_dirty: bool = False, **choices: str
+    ) -> dict[str, Any]:
         aws.said.clear()
-        return aws.deployment(root).deploy(Wanted("dev", **wanted))
+        return aws.deployment(root).deploy(Wanted("dev", choices, allow_dirty))
 
     return deploy
 
@@ -53,8 +58,8 @@ def is_whole(aws: Aws, store: Store, result: dict[str, Any]) -> bool:
 
 
 STEPS = (
-    "Stack workspace-api-dev-data", "Zip", "Release", "Functions and API", "Answers and throttle",
-    "Stack workspace-api-dev-edge-global", "Stack workspace-api-dev-edge",
+    "Stack workspace-api-dev-data", "Tables", "Zip", "Release", "Functions and API",
+    "Answers and throttle", "Stack workspace-api-dev-edge-global", "Stack workspace-api-dev-edge",
     "Stack workspace-api-dev-alarms", "Base URL",
 )  # fmt: skip
 
@@ -178,7 +183,7 @@ class TestRefusals:
         def break_it(line: str) -> None:
             say(line)
             if line == "Zip …":
-                theirs = store.get_json("state/lock.json") | {"host": "elsewhere"}
+                theirs = store.get_json("state/lock.json") | {"run": "another"}
                 store.put_json("state/lock.json", theirs)
                 deployment.progress.before_step.__self__.renew()  # type: ignore[attr-defined]
 
@@ -211,6 +216,39 @@ class TestRollback:
         elsewhere = aws.deployment(new_checkout(checkout.parent / "other"))
         assert elsewhere.rollback(second["release"], break_lock=False, python=None) == second
         assert code(aws) != before
+
+    def test_after_a_deployment_that_was_killed_it_is_the_one_that_ran(
+        self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path
+    ) -> None:
+        deploy()
+        commit(checkout, "app = 2\n")
+        second = deploy()["release"]
+        before = code(aws)
+        commit(checkout, "app = 3\n")
+        chalice.dies_after = "lambda_function"
+        with pytest.raises(Killed):
+            deploy()
+        assert code(aws) != before
+        for _ in range(2):  # The first is killed, too.
+            with suppress(Killed):
+                back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+            chalice.dies_after = None
+        assert back["release"] == second
+        assert code(aws) == before
+
+    def test_one_that_was_killed_is_finished_by_another(
+        self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path
+    ) -> None:
+        releases = [deploy()["release"]]
+        for number in (2, 3):
+            commit(checkout, f"app = {number}\n")
+            releases.append(deploy()["release"])
+        chalice.dies_after = "lambda_function"
+        with pytest.raises(Killed):
+            aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        chalice.dies_after = None
+        back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        assert back["release"] == releases[1]
 
     def test_a_release_is_found_by_its_commit(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
@@ -262,6 +300,17 @@ class TestDomains:
             "api.example.com",
             "*.sites.example",
         ]
+
+    def test_one_that_was_killed_between_its_stacks_is_finished_whole(
+        self, aws: Aws, deploy: Deploy
+    ) -> None:
+        deploy()
+        with killed_before(aws, "Stack workspace-api-dev-edge …"):
+            deploy(domain="api.example.com", hosted_zone="Z1")
+        assert deploy()["baseUrl"] == "https://api.example.com"
+        for stack in ("edge-global", "edge"):
+            given = aws.deployment().stack(stack).parameters()
+            assert (given["Domain"], given["HostedZoneId"]) == ("api.example.com", "Z1")
 
     def test_an_empty_one_takes_it_away_again(self, aws: Aws, deploy: Deploy) -> None:
         deploy(domain="api.example.com", sites_domain="sites.example")
@@ -321,22 +370,151 @@ class TestDestroy:
         assert aws.apis() == [other]
 
 
-def test_functions_stay_with_restored_tables_until_they_are_led_back(
-    aws: Aws, deploy: Deploy
-) -> None:
-    def prefix() -> str:
-        about = aws.client("lambda").get_function_configuration(FunctionName=API)
-        return str(about["Environment"]["Variables"]["TABLE_PREFIX"])
+class TestRestoredTables:
+    def test_have_the_functions_until_they_are_led_back(self, aws: Aws, deploy: Deploy) -> None:
+        deploy()
+        restore(aws)
+        deploy(table_prefix="restored")
+        deploy()
+        assert prefix(aws) == settings.published(aws.account, "dev")["TABLE_PREFIX"] == "restored"
+        assert allowed(aws) == {"restored"}
+        assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
+        deploy(table_prefix="workspace")
+        assert (prefix(aws), allowed(aws)) == ("workspace", {"workspace"})
 
-    deploy()
-    deploy(table_prefix="restored")
-    deploy()
-    assert prefix() == settings.published(aws.account, "dev")["TABLE_PREFIX"] == "restored"
+    def test_have_them_also_after_a_deployment_that_was_killed(
+        self, aws: Aws, deploy: Deploy
+    ) -> None:
+        deploy()
+        restore(aws)
+        with killed_before(aws, "Stack workspace-api-dev-edge-global"):
+            deploy(table_prefix="restored")
+        assert settings.published(aws.account, "dev")["TABLE_PREFIX"] == "restored"
+        deploy()
+        assert (prefix(aws), allowed(aws)) == ("restored", {"restored"})
+
+    def test_have_them_again_after_a_destruction_that_leaves_and_names_them(
+        self, aws: Aws, deploy: Deploy, checkout: Path
+    ) -> None:
+        deploy()
+        restore(aws)
+        deploy(table_prefix="restored")
+        left = destroy(aws.deployment(checkout), break_lock=False, with_data=False)
+        assert "AWS::DynamoDB::Table restored-dev-ledger" in left["kept"]
+        deploy()
+        assert prefix(aws) == "restored"
+        left = destroy(aws.deployment(checkout), break_lock=False, with_data=True)
+        assert len(left["kept"]) == 6
+        assert all(":Table restored-dev-" in each for each in left["kept"])
+
+    def test_become_as_safe_as_those_of_the_stack(self, aws: Aws, deploy: Deploy) -> None:
+        deploy()
+        restore(aws)
+        deploy(table_prefix="restored")
+        dynamodb = aws.client("dynamodb")
+        for name in ("restored-dev-control", "workspace-dev-control"):
+            assert dynamodb.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]
+            backups = dynamodb.describe_continuous_backups(TableName=name)
+            recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+            assert recovery["PointInTimeRecoveryStatus"] == "ENABLED"
+            ttl = dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+            assert ttl == {"AttributeName": "expires", "TimeToLiveStatus": "ENABLED"}
+        deploy()
+        assert not [line for line in aws.said if "restored-dev-" in line and "…" not in line]
+
+    def test_must_all_be_there(self, aws: Aws, deploy: Deploy) -> None:
+        deploy()
+        restore(aws)
+        aws.client("dynamodb").delete_table(TableName="restored-dev-audit")
+        with pytest.raises(click.ClickException, match="There is no restored-dev-audit, or it is"):
+            deploy(table_prefix="restored")
+        assert prefix(aws) == "workspace"
+        deploy()
+        assert prefix(aws) == "workspace"
+
+    def test_may_be_worked_with_by_releases_of_before_and_after(
+        self, aws: Aws, deploy: Deploy, checkout: Path
+    ) -> None:
+        deploy()
+        restore(aws)
+        commit(checkout, "app = 2\n")
+        later = deploy(table_prefix="restored")["release"]
+        aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        assert (prefix(aws), allowed(aws)) == ("restored", {"restored"})
+        deploy(table_prefix="workspace")
+        aws.deployment(checkout).rollback(later, break_lock=False, python=None)
+        assert (prefix(aws), allowed(aws)) == ("workspace", {"workspace"})
+
+
+def prefix(aws: Aws) -> str:
+    about = aws.client("lambda").get_function_configuration(FunctionName=API)
+    return str(about["Environment"]["Variables"]["TABLE_PREFIX"])
+
+
+def allowed(aws: Aws) -> set[str]:
+    """Return the prefixes of the tables that a function may work with."""
     policy = aws.client("iam").get_role_policy(RoleName=CHAT, PolicyName=CHAT)["PolicyDocument"]
-    assert ":table/restored-dev-ledger" in json.dumps(policy)
-    assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
-    deploy(table_prefix="workspace")
-    assert prefix() == "workspace"
+    return set(re.findall(r":table/(\w+)-dev-", json.dumps(policy)))
+
+
+def restore(aws: Aws) -> None:
+    """Make what a restoration makes of the stage's tables: the same keys, and no settings."""
+    client = aws.client("dynamodb")
+    for name in TABLES:
+        about = client.describe_table(TableName=f"workspace-dev-{name}")["Table"]
+        indexes = [
+            {part: index[part] for part in ("IndexName", "KeySchema", "Projection")}
+            for index in about.get("LocalSecondaryIndexes", ())
+        ]
+        client.create_table(
+            TableName=f"restored-dev-{name}",
+            KeySchema=about["KeySchema"],
+            AttributeDefinitions=about["AttributeDefinitions"],
+            BillingMode="PAY_PER_REQUEST",
+            **({"LocalSecondaryIndexes": indexes} if indexes else {}),
+        )
+
+
+@contextmanager
+def killed_before(aws: Aws, step: str) -> Iterator[None]:
+    """Have a deployment killed before a step."""
+
+    class Deadly(list[str]):
+        def append(self, line: str) -> None:
+            if line.startswith(step) and line.endswith("…"):
+                raise Killed
+
+    said, aws.said = aws.said, Deadly()
+    try:
+        with pytest.raises(Killed):
+            yield
+    finally:
+        aws.said = said
+
+
+def test_functions_that_are_kept_from_running_stay_so(
+    aws: Aws, deploy: Deploy, checkout: Path
+) -> None:
+    assert deploy()["stopped"] == []
+    functions = aws.client("lambda")
+    every = (API, CHAT, "workspace-api-dev-run-jobs")
+
+    def runs() -> list[int | None]:
+        found = [functions.get_function_concurrency(FunctionName=name) for name in every]
+        return [each.get("ReservedConcurrentExecutions") for each in found]
+
+    assert runs() == [None, None, 1]
+    for name in every:
+        functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
+    assert deploy()["stopped"] == ["api_handler", "chat-stream", "run-jobs"]
+    assert runs() == [0, 0, 0]
+    assert any("Kept from running" in line for line in aws.said)
+    aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+    assert runs() == [0, 0, 0]
+    for name in every:
+        functions.delete_function_concurrency(FunctionName=name)
+    assert deploy()["stopped"] == []
+    assert runs() == [None, None, 1]
 
 
 def test_a_state_that_was_lost_is_found_again(aws: Aws, deploy: Deploy, store: Store) -> None:

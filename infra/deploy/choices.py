@@ -1,0 +1,53 @@
+"""What operators have decided of a stage, kept with its data: what is left out stays as it was.
+
+Stacks remember their parameters, too, but each its own: a deployment that was stopped between two
+of them would go on with the domain of one and the certificate of the other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+from infra.data_stack import STATE
+from infra.deploy.store import Store
+from infra.stage_config import Facts
+
+KEY = f"{STATE}choices.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Hosts, where alarms go, and the tables that functions work with; empty where there is none.
+
+    ``table_prefix`` is the data stack's own, or leads to other tables, such as restored ones.
+    """
+
+    domain: str = ""
+    hosted_zone: str = ""
+    sites_domain: str = ""
+    sites_hosted_zone: str = ""
+    alarm_email: str = ""
+    table_prefix: str = Facts().table_prefix
+
+    @classmethod
+    def of(cls, store: Store) -> Self:
+        """Return what was decided so far."""
+        return cls(**(store.get_json(KEY) or {}))
+
+    def changed(self, wanted: Mapping[str, str | None]) -> Self:
+        """Return these with what is wanted now; None leaves a choice as it is."""
+        return replace(self, **{name: value for name, value in wanted.items() if value is not None})
+
+    def keep(self, store: Store) -> None:
+        """Remember them for every deployment to come, also after the stage was destroyed."""
+        store.put_json(KEY, asdict(self))
+
+    @property
+    def hosts(self) -> dict[str, str]:
+        """The parameters of both edge stacks."""
+        return {
+            "Domain": self.domain,
+            "HostedZoneId": self.hosted_zone,
+            "SitesDomain": self.sites_domain,
+            "SitesHostedZoneId": self.sites_hosted_zone,
+        }
