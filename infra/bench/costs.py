@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from chalicelib.core.operations import load_all
+from infra import alarms_stack
 from infra.bench import database
 from infra.bench.leads import call, make_workspace
 from infra.dynamodb_usage import metering
@@ -17,8 +18,9 @@ PRODUCTS = 1_000
 SCALES = (1_000, 100_000, 10_000_000)
 READ_UNIT, WRITE_UNIT = 0.125e-6, 0.625e-6
 """DynamoDB on demand, dollars a request unit."""
-REQUEST = 3.50e-6 + 0.20e-6 + 1.00e-6 + 0.60e-6
-"""API Gateway (REST), Lambda, CloudFront (HTTPS) and WAF, dollars a request."""
+REQUEST = 3.50e-6 + 0.20e-6 + 1.00e-6 + 0.60e-6 + 0.05 * 5.00e-6
+"""API Gateway (REST), Lambda, CloudFront (HTTPS), WAF, and X-Ray, which keeps 5 % (a second's first
+request besides, which is not counted), dollars a request."""
 GB_SECOND = 1.66667e-5
 """Lambda, x86, dollars."""
 MEMORY_GB = 1.0
@@ -28,10 +30,26 @@ OWN_SECONDS = 0.004
 """Of our own code and Lambda's share of a processor, a warm request: assumed."""
 LOG_GB, LOG_BYTES = 0.50, 600
 SENT_GB, SENT_BYTES = 0.085, 4_000
+ALARM_METRIC, CUSTOM_METRIC = 0.10, 0.30
+"""Dollars a month: of each metric that an alarm reads, and of each that is made of logs."""
+
+
+def _metrics() -> tuple[int, int]:
+    """Return how many metrics the alarms read, and how many are made of logs."""
+    resources = alarms_stack.template()["Resources"].values()
+    alarms = [r["Properties"] for r in resources if r["Type"] == "AWS::CloudWatch::Alarm"]
+    filters = [r["Properties"] for r in resources if r["Type"] == "AWS::Logs::MetricFilter"]
+    read = sum("MetricStat" in metric for alarm in alarms for metric in alarm["Metrics"])
+    made = {m["MetricName"] for each in filters for m in each["MetricTransformations"]}
+    return read, len(made)
+
+
+_READ, _MADE = _metrics()
 FIXED = {
     "WAF: a list and five rules": 5 + 5 * 1.0,
     "secrets": 2 * 0.40,
-    "alarms": 15 * 0.10,
+    f"alarms, which read {_READ} metrics": _READ * ALARM_METRIC,
+    f"{_MADE} metrics made of logs": _MADE * CUSTOM_METRIC,
     "jobs, every minute": 43_200 * (0.2e-6 + 0.06 * GB_SECOND + 8 * 0.5 * READ_UNIT),
 }
 """Dollars a month, whatever comes in."""
