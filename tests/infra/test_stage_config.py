@@ -100,6 +100,12 @@ def test_jobs_run_alone_where_the_account_can_reserve_that(allowed: bool) -> Non
     assert reserved == dict.fromkeys(FUNCTIONS) | {"run-jobs": 1 if allowed else None}
 
 
+def test_what_an_operator_keeps_from_running_stays_so() -> None:
+    facts = Facts(reserve_jobs=True, stopped=frozenset({"api_handler", "run-jobs"}))
+    reserved = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
+    assert reserved == {"api_handler": 0, "run-jobs": 0, "chat-stream": None}
+
+
 def test_what_is_not_known_yet_is_left_out() -> None:
     variables = as_chalice_reads("prod", "api_handler", Facts()).environment_variables
     assert set(variables) == {"STAGE", "TABLE_PREFIX", "OBJECT_STORE", *EVERYWHERE}
