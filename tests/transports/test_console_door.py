@@ -19,7 +19,8 @@ FORMS: dict[str, dict[str, str]] = {
     f"{PREFIX}/sign-in": {"email": "boss@example.com", "password": PASSWORD},
     f"{PREFIX}/sign-out": {},
     f"{PREFIX}/account/password": {"current": PASSWORD, "password": "a new password"},
-    f"{PREFIX}/account/sessions": {},
+    f"{PREFIX}/account/sessions": {"id": "0" * 26},
+    f"{PREFIX}/account/sign-out": {},
     f"{WORKSPACE}/keys": {"name": "Laptop", "scopes": "crm:read", "once": "1"},
     f"{WORKSPACE}/keys/{{id}}/revoke": {},
     f"{BOT}/keys": {"name": "Site", "once": "1"},
@@ -30,6 +31,8 @@ FORMS: dict[str, dict[str, str]] = {
 READ = [route for route, page in ROUTES.items() if page.get]
 SENT = [route for route, page in ROUTES.items() if page.post]
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+OVER = "/console/sign-in?done=session_over"
 
 every_route = pytest.mark.parametrize("route", ROUTES)
 every_page = pytest.mark.parametrize("route", READ)
@@ -170,9 +173,11 @@ class TestSession:
                 place = urlsplit(answer.headers["Location"])
                 told = {k: v for k, (v,) in parse_qs(place.query).items()}
                 assert place.path == "/console/sign-in"
-                assert told.pop("done") == "session_over"
+                out = route.endswith("sign-out")
+                assert told.pop("done") == ("signed_out" if out else "session_over")
                 assert told == ({"next": world.here.path_of(route)} if ROUTES[route].get else {})
-                assert b"it was not taken" in visitor.get(answer.headers["Location"]).body
+                said = b"You are signed out" if out else b"see whether it was taken"
+                assert said in visitor.get(answer.headers["Location"]).body
                 assert visitor.token == token
         if not ROUTES[route].guest:
             assert stored() == before
@@ -244,7 +249,9 @@ class TestSession:
     def test_of_all_devices_end_together(self, world: World) -> None:
         boss, other, member = (world.person(name) for name in ("boss", "boss", "member"))
         token = boss.token
-        assert boss.post("/console/account/sessions").status == 303
+        nobody = boss.post("/console/account/sessions", {"id": ""})
+        assert (nobody.status, lives(token)) == (400, True)
+        assert boss.post("/console/account/sign-out").status == 303
         assert [lives(each) for each in (token, other.token, member.token)] == [False, False, True]
 
     def test_of_others_cannot_be_ended(self, world: World) -> None:
@@ -282,6 +289,17 @@ class TestSession:
         assert not lives(other.token)
         assert b"Password changed" in boss.get(answer.headers["Location"]).body
 
+    def test_lives_on_if_the_password_is_changed_by_a_double_click(self, world: World) -> None:
+        boss = world.person("boss")
+        tabs = [Person("boss@example.com", boss.token) for _ in range(3)]
+        form = FORMS["/console/account/password"]
+        answers = at_once(3, lambda tab: tabs[tab].post("/console/account/password", form))
+        led = {answer.headers["Location"] for answer in answers}
+        assert led <= {"/console/account?done=password_changed", OVER}
+        taken = [tab for tab, each in zip(tabs, answers, strict=True) if "changed" in str(each)]
+        assert taken
+        assert all(lives(tab.token) for tab in taken)
+
     def test_is_refused_with_the_password_not_repeated(self, world: World) -> None:
         boss = world.person("boss")
         wrong = {"current": "my secret guess", "password": "short"}
@@ -317,11 +335,12 @@ class TestForms:
 
     @every_form
     def test_are_taken_with_the_right_token(self, route: str, world: World) -> None:
-        boss, before = world.person("boss"), stored()
+        boss, other = world.person("boss"), console_sessions.find(world.person("boss").token)
+        assert other
+        fields = FORMS[route] | ({"id": other.session_id} if "id" in FORMS[route] else {})
+        before = stored()
         origin = {"origin": "http://localhost:8000", "host": "localhost:8000"}
-        taken = boss.post(
-            world.here.path_of(route), FORMS[route], **origin, sec_fetch_site="same-origin"
-        )
+        taken = boss.post(world.here.path_of(route), fields, **origin, sec_fetch_site="same-origin")
         assert taken.status in {200, 303}, taken.body
         assert stored() != before
 
@@ -347,7 +366,8 @@ ELSEWHERE = [
     "/console/../s/evil/page", "/console/..", "/console/./..", "/console/%2e%2e/s/evil",
     "/console/.%2e/s/evil", "/console/..;/s/evil", "/consolex", "/s/evil", "console/account",
     "/console/account?x=//evil", "/console/account#@evil", "/console/account\n", "/console/\x00",
-    "?next=/console", "", "/", "/api/docs",
+    "?next=/console", "", "/", "/api/docs", "/console/sign-out", "/console/account/password",
+    "/console/nowhere", "/console/w",
 ]  # fmt: skip
 
 

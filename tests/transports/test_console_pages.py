@@ -7,6 +7,8 @@ from urllib.parse import quote
 import pytest
 
 from chalicelib.core.ids import new_id
+from chalicelib.store import audit
+from chalicelib.transports.console import account
 from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
 from tests.conftest import as_operator
 from tests.factories.console import HOSTILE, Person, World
@@ -152,18 +154,18 @@ class TestPlaces:
             return
         boss, before = world.person("boss"), stored()
         theirs = world.there.path_of(route)
-        pairs = [(theirs, theirs.replace(world.there.slug, "never"))]
+        pairs = [(theirs, theirs.replace(world.there.slug, "never"), 404)]
         if "{id}" in route:
             mixed = theirs.replace(world.there.slug, world.here.slug)
             never = route.format(workspace=world.here.slug, id=new_id(), key=new_id())
-            pairs.append((mixed, never))
+            pairs.append((mixed, never, 404))
         if "{key}" in route:
             own = route.format(
                 workspace=world.here.slug, id=world.here.bot, key=world.there.bot_key
             )
             never = route.format(workspace=world.here.slug, id=world.here.bot, key=new_id())
-            pairs.append((own, never))
-        for foreign, never in pairs:
+            pairs.append((own, never, 303))  # As of one that is deleted.
+        for foreign, never, status in pairs:
             for method in ("get", "post"):
                 if not getattr(ROUTES[route], method):
                     continue
@@ -171,7 +173,7 @@ class TestPlaces:
                 told, nothing = (
                     getattr(boss, method)(path, *arguments) for path in (foreign, never)
                 )
-                assert (told.status, nothing.status) == (404, 404)
+                assert (told.status, nothing.status) == (status, status)
                 assert told.body == nothing.body
         assert stored() == before
 
@@ -192,3 +194,57 @@ class TestPlaces:
         manager = world.person("manager")
         as_operator("disable_account", email="manager@example.com")
         assert manager.get(f"{world.here.path}/keys").status == 303
+
+
+def test_a_plain_member_is_shown_no_form_that_could_not_be_sent(world: World) -> None:
+    member, keys = world.person("member"), f"{world.here.path}/keys"
+    for fields in ({"preset": "read"}, {"name": "Laptop", "scopes": "crm:read"}):
+        answer = member.post(keys, fields)
+        assert answer.status == 403
+        assert b"Members may look, not change" in answer.body
+        assert b'name="scopes"' not in answer.body
+
+
+class TestFilteredAuditLog:
+    def test_leads_on_past_changes_of_others(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        boss, here = world.person("boss"), f"{world.here.path}/audit"
+        path = f"{world.here.path}/bots/{world.here.bot}/limits"
+        as_operator("set_bot", id=world.here.bot, isPrivate=False)
+        for amount in range(1, 4):
+            boss.post(path, {"daily": str(amount)})
+        monkeypatch.setattr(audit, "LOOKED_AT", 3)
+        page, asked = boss.get(f"{here}?actor=operator"), []
+        while b"the service&#39;s operator</td>" not in page.body:
+            assert b"Nothing found" not in page.body
+            (older,) = re.findall(r'href="(\?before=[^"]+)"', page.body.decode())
+            asked.append(older)
+            page = boss.get(here + older.replace("&amp;", "&"))
+        assert asked
+        assert b"Nothing among the latest changes" in boss.get(f"{here}?actor=operator").body
+
+    def test_says_at_its_field_what_is_no_day(self, world: World) -> None:
+        page = world.person("boss").get(f"{world.here.path}/audit?from=x&to=2027-01-31").body
+        assert page.count(b"aria-invalid") == 1
+        assert b'<a href="#from">From: enter a day' in page
+
+
+def test_a_search_of_bots_can_be_seen_and_undone(world: World) -> None:
+    page = world.person("boss").get(f"{world.here.path}/bots?q=zzz").body
+    assert b"Nothing found" in page
+    assert b'value="zzz"' in page
+
+
+@pytest.mark.parametrize(
+    ("mark", "name"),
+    [
+        ("CriOS/131.0 Mobile/15E148 Safari/604.1", "Chrome, iPhone"),
+        ("FxiOS/131.0 Mobile/15E148 Safari/604.1", "Firefox, iPhone"),
+        ("EdgiOS/131.0 Version/17.0 Mobile/15E148 Safari/604.1", "Edge, iPhone"),
+        ("Version/17.0 Mobile/15E148 Safari/604.1", "Safari, iPhone"),
+    ],
+)
+def test_a_session_is_named_as_people_call_its_browser(mark: str, name: str) -> None:
+    system = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 "
+    assert account.browser_name(system + mark) == name

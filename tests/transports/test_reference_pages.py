@@ -79,6 +79,20 @@ class TestSearch:
         assert found == "NoSlotReason"
         assert b"<code>fully_booked</code>" in get("/api/docs/bookings").body
 
+    @pytest.mark.parametrize("word", ["bearer", "kopecks", "cors", "oauth"])
+    def test_finds_what_the_guides_say(self, word: str) -> None:
+        for found in self.found(word):
+            path, _, anchor = found.partition("#")
+            page = get(path).body.decode()
+            if anchor in page and word.lower() in page.lower():
+                return
+        pytest.fail(f"nothing that says {word} is found")
+
+    def test_says_how_many_there_are(self) -> None:
+        html = get("/api/docs?q=a").body.decode()
+        (count,) = re.findall(r"(\d+) for “a”; the first 40 are shown", html)
+        assert int(count) > len(self.found("a")) == 40
+
     def test_every_word_must_be_there(self) -> None:
         assert self.found("product+zeppelin") == []
 

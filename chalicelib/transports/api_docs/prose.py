@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -104,10 +103,21 @@ def inline(markdown: str) -> str:
 
 def headings(markdown: str) -> Iterator[Heading]:
     """Yield the headings of a text."""
+    return (heading for heading, _ in sections(markdown) if heading is not None)
+
+
+def sections(markdown: str) -> Iterator[tuple[Heading | None, str]]:
+    """Yield what a text says below each heading, as Markdown; first, below None, its beginning."""
+    heading: Heading | None = None
+    said: list[str] = []
     tokens = _parser().parse(markdown)
-    for token, content in pairwise(tokens):
-        if token.type == "heading_open":
-            yield Heading(int(token.tag[1]), slug(content.content), content.content)
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if before is not None and before.type == "heading_open":
+            yield heading, " ".join(said)
+            heading, said = Heading(int(before.tag[1]), slug(token.content), token.content), []
+        elif token.content:
+            said.append(token.content)
+    yield heading, " ".join(said)
 
 
 def coloured(code: str) -> str:

@@ -12,6 +12,7 @@ from chalicelib.transports.api_docs.model import Field, Reference
 PATH = "/api/docs"
 MAX_QUERY = 100
 MAX_RESULTS = 40
+"""On a page; it says how many there are."""
 
 
 class Entry(NamedTuple):
@@ -29,7 +30,7 @@ def entries(reference: Reference) -> list[Entry]:
 
 
 def find(all_entries: list[Entry], query: str) -> list[Entry]:
-    """Return the entries that have every word of a query, those first whose title has them."""
+    """Return all entries that have every word of a query, those first whose title has them."""
     words = query[:MAX_QUERY].lower().split()
     if not words:
         return []
@@ -48,7 +49,7 @@ def find(all_entries: list[Entry], query: str) -> list[Entry]:
                 break
         else:
             ranked.append((score, number, entry))
-    return [entry for _score, _number, entry in sorted(ranked)[:MAX_RESULTS]]
+    return [entry for _score, _number, entry in sorted(ranked)]
 
 
 def _operations(reference: Reference) -> Iterator[Entry]:
@@ -66,13 +67,23 @@ def _operations(reference: Reference) -> Iterator[Entry]:
 
 def _guides(reference: Reference) -> Iterator[Entry]:
     for guide in prose.GUIDES:
-        url = f"{PATH}/{guide.name}"
-        yield Entry(guide.title, "Guide", url, guide.about.lower())
-        for heading in prose.headings(prose.guide(guide.name, reference)):
-            yield Entry(heading.text, guide.title, f"{url}#{heading.anchor}", "")
+        yield from _sections(reference, guide.name, guide.title, f"{guide.title} {guide.about}")
+    for area in reference.areas:
+        if prose.has_guide(area.name):
+            yield from _sections(reference, area.name, area.title)
     for code in reference.codes:
         about = f"Error code, HTTP {code.status}"
         yield Entry(code.code, about, f"{PATH}/errors#all-codes", _tidy(code.description))
+
+
+def _sections(reference: Reference, name: str, title: str, about: str = "") -> Iterator[Entry]:
+    """Yield a text and its sections, each found by what it says."""
+    url = f"{PATH}/{name}"
+    for heading, said in prose.sections(prose.guide(name, reference)):
+        if heading is None:
+            yield Entry(title, "Guide", url, _tidy(f"{about} {said}"))
+        else:
+            yield Entry(heading.text, title, f"{url}#{heading.anchor}", _tidy(said))
 
 
 def _records(reference: Reference) -> Iterator[Entry]:

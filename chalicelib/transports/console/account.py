@@ -81,12 +81,14 @@ def change_password(visit: Visit) -> HttpResponse:
     return redirect(f"{ACCOUNT}?done=password_changed", [door.cookie(made["token"])])
 
 
-def end_sessions(visit: Visit) -> HttpResponse:
-    """End one session, or all of them."""
-    session = visit.text("id")
-    if session:
-        _end(visit, session)
-        return redirect(f"{ACCOUNT}?done=session_ended")
+def end_session(visit: Visit) -> HttpResponse:
+    """End one session."""
+    _end(visit, visit.text("id"))
+    return redirect(f"{ACCOUNT}?done=session_ended")
+
+
+def sign_out_everywhere(visit: Visit) -> HttpResponse:
+    """End all sessions."""
     visit.call("sign_out_everywhere")
     return redirect(f"{door.SIGN_IN}?done=signed_out", [set_cookie(door.COOKIE, "", 0)])
 
@@ -107,9 +109,15 @@ def browser_name(told: str) -> str:
 # In this order: each browser also says that it is the ones below it.
 _BROWSERS = {
     "YaBrowser/": "Yandex Browser",
+    "SamsungBrowser/": "Samsung Internet",
     "Edg/": "Edge",
+    "EdgA/": "Edge",
+    "EdgiOS/": "Edge",
     "OPR/": "Opera",
+    "OPT/": "Opera",
+    "FxiOS/": "Firefox",
     "Firefox/": "Firefox",
+    "CriOS/": "Chrome",
     "Chrome/": "Chrome",
     "Safari/": "Safari",
 }

@@ -1,10 +1,12 @@
 """Bots: their keys, limits, a chat to try them with, and the code that puts them on a site."""
 
 import re
+from contextlib import suppress
 
 from chalicelib.core.errors import (
     AlreadyCreatedError,
     AppError,
+    ConflictError,
     FieldError,
     NotFoundError,
     ValidationError,
@@ -65,7 +67,11 @@ def create_key(visit: Visit) -> HttpResponse:
         key = _key(visit, bot, str(error.details["keyId"]))
         return visit.page("bot_key_made_before", 409, bot=bot, key=key, path=_path(visit, bot))
     except AppError as error:
-        return _keys_page(visit, error.status, visit.problem(error))
+        problem = visit.problem(error)
+        if error.code == ConflictError.code:
+            most = visit.call("list_bot_keys", agentId=bot["id"])["most"]
+            problem = Problem(visit.say("bot_keys_full", most=most))
+        return _keys_page(visit, error.status, problem)
     return visit.page(
         "bot_key_made",
         bot=bot,
@@ -77,16 +83,24 @@ def create_key(visit: Visit) -> HttpResponse:
 
 
 def ask_to_delete_key(visit: Visit) -> HttpResponse:
-    """Ask whether a bot's key shall be deleted, by its name."""
+    """Ask whether a bot's key shall be deleted, by its name; of one that is gone, say that."""
     bot = _bot(visit)
-    key = _key(visit, bot, visit.request.path["key"])
+    try:
+        key = _key(visit, bot, visit.request.path["key"])
+    except NotFoundError:
+        return _deleted(visit, bot)
     return visit.page("bot_key_delete", bot=bot, key=key, path=_path(visit, bot))
 
 
 def delete_key(visit: Visit) -> HttpResponse:
-    """Delete a key of a bot."""
+    """Delete a key of a bot, which a second click may have done already."""
     bot = _bot(visit)
-    visit.call("delete_bot_key", agentId=bot["id"], keyId=visit.request.path["key"])
+    with suppress(NotFoundError):
+        visit.call("delete_bot_key", agentId=bot["id"], keyId=visit.request.path["key"])
+    return _deleted(visit, bot)
+
+
+def _deleted(visit: Visit, bot: dict[str, object]) -> HttpResponse:
     return redirect(f"{_path(visit, bot)}/keys?done=bot_key_deleted")
 
 

@@ -7,6 +7,7 @@ it, so that no other site's form is taken; and what a browser says of where a fo
 import hashlib
 import hmac
 import re
+from functools import cache
 from importlib import import_module
 from secrets import token_urlsafe
 from urllib.parse import quote, unquote_plus, urlencode, urlsplit
@@ -18,8 +19,8 @@ from chalicelib.rules import tokens
 from chalicelib.store import accounts, console_sessions, workspaces
 from chalicelib.store.accounts import AccountRow
 from chalicelib.store.console_sessions import ConsoleSessionRow
-from chalicelib.transports.console.routes import CSRF_HEADER, PREFIX, Page
-from chalicelib.transports.console.visit import Visit
+from chalicelib.transports.console.routes import CSRF_HEADER, PREFIX, ROUTES, Page
+from chalicelib.transports.console.visit import SESSION_OVER, Visit
 from chalicelib.transports.http import (
     HttpRequest,
     HttpResponse,
@@ -36,7 +37,8 @@ COOKIE = "__Host-session"
 CSRF_FIELD = "csrf"
 MAX_FORM_BYTES = 64_000
 SIGN_IN = f"{PREFIX}/sign-in"
-_INSIDE = re.compile(r"/console(/[A-Za-z0-9_-]+)*", re.ASCII)
+SIGNING_OUT = {"sign_out", "sign_out_everywhere"}
+_VARIABLE, _SEGMENT = re.compile(r"{\w+}"), "[A-Za-z0-9_-]+"
 """Ids and slugs need no other characters; dots would lead out of /console again."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 """What ``token_urlsafe`` makes of 32 bytes."""
@@ -178,8 +180,15 @@ def cookie(token: str) -> str:
 
 
 def inside(path: str) -> str:
-    """Return a path of the console, where it is one: nobody is sent elsewhere after signing in."""
-    return path if _INSIDE.fullmatch(path) else PREFIX
+    """Return a path of the console with a page: nobody is sent elsewhere after signing in."""
+    return path if any(page.fullmatch(path) for page in _pages()) else PREFIX
+
+
+@cache
+def _pages() -> list[re.Pattern[str]]:
+    """Return what paths of pages look like; the forms' own, which are only sent, are none."""
+    shown = (path for path, page in ROUTES.items() if page.get)
+    return [re.compile(_VARIABLE.sub(_SEGMENT, path), re.ASCII) for path in shown]
 
 
 def _answer(page: Page, request: HttpRequest) -> HttpResponse:
@@ -195,7 +204,9 @@ def _answer(page: Page, request: HttpRequest) -> HttpResponse:
         check_form(request, visit.text(CSRF_FIELD))
     if "workspace" in request.path:
         visit.enter(request.path["workspace"])
-    if page.for_managers and not visit.here.manages:
+    in_workspace = "workspace" in request.path
+    changes = page.for_managers or request.method == "POST"
+    if in_workspace and changes and not visit.here.manages:
         raise ForbiddenError("Members may look, not change. Ask the owner or a manager.")
     name = page.post if request.method == "POST" else page.get
     module = import_module(f"chalicelib.transports.console.{page.module}")
@@ -210,7 +221,8 @@ def _to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
 
     Who sent a form is told why it was not taken.
     """
-    about = {"done": "session_over"} if request.method == "POST" else {}
+    done = "signed_out" if page.post in SIGNING_OUT else SESSION_OVER
+    about = {"done": done} if request.method == "POST" else {}
     if page.get and request.route != PREFIX:
         path = request.route
         for name, value in request.path.items():

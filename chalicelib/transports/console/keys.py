@@ -51,7 +51,10 @@ def index(visit: Visit) -> HttpResponse:
 
 
 def ask(visit: Visit) -> HttpResponse:
-    """Show the form of a new key."""
+    """Show the form of a new key; where none can be made, the list says why."""
+    listed = visit.call("list_keys")
+    if _gated(visit) or listed["live"] >= listed["most"]:
+        return redirect(f"{visit.here.path}/keys")
     return _form(visit, 200, ticked=preset("read", admin=_admin(visit)))
 
 
@@ -134,7 +137,6 @@ def _form(
         ticked=ticked,
         areas=[area for area in AREAS if _admin(visit) or not Scope(f"{area}:read").admin_only],
         presets={each: sorted(preset(each, admin=_admin(visit))) for each in PRESETS},
-        gated=_gated(visit),
     )
 
 

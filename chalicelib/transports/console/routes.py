@@ -12,8 +12,9 @@ BOT = f"{WORKSPACE}/bots/{{id}}"
 class Page(NamedTuple):
     """What answers on a path: a module of this package, and its functions for GET and POST.
 
-    A ``guest`` page is for those who are not signed in, too; one ``for_managers`` is a form that
-    plain members of the workspace, who may only look, could not send.
+    A ``guest`` page is for those who are not signed in, too. In a workspace, forms are taken from
+    managers alone, and a page ``for_managers`` is one that plain members, who may only look, have
+    no use for.
     """
 
     module: str
@@ -29,7 +30,8 @@ ROUTES = {
     f"{PREFIX}/sign-out": Page("account", post="sign_out"),
     f"{PREFIX}/account": Page("account", get="show"),
     f"{PREFIX}/account/password": Page("account", post="change_password"),
-    f"{PREFIX}/account/sessions": Page("account", post="end_sessions"),
+    f"{PREFIX}/account/sessions": Page("account", post="end_session"),
+    f"{PREFIX}/account/sign-out": Page("account", post="sign_out_everywhere"),
     WORKSPACE: Page("overview", get="show"),
     f"{WORKSPACE}/keys": Page("keys", get="index", post="create"),
     f"{WORKSPACE}/keys/new": Page("keys", get="ask", for_managers=True),

@@ -24,6 +24,8 @@ from chalicelib.transports.web import render, texts
 
 ONCE = "once"
 """The field of a form that makes it count once, however often it is sent."""
+SESSION_OVER = "session_over"
+"""What is said on the page to sign in to who has sent a form after the session's end."""
 MAX_FIELDS = 200
 SEARCH_FROM = 20
 """Lists longer than this can be searched (ui.md, Habits)."""
@@ -216,6 +218,7 @@ class Visit:
             "once": token_urlsafe(18),
             "problem": problem,
             "done": self._done(),
+            "lost": self.asked("done") == SESSION_OVER,
             "money": lambda kopecks: texts.money(self.language, kopecks),
             "number": lambda n: texts.number(self.language, n),
             "moment": lambda iso: texts.moment(self.language, datetime.fromisoformat(iso), zone),

@@ -25,7 +25,8 @@ def start(request: HttpRequest) -> HttpResponse:
     if not query:
         return _guide(request, known, "start", "API reference")
     found = search.find(_entries(known), query)
-    return _page(request, known, "docs/search.html", query=query, found=found)
+    shown = found[: search.MAX_RESULTS]
+    return _page(request, known, "docs/search.html", query=query, found=shown, total=len(found))
 
 
 @render.with_pages

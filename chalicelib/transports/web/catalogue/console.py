@@ -50,6 +50,10 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "copy": {"ru": "Копировать", "en": "Copy"},
     "copied": {"ru": "Скопировано", "en": "Copied"},
     "nothing_found": {"ru": "Ничего не нашлось.", "en": "Nothing found."},
+    "nothing_among_these": {
+        "ru": "Среди последних изменений ничего не нашлось; есть и более ранние.",
+        "en": "Nothing among the latest changes; there are older ones.",
+    },
     "keys_about": {
         "ru": "Ключ даёт программам и ИИ-ассистентам доступ к этому рабочему пространству: через REST и через сервер инструментов. Каждой программе дайте свой ключ и только нужные права.",
         "en": "A key lets programs and AI assistants work in this workspace, over REST and the tool server. Give each program a key of its own, with the rights it needs and no others.",
@@ -76,6 +80,7 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "ru": "Создайте ключ, и первый запрос займёт минуту.",
         "en": "Create a key, and your first call is a minute away.",
     },
+    "no_live_keys": {"ru": "Действующих ключей нет.", "en": "No live keys."},
     "create_key": {"ru": "Создать ключ", "en": "Create key"},
     "new_key": {"ru": "Новый ключ API", "en": "New API key"},
     "key": {"ru": "Ключ", "en": "Key"},
@@ -183,15 +188,15 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     },
     "wrong_daily": {
         "ru": "Введите сумму в рублях от 0 до 1 000 000 000, например 500 или 99,90.",
-        "en": "Enter an amount in rubles from 0 to 1,000,000,000, such as 500 or 99.90.",
+        "en": "Enter an amount in rubles from 0 to 1 000 000 000, such as 500 or 99.90.",
     },
     "wrong_weekly": {
         "ru": "Введите сумму в рублях от 0 до 1 000 000 000, например 500 или 99,90.",
-        "en": "Enter an amount in rubles from 0 to 1,000,000,000, such as 500 or 99.90.",
+        "en": "Enter an amount in rubles from 0 to 1 000 000 000, such as 500 or 99.90.",
     },
     "wrong_monthly": {
         "ru": "Введите сумму в рублях от 0 до 1 000 000 000, например 500 или 99,90.",
-        "en": "Enter an amount in rubles from 0 to 1,000,000,000, such as 500 or 99.90.",
+        "en": "Enter an amount in rubles from 0 to 1 000 000 000, such as 500 or 99.90.",
     },
     "error_unauthorized": {
         "ru": "Нет аккаунта с такой почтой и таким паролем.",
@@ -228,8 +233,8 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "error_payload_too_large": {"ru": "Форма слишком большая.", "en": "The form is too large."},
     "done_signed_out": {"ru": "Вы вышли.", "en": "You are signed out."},
     "done_session_over": {
-        "ru": "Сеанс закончился. Если вы отправляли форму, она не принята: войдите и повторите.",
-        "en": "Your session is over. If you sent a form, it was not taken: sign in and send it again.",
+        "ru": "Сеанс закончился. Если вы отправили форму, войдите и проверьте, принята ли она.",
+        "en": "Your session is over. If you sent a form, sign in and see whether it was taken.",
     },
     "done_password_changed": {
         "ru": "Пароль изменён. На других устройствах вход завершён.",
@@ -297,9 +302,13 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "no_bot_keys": {"ru": "Ключей у бота нет", "en": "The bot has no keys"},
     "new_bot_key": {"ru": "Новый ключ бота", "en": "New bot key"},
     "create_bot_key": {"ru": "Создать ключ бота", "en": "Create bot key"},
+    "bot_key_name_hint": {
+        "ru": "Для чего он: по названию вы узнаете его, когда решите удалить.",
+        "en": "What it is for: you will know it by this name when you want to delete it.",
+    },
     "bot_keys_full": {
-        "ru": "У бота уже пять ключей. Удалите ненужный, чтобы создать другой.",
-        "en": "The bot has five keys already. Delete one to create another.",
+        "ru": "Ключей у бота уже {most}, больше нельзя. Сначала удалите ненужный.",
+        "en": "The bot has {most} keys, the most it can have. Delete one first.",
     },
     "delete": {"ru": "Удалить", "en": "Delete"},
     "delete_named": {"ru": "Удалить ключ «{name}»", "en": "Delete key “{name}”"},
@@ -320,6 +329,7 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "daily": {"ru": "В день, ₽", "en": "A day, ₽"},
     "weekly": {"ru": "В неделю, ₽", "en": "A week, ₽"},
     "monthly": {"ru": "В месяц, ₽", "en": "A month, ₽"},
+    "window": {"ru": "Период", "en": "Period"},
     "window_daily": {"ru": "Сегодня", "en": "Today"},
     "window_weekly": {"ru": "На этой неделе", "en": "This week"},
     "window_monthly": {"ru": "В этом месяце", "en": "This month"},
@@ -446,13 +456,14 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "channel_page": {"ru": "страница", "en": "page"},
     "channel_test": {"ru": "проверка", "en": "test"},
     "wrong_from": {
-        "ru": "Введите день, например 2027-01-31.",
-        "en": "Enter a day, such as 2027-01-31.",
+        "ru": "С: введите день, например 2027-01-31.",
+        "en": "From: enter a day, such as 2027-01-31.",
     },
     "wrong_to": {
-        "ru": "Введите день, например 2027-01-31.",
-        "en": "Enter a day, such as 2027-01-31.",
+        "ru": "По: введите день, например 2027-01-31.",
+        "en": "To: enter a day, such as 2027-01-31.",
     },
+    "wrong_actor": {"ru": "Кто: выберите из списка.", "en": "Who: choose from the list."},
     "request_id": {"ru": "Номер запроса", "en": "Request id"},
     "bots_count": {
         "ru": {

@@ -11,7 +11,7 @@
     const said = pre.getAttribute("aria-label");
     if (said) button.setAttribute("aria-label", `Copy ${said}`);
     pre.replaceWith(block);
-    block.append(pre, button);
+    block.append(button, pre);
     button.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(pre.textContent.trimEnd());
@@ -110,12 +110,11 @@
     const known = await load();
     if (query !== input.value) return;
     if (!asked.length) { close(); status.textContent = ""; status.className = "hidden"; return; }
-    found = known
+    const ranked = known
       .map((entry, number) => ({ entry, number, score: rank(entry, asked) }))
       .filter(({ score }) => score >= 0)
-      .sort((a, b) => a.score - b.score || a.number - b.number)
-      .slice(0, MOST)
-      .map(({ entry }) => entry);
+      .sort((a, b) => a.score - b.score || a.number - b.number);
+    found = ranked.slice(0, MOST).map(({ entry }) => entry);
     list.replaceChildren(...found.map((entry, number) => {
       const item = make("li", { id: `result-${number}`, textContent: entry[0] });
       item.setAttribute("role", "option");
@@ -128,7 +127,8 @@
     close();
     list.hidden = !found.length;
     input.setAttribute("aria-expanded", String(found.length > 0));
-    status.textContent = found.length ? `${found.length} results` : "Nothing found";
+    const many = ranked.length > MOST ? `, the first ${MOST} are listed` : "";
+    status.textContent = found.length ? `${ranked.length} ${ranked.length === 1 ? "result" : "results"}${many}` : "Nothing found";
     status.className = found.length ? "hidden" : "results";
   };
   input.addEventListener("focus", load);
