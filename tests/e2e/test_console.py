@@ -297,7 +297,7 @@ def test_a_bot_has_five_keys_at_most_and_limits(place: Place, visiting: Visiting
                 assert findings(page) == []
                 shoot(page, "console-bot-key-made-desktop-light")
             page.get_by_role("link", name="Done, back to the keys").click()
-        expect(page.get_by_text("The bot has five keys already")).to_be_visible()
+        expect(page.get_by_text("The bot has 5 keys, the most it can have")).to_be_visible()
         expect(page.get_by_role("button", name="Create bot key")).to_have_count(0)
         assert findings(page) == []
         page.get_by_role("link", name="Delete: Site 3").click()
