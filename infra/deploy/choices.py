@@ -32,7 +32,7 @@ class Choices:
     @classmethod
     def of(cls, store: Store) -> Self:
         """Return what was decided so far."""
-        return cls(**(store.get_json(KEY) or {}))
+        return store.get_record(KEY, cls) or cls()
 
     def changed(self, wanted: Mapping[str, str | None]) -> Self:
         """Return these with what is wanted now; None leaves a choice as it is."""

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.core import clock
 from infra.data_stack import STATE
-from infra.deploy.store import Store
+from infra.deploy.store import Store, as_record
 
 KEY = f"{STATE}lock.json"
 LEASE = timedelta(minutes=5)
@@ -140,7 +140,7 @@ def _acquire(store: Store, *, break_lock: bool, run: str | None = None) -> Lock:
         return Lock(store, since, run, etag)
     if (found := store.get(KEY)) is None:  # released between the two
         return _acquire(store, break_lock=break_lock, run=run)
-    holder = Holder(**json.loads(found[0]))
+    holder = as_record(json.loads(found[0]), Holder)
     if not (break_lock or holder.gone):
         msg = (
             f"{holder.user} on {holder.host} (process {holder.pid}) has been deploying this stage "

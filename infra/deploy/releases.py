@@ -162,10 +162,11 @@ def previous(store: Store) -> Release:
 
 def listed(store: Store) -> list[Release]:
     """Return the releases that are kept, newest first."""
-    records = (
-        store.get_json(f"{RELEASES}{folder}/release.json") for folder in store.folders(RELEASES)
+    found = (
+        store.get_record(f"{RELEASES}{folder}/release.json", Release)
+        for folder in store.folders(RELEASES)
     )
-    return sorted((Release(**each) for each in records if each), key=lambda r: r.at, reverse=True)
+    return sorted(filter(None, found), key=lambda release: release.at, reverse=True)
 
 
 def set_deploying(store: Store, release: Release) -> None:

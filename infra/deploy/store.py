@@ -1,9 +1,10 @@
 """What a stage's bucket keeps of its deployments, read and written with conditions."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from botocore.exceptions import ClientError
@@ -11,10 +12,20 @@ from botocore.exceptions import ClientError
 from infra.aws_errors import code
 from infra.deploy.account import Account
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
 MISSING = {"404", "NoSuchKey"}
 CONFLICTS = {"412", "PreconditionFailed", "409", "ConditionalRequestConflict"}
 """How S3 refuses a conditional write; of an object that is gone, ``If-Match`` finds it missing (S3
 user guide, Conditional writes)."""
+
+
+def as_record(found: Mapping[str, Any], kind: type[Record]) -> Record:
+    """Return a record of what was kept, passing over what a newer checkout has added to it."""
+    known = {each.name for each in fields(kind)}
+    return kind(**{name: value for name, value in found.items() if name in known})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +49,11 @@ class Store:
         """Return an object's JSON; None if there is no such object."""
         found = self.get(key)
         return found and json.loads(found[0])
+
+    def get_record(self, key: str, kind: type[Record]) -> Record | None:
+        """Return an object's JSON as a record; None if there is no such object."""
+        found = self.get_json(key)
+        return None if found is None else as_record(found, kind)
 
     def put_json(self, key: str, value: object) -> None:
         """Keep JSON under a key."""

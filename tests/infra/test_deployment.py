@@ -517,6 +517,20 @@ def test_functions_that_are_kept_from_running_stay_so(
     assert runs() == [None, None, 1]
 
 
+def test_what_a_newer_checkout_has_kept_stops_no_older_one(
+    aws: Aws, deploy: Deploy, checkout: Path, store: Store
+) -> None:
+    first = deploy(domain="api.example.com")
+    for key in ("state/choices.json", f"releases/{first['release']}/release.json"):
+        store.put_json(key, store.get_json(key) | {"something": "new"})
+    commit(checkout, "app = 2\n")
+    assert deploy()["baseUrl"] == "https://api.example.com"
+    assert (
+        aws.deployment(checkout).rollback(None, break_lock=False, python=None)["release"]
+        == (first["release"])
+    )
+
+
 def test_a_state_that_was_lost_is_found_again(aws: Aws, deploy: Deploy, store: Store) -> None:
     result = deploy()
     store.delete(chalice_state.KEY)
