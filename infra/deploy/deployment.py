@@ -180,7 +180,7 @@ class Deployment:
     def _choose(self, store: Store, wanted: Wanted) -> Choices:
         """Keep what is wanted, before any of it is made: whoever goes on must find it."""
         choices = Choices.of(store).changed(wanted.choices)
-        with self.progress.step(f"Tables {choices.table_prefix}-{self.stage}-…"):
+        with self.progress.step(f"Tables {choices.table_prefix}-{self.stage}-*"):
             tables.look_after(self.account, self.stage, choices.table_prefix, self.progress)
         choices.keep(store)
         return choices
