@@ -5,3 +5,5 @@ The deployed package (transports > domains > store | gateways > rules > core).
 
 VERSION = "0.1.0"
 SERVICE = "Workspace Automation API"
+USER_AGENT = f"{SERVICE.replace(' ', '-')}/{VERSION}"
+"""What the service calls itself where it is the client."""

@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import quote, urljoin
 
-from chalicelib import SERVICE, VERSION
+from chalicelib import USER_AGENT
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
 from chalicelib.gateways import dns
@@ -307,9 +307,6 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context(cafile=certifi.where())
 
 
-_AGENT: Final = f"{SERVICE.replace(' ', '-')}/{VERSION}"
-
-
 @contextmanager
 def _asked(wire: _Wire, place: PublicUrl, accept: str) -> Iterator[http.client.HTTPResponse]:
     """Send the request and yield the answer, read up to its body; close it whatever happens.
@@ -321,7 +318,7 @@ def _asked(wire: _Wire, place: PublicUrl, accept: str) -> Iterator[http.client.H
     request = (
         f"GET {place.target} HTTP/1.1\r\n"
         f"Host: {place.authority}\r\n"
-        f"User-Agent: {_AGENT} (+{settings().public_url})\r\n"
+        f"User-Agent: {USER_AGENT} (+{settings().public_url})\r\n"
         f"Accept: {accept}\r\n"
         "Accept-Encoding: gzip\r\n"
         "Connection: close\r\n"

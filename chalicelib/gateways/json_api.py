@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from threading import Thread
 from urllib.parse import urlsplit
 
-from chalicelib import SERVICE, VERSION
+from chalicelib import USER_AGENT
 from chalicelib.core import clock
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
@@ -115,7 +115,7 @@ def _get(
     from urllib3.exceptions import HTTPError  # noqa: PLC0415  as above
 
     headers = {
-        "User-Agent": f"{SERVICE.replace(' ', '-')}/{VERSION} (+{settings().public_url})",
+        "User-Agent": f"{USER_AGENT} (+{settings().public_url})",
         "Accept": "application/json",
         "Accept-Encoding": "identity",  # so that what is counted is what is read
     }

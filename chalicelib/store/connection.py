@@ -16,7 +16,7 @@ from botocore.session import Session
 from pynamodb.connection import Connection
 from pynamodb.exceptions import PynamoDBException
 
-from chalicelib import SERVICE, VERSION
+from chalicelib import USER_AGENT
 from chalicelib.core import deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.retry import backoff
@@ -25,8 +25,6 @@ CONNECT_SECONDS = 1
 READ_SECONDS = 2
 """An answer takes milliseconds; one that takes longer than this is lost more likely than late."""
 ATTEMPTS = 3
-
-_USER_AGENT = f"{SERVICE.replace(' ', '-')}/{VERSION}"
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 IN_PROGRESS = "TransactionInProgressException"
@@ -57,7 +55,7 @@ class _Connection(Connection):
         """
         session = super().session
         if session.get_default_client_config() is None:
-            session.set_default_client_config(Config(user_agent=_USER_AGENT))
+            session.set_default_client_config(Config(user_agent=USER_AGENT))
         return session
 
     def _make_api_call(self, operation_name: str, operation_kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  an answer of any shape

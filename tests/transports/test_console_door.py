@@ -300,6 +300,13 @@ class TestSession:
         assert taken
         assert all(lives(tab.token) for tab in taken)
 
+    def test_needs_the_password_until_now_even_for_the_same_one(self, world: World) -> None:
+        boss, other = world.person("boss"), world.person("boss")
+        form = {"current": "a wrong guess", "password": PASSWORD}
+        assert boss.post("/console/account/password", form).status == 400
+        assert lives(boss.token)
+        assert lives(other.token)
+
     def test_is_refused_with_the_password_not_repeated(self, world: World) -> None:
         boss = world.person("boss")
         wrong = {"current": "my secret guess", "password": "short"}

@@ -187,16 +187,17 @@ def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:  # noqa: ARG0
 def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     """Change the account's password; its sessions end, and one begins for who has changed it.
 
-    Who sends the new one while it is the account's already has changed it, and is told so.
+    Of a form that is sent twice at once, both are told so.
     """
     caller = _session(ctx)
     account = accounts.get(caller.account_id)
     before = [s for s in console_sessions.of_account(account) if s.session_id == caller.session_id]
     browser = before[0].browser if before else ""
     if not passwords.matches(account.password_hash, args.current):  # as in ``sign_in``
-        if not passwords.matches(account.password_hash, args.password):
+        if before or not passwords.matches(account.password_hash, args.password):
             raise ValidationError.of("current", "expected the password until now; this is another")
-        # The form was sent twice: whoever hears only this answer is signed in by it, too.
+        # The form was sent twice, and the first has ended the session since this call began. Who
+        # hears only this answer is signed in by it, too.
         ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
         return SignedIn(account_id=account.id, token=_begin(ctx, account, browser))
     hashed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
