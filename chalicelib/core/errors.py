@@ -9,6 +9,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic_core import to_json
 
+MAX_CAUSES = 8
+"""Errors of a chain of causes that the log names."""
+
 
 class FieldError(NamedTuple):
     """One invalid field.
@@ -361,7 +364,10 @@ def log_fields(error: AppError) -> dict[str, Any]:
 
 
 def _causes(error: BaseException | None) -> Iterator[str]:
-    while error is not None:
+    """Yield the names of an error and its causes: at most ``MAX_CAUSES``, and each of them once."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen and len(seen) < MAX_CAUSES:
+        seen.add(id(error))
         response = getattr(error, "response", None)
         code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
         yield f"{type(error).__name__} ({code})" if code else type(error).__name__

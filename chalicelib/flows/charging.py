@@ -294,7 +294,9 @@ def _carry_out(
             except UnavailableError as error:
                 lost = lost or isinstance(error, OutcomeUnknownError)
                 if deadline.passed():
-                    raise (OutcomeUnknownError() if lost else error) from error
+                    if lost:
+                        raise OutcomeUnknownError from error
+                    raise
             backoff(number, PATIENCE.longest_pause)
     raise AssertionError("unreachable")
 

@@ -18,7 +18,7 @@ from chalicelib.flows.invoke import Context
 from chalicelib.flows.photos import PhotoOut
 from chalicelib.gateways.barcodes import LookupFailedError
 from chalicelib.gateways.json_api import LONGEST_WAIT
-from chalicelib.gateways.llm import ModelError, complete, drafting_model
+from chalicelib.gateways.llm import FailureKind, ModelError, complete, drafting_model
 from chalicelib.rules import drafts, trees
 from chalicelib.rules.barcodes import Barcode
 from chalicelib.rules.drafts import DraftError, DraftRequest, Kind
@@ -215,7 +215,7 @@ def _ask(request: DraftRequest) -> drafts.Draft:
         return drafts.parse(answer.text, request.categories, request.kind)
     except ModelError as failure:
         log.warning("no draft", extra={"kind": failure.kind, "reason": failure.reason})
-        raise _failed(failure) from failure
+        raise _failed(failure.kind, failure.retry_after) from failure
     except DraftError as failure:
         log.warning("no draft", extra={"kind": "nonsense", "reason": failure.reason})
         msg = (
@@ -234,10 +234,10 @@ _WHAT = {
 }
 
 
-def _failed(failure: ModelError) -> UpstreamFailedError:
-    wait = round(min(failure.retry_after, LONGEST_WAIT)) if failure.retry_after else None
+def _failed(kind: FailureKind, retry_after: float | None) -> UpstreamFailedError:
+    wait = round(min(retry_after, LONGEST_WAIT)) if retry_after else None
     when = f"in {wait:,} s" if wait else "later"
     return UpstreamFailedError(
-        f"The model {_WHAT[failure.kind]}. Try again {when}, or write the card yourself.",
+        f"The model {_WHAT[kind]}. Try again {when}, or write the card yourself.",
         headers={"Retry-After": str(wait)} if wait else None,
     )

@@ -140,15 +140,13 @@ class Openverse:
             )
             return _page(answer, page, size)
         except JsonApiError as failure:
-            raise _failed(failure) from failure
+            raise _failed(failure.reason, failure.retry_after) from failure
 
 
-def _failed(failure: JsonApiError) -> UpstreamFailedError:
-    wait = failure.retry_after
+def _failed(reason: str, wait: int | None) -> UpstreamFailedError:
     when = f"in {wait} seconds" if wait else "later"
     return UpstreamFailedError(
-        f"The photo search failed: {failure.reason}. Try again {when}, or send an image URL of"
-        " your own.",
+        f"The photo search failed: {reason}. Try again {when}, or send an image URL of your own.",
         headers={"Retry-After": str(wait)} if wait else None,
     )
 

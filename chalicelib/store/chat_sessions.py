@@ -15,7 +15,7 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, SessionBusyError
 from chalicelib.rules import tokens
-from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
+from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.store.dialogs import KEPT
 from chalicelib.store.reading import Key
 from chalicelib.store.tables import ConversationRow
@@ -119,7 +119,7 @@ def renew(workspace_id: str, token_hash: str, holder: str) -> None:
         )
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:
-            raise failure(error) from error
+            raise_failure(error)
 
 
 def end(unit: UnitOfWork, workspace_id: str, token_hash: str) -> None:

@@ -8,7 +8,7 @@ tried three times; a transaction only by ``store.transactions``, which can tell.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -128,9 +128,18 @@ def reaching() -> Iterator[None]:
     try:
         yield
     except PynamoDBException as error:
-        raise failure(error) from error
+        raise_failure(error)
 
 
-def failure(error: PynamoDBException) -> Exception:
-    """Return what a failed request to DynamoDB means to the caller."""
-    return UnavailableError() if is_passing(error) else error
+def raise_failure(error: PynamoDBException | UnavailableError) -> NoReturn:
+    """Raise what a failed request to DynamoDB means to the caller.
+
+    An error that keeps its meaning is raised as it is. It must not be raised ``from`` itself:
+    its chain of causes would have no end.
+
+    Raises:
+        UnavailableError: asking again may help.
+    """
+    if is_passing(error):
+        raise UnavailableError from error
+    raise error

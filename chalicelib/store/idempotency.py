@@ -16,7 +16,7 @@ from pynamodb.expressions.condition import Condition
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.unit import IdempotencyRecord
-from chalicelib.store.connection import CONDITION_FAILED, error_code, failure, reaching
+from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure, reaching
 from chalicelib.store.tables import ControlRow
 
 KEPT = timedelta(hours=24)
@@ -95,7 +95,7 @@ def mark_in_progress(
     except PutError as error:
         if error_code(error) == CONDITION_FAILED:
             return False
-        raise failure(error) from error
+        raise_failure(error)
     return True
 
 

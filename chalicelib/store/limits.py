@@ -14,7 +14,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError, UnavailableError
 from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.settings import settings
-from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
+from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.store.tables import ControlRow
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
     except (UpdateError, UnavailableError) as error:
         if error_code(error) != CONDITION_FAILED:
             if not limit.fails_open:
-                raise (failure(error) if isinstance(error, UpdateError) else error) from error
+                raise_failure(error)
             log.warning("a limit could not be counted", exc_info=True)
             return RateLimitStatus(max_requests, max_requests, wait)
     msg = f"Too many requests: {max_requests:,} {limit.what} are allowed. Try again in {wait:,} s."

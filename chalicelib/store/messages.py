@@ -17,7 +17,7 @@ from pynamodb.exceptions import UpdateError
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
-from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
+from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.store.reading import Cost, Key, Partition
 from chalicelib.store.tables import ConversationRow
 from chalicelib.store.unit import UnitOfWork
@@ -130,7 +130,7 @@ def checkpoint(
         table.update_item(*place, actions=actions, condition=MessageRow.is_open.exists())
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:
-            raise failure(error) from error
+            raise_failure(error)
 
 
 def stage_end(unit: UnitOfWork, answer: MessageRow, content: str, ended: Ended) -> None:

@@ -22,7 +22,13 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.retry import retry_on_conflict
-from chalicelib.store.connection import CONDITION_FAILED, CONFLICTS, error_code, failure, reaching
+from chalicelib.store.connection import (
+    CONDITION_FAILED,
+    CONFLICTS,
+    error_code,
+    raise_failure,
+    reaching,
+)
 from chalicelib.store.reading import Cost, Item, Partition
 from chalicelib.store.tables import ConversationRow
 from chalicelib.store.unit import UnitOfWork
@@ -169,7 +175,7 @@ def _write(row: MetricsRow, actions: list[Action]) -> None:
     except UpdateError as error:
         if error_code(error) in CONFLICTS:
             raise ConcurrentUpdateError from None
-        raise failure(error) from error
+        raise_failure(error)
 
 
 @lru_cache(maxsize=128)
@@ -214,7 +220,7 @@ def _append(pk: str, day: date, dimension: str, value: str, limit: int) -> dict[
         )
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:
-            raise failure(error) from error
+            raise_failure(error)
         return _read_values(pk, day)  # another process was first
     return _lists(answer["Attributes"])
 

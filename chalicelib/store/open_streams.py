@@ -12,7 +12,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, RateLimitedError
 from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.settings import settings
-from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
+from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.store.tables import ControlRow, JsonAttribute
 
 MAX_OPEN = 10
@@ -78,4 +78,4 @@ def _save(row: OpenStreamsRow) -> None:
     except PutError as error:
         if error_code(error) == CONDITION_FAILED:
             raise ConcurrentUpdateError from None
-        raise failure(error) from error
+        raise_failure(error)

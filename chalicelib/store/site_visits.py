@@ -10,7 +10,7 @@ from pynamodb.exceptions import PutError
 
 from chalicelib.core import clock
 from chalicelib.store import workspace_metrics
-from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
+from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.store.metrics import Increments
 from chalicelib.store.tables import ConversationRow
 
@@ -62,5 +62,5 @@ def _is_first(workspace_id: str, site_id: str, day: date, visitor: str) -> bool:
     except PutError as error:
         if error_code(error) == CONDITION_FAILED:
             return False
-        raise failure(error) from error
+        raise_failure(error)
     return True

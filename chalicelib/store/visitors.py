@@ -15,7 +15,7 @@ from pynamodb.attributes import UnicodeAttribute
 from pynamodb.exceptions import PutError
 
 from chalicelib.core import clock
-from chalicelib.store.connection import CONDITION_FAILED, error_code, failure
+from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.store.tables import ControlRow
 
 SORT_KEY = "-"
@@ -71,6 +71,6 @@ def _salt(day: date) -> str:
         row.save(condition=SaltRow.pk.does_not_exist())
     except PutError as error:
         if error_code(error) != CONDITION_FAILED:
-            raise failure(error) from error
+            raise_failure(error)
         return _salt.__wrapped__(day)
     return str(row.salt)

@@ -6,7 +6,7 @@ from pynamodb.attributes import BooleanAttribute, UnicodeAttribute, UTCDateTimeA
 from pynamodb.exceptions import PutError
 
 from chalicelib.core import clock
-from chalicelib.store.connection import CONDITION_FAILED, error_code, failure, reaching
+from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure, reaching
 from chalicelib.store.tables import IdentityRow, JsonAttribute
 
 
@@ -53,7 +53,7 @@ def begin(
     except PutError as error:
         if error_code(error) == CONDITION_FAILED:
             return None
-        raise failure(error) from error
+        raise_failure(error)
     return row
 
 

@@ -1,0 +1,123 @@
+"""Failures and their causes: what is raised, and what the log line of a failure names."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chalicelib.core.errors import MAX_CAUSES, UnavailableError, log_fields
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ["app.py", *(f"{folder}/**/*.py" for folder in ("chalicelib", "infra", "vendor"))]
+
+
+def raises_of_an_own_cause(tree: ast.AST) -> Iterator[ast.Raise]:
+    """Yield each ``raise … from cause`` whose error may be the cause itself.
+
+    Safe is an error that the statement makes: a class, or a call. A call of a function that is
+    given the cause may return it.
+    """
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Raise)
+            and node.exc
+            and node.cause
+            and not isinstance(node.cause, ast.Constant)
+            and not all(is_made_here(each, node.cause) for each in alternatives(node.exc))
+        ):
+            yield node
+
+
+def alternatives(raised: ast.expr) -> Iterator[ast.expr]:
+    """Yield the expressions that a raised expression may evaluate to."""
+    match raised:
+        case ast.IfExp(body=one, orelse=other):
+            yield from alternatives(one)
+            yield from alternatives(other)
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from alternatives(value)
+        case ast.NamedExpr(value=value):
+            yield from alternatives(value)
+        case _:
+            yield raised
+
+
+def is_made_here(raised: ast.expr, cause: ast.expr) -> bool:
+    called = raised.func if isinstance(raised, ast.Call) else raised
+    name = ast.unparse(called).rpartition(".")[2].lstrip("_")
+    if name[:1].isupper():  # a class, or what it makes
+        return True
+    if not isinstance(raised, ast.Call):
+        return False
+    given = [*raised.args, *(keyword.value for keyword in raised.keywords)]
+    return all(ast.dump(each) != ast.dump(cause) for each in given)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "raise error from error",
+        "raise problem from error",
+        "raise (OtherError() if lost else error) from error",
+        "raise (known or OtherError()) from error",
+        "raise meaning_of(error) from error",
+        "raise meaning_of(failure=error) from error",
+    ],
+)
+def test_a_raise_that_may_be_its_own_cause_is_found(statement: str) -> None:
+    assert list(raises_of_an_own_cause(ast.parse(statement)))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "raise OtherError from error",
+        "raise errors.OtherError(str(error)) from error",
+        "raise (OneError if lost else OtherError()) from error",
+        "raise _PrivateError(error) from error",
+        "raise meaning_of(error.code) from error",
+        "raise error from None",
+        "raise error",
+        "raise",
+    ],
+)
+def test_a_raise_of_a_new_error_is_not_reported(statement: str) -> None:
+    assert not list(raises_of_an_own_cause(ast.parse(statement)))
+
+
+def test_no_raise_statement_can_make_an_error_its_own_cause() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
+        for pattern in SOURCES
+        for path in sorted(ROOT.glob(pattern))
+        for node in raises_of_an_own_cause(ast.parse(path.read_text()))
+    ]
+    assert found == []
+
+
+def chain(length: int) -> UnavailableError:
+    """Return an error with so many causes."""
+    first = UnavailableError()
+    error: BaseException = first
+    for _ in range(length):
+        error.__cause__ = KeyError()
+        error = error.__cause__
+    return first
+
+
+@pytest.mark.parametrize("length", [0, 1, MAX_CAUSES, 10 * MAX_CAUSES])
+def test_the_log_names_a_bounded_number_of_causes(length: int) -> None:
+    named = log_fields(chain(length))["cause"].split(" < ")
+    assert named == ["UnavailableError", *["KeyError"] * min(length, MAX_CAUSES - 1)]
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_the_log_names_each_error_of_a_circle_of_causes_once(length: int) -> None:
+    error = chain(length)
+    last: BaseException = error
+    while last.__cause__ is not None:
+        last = last.__cause__
+    last.__cause__ = error
+    assert log_fields(error)["cause"].split(" < ") == ["UnavailableError"] + ["KeyError"] * length
