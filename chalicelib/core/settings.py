@@ -7,6 +7,8 @@ from functools import cache
 from typing import Literal
 
 Provider = Literal["bedrock", "openai", "demo"]
+UNKNOWN_OUTPUT = 2_048
+"""Tokens that a model outside the catalogue may answer with, unless the operator sets another."""
 
 _PROVIDERS: Mapping[frozenset[str], tuple[Provider, ...]] = {
     frozenset({"off"}): (),
@@ -37,11 +39,13 @@ class Settings:
     (embedded), ``off`` (in the stage ``prod`` unless another is named), or one or both of
     ``bedrock`` and ``openai`` (any server of that shape, at ``llm_base_url``; the default once its
     key or URL is given), separated by spaces, the first for models that the catalogue does not
-    know; ``llm_model`` is the model that drafts cards; ``ai_drafts_per_day`` is how many of them a
-    workspace may ask for in a UTC day; ``bedrock_profile`` is the inference profile that calls to
-    Bedrock take, such as ``eu``; ``demo_word_seconds`` is how long the embedded model takes for
-    each word of a chat. With an ``edge_secret``, only requests that carry it, which the edge
-    adds, are answered, and their word on the visitor's address and the host is believed.
+    know; ``llm_unknown_output`` is how many tokens such a model may answer with, and so how much
+    money is held for it; ``llm_model`` is the model that drafts cards; ``ai_drafts_per_day`` is
+    how many of them a workspace may ask for in a UTC day; ``bedrock_profile`` is the inference
+    profile that calls to Bedrock take, such as ``eu``; ``demo_word_seconds`` is how long the
+    embedded model takes for each word of a chat. With an ``edge_secret``, only requests that carry
+    it, which the edge adds, are answered, and their word on the visitor's address and the host is
+    believed.
     ``demo_balance`` is how many kopecks a new workspace adds to its owner's balance, for
     development.
     """
@@ -64,6 +68,7 @@ class Settings:
     bedrock_profile: str = ""
     edge_secret: str = field(default="", repr=False)
     demo_word_seconds: float = 0.0
+    llm_unknown_output: int = UNKNOWN_OUTPUT
 
     @property
     def llm_providers(self) -> tuple[Provider, ...]:
@@ -139,6 +144,24 @@ def read(environment: Mapping[str, str]) -> Settings:
         or _PROFILES.get((env("AWS_REGION") or env("AWS_DEFAULT_REGION") or "")[:2], ""),
         demo_word_seconds=float(env("DEMO_WORD_SECONDS") or "0"),
         edge_secret=env("EDGE_SECRET", "").strip(),
+        llm_unknown_output=_positive("LLM_UNKNOWN_OUTPUT", env("LLM_UNKNOWN_OUTPUT"))
+        or UNKNOWN_OUTPUT,
     )
     made.llm_providers  # noqa: B018  says now what is wrong with it
     return made
+
+
+def _positive(name: str, text: str | None) -> int | None:
+    """Return the number that a variable names, or None if it is not set.
+
+    Raises:
+        ValueError: it is not a whole number from 1 on.
+    """
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        msg = (
+            f"{name}: expected a whole number of 1 or more, received {text!r}. Correct or unset it."
+        )
+        raise ValueError(msg)
+    return int(text)

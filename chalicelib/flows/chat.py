@@ -38,7 +38,7 @@ from chalicelib.gateways import llm
 from chalicelib.rules import chat_history, models, tokens
 from chalicelib.rules.chat import Message
 from chalicelib.rules.chat_history import Turn
-from chalicelib.rules.models import UNKNOWN_CONTEXT, UNKNOWN_OUTPUT, ModelSpec
+from chalicelib.rules.models import UNKNOWN_CONTEXT, ModelSpec
 from chalicelib.rules.sources import without_query
 from chalicelib.store import (
     bot_keys,
@@ -404,4 +404,5 @@ class _Taking:
 
 
 def _unknown_model(name: str) -> ModelSpec:
-    return ModelSpec(name, "demo", name, 0, 0, UNKNOWN_CONTEXT, UNKNOWN_OUTPUT, known=False)
+    output = settings().llm_unknown_output
+    return ModelSpec(name, "demo", name, 0, 0, UNKNOWN_CONTEXT, output, known=False)

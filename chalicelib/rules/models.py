@@ -11,13 +11,12 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from chalicelib.core.errors import NotConfiguredError
-from chalicelib.core.settings import Provider
+from chalicelib.core.settings import UNKNOWN_OUTPUT, Provider
 from chalicelib.core.text import fold
 from chalicelib.rules import model_tariffs as tariffs
 
 UNKNOWN_CONTEXT = 32_000
 """Tokens that a model outside the catalogue is trusted to take, its answer included."""
-UNKNOWN_OUTPUT = 4_096
 NEAR_NAMES = 3
 
 
@@ -65,12 +64,19 @@ DEFAULT_OUTPUT_PRICE = max(spec.output_price for spec in CATALOGUE.values())
 """What an unknown model costs: as much as the dearest known one."""
 
 
-def resolve(name: str, providers: Sequence[Provider], profile: str = "") -> ModelSpec:
+def resolve(
+    name: str,
+    providers: Sequence[Provider],
+    profile: str = "",
+    *,
+    unknown_output: int = UNKNOWN_OUTPUT,
+) -> ModelSpec:
     """Return the model that a name stands for where these providers answer, the first one first.
 
     ``demo`` alone means that no provider is set up: it answers for every name, at that name's
     tariff. Beside others it answers to its own name. ``profile`` is the inference profile, such as
     ``eu``, that leads to models of Bedrock which have no other way; a name may bring its own.
+    ``unknown_output`` is how many tokens a model outside the catalogue may answer with.
 
     Raises:
         NotConfiguredError: nobody answers for it: there is no provider, or not that of this model,
@@ -89,7 +95,7 @@ def resolve(name: str, providers: Sequence[Provider], profile: str = "") -> Mode
             DEFAULT_INPUT_PRICE,
             DEFAULT_OUTPUT_PRICE,
             UNKNOWN_CONTEXT,
-            UNKNOWN_OUTPUT,
+            unknown_output,
             known=False,
         )
     spec = spec._replace(name=name)

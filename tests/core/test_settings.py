@@ -52,6 +52,16 @@ def test_importing_reads_no_settings_but_starting_checks_them() -> None:
     assert started.stderr.splitlines()[-1].startswith("RuntimeError: STAGE is missing")
 
 
+@pytest.mark.parametrize("value", ["0", "-5", "many", "1.5"])
+def test_a_cap_of_unknown_models_that_grants_no_tokens_is_refused(
+    value: str, read_anew: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLM_UNKNOWN_OUTPUT", value)
+    read_anew()
+    with pytest.raises(ValueError, match="LLM_UNKNOWN_OUTPUT: expected a whole number of 1 or"):
+        settings()
+
+
 @pytest.mark.parametrize(
     ("environment", "provider"),
     [

@@ -367,6 +367,27 @@ class TestSpending:
         ask(bot, "Hi")
         assert 64 <= model.granted[0] < 4096
 
+    @pytest.mark.parametrize(("value", "granted"), [("", 2_048), ("300", 300), ("99999", 4_096)])
+    def test_money_for_a_model_outside_the_catalogue_is_held_up_to_its_cap(
+        self,
+        value: str,
+        granted: int,
+        owner: Owner,
+        script: Script,
+        monkeypatch: pytest.MonkeyPatch,
+        read_anew: Callable[[], None],
+    ) -> None:
+        monkeypatch.setenv("LLM_UNKNOWN_OUTPUT", value)
+        read_anew()
+        bot = new_bot(owner, model="our-own-model")
+        spec = llm.resolve("our-own-model")
+        model = script("Yes", Usage(10, 1))
+        ask(bot, "Hi")
+        assert model.granted == [granted]
+        held = int(ledger.entries(bot.account_id)[1].held)
+        most = spec.input_price * 1_000 + spec.output_price * granted
+        assert spec.output_price * granted <= held * 10**6 <= most
+
     def test_who_leaves_midway_is_charged_for_what_was_said(
         self, bot: Bot, priced: None, script: Script, api: Api
     ) -> None:

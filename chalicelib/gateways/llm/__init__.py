@@ -132,7 +132,13 @@ def resolve(name: str) -> ModelSpec:
     Raises:
         NotConfiguredError: nobody answers for it (``rules.models.resolve``).
     """
-    return models.resolve(name, settings().llm_providers, settings().bedrock_profile)
+    chosen = settings()
+    return models.resolve(
+        name,
+        chosen.llm_providers,
+        chosen.bedrock_profile,
+        unknown_output=chosen.llm_unknown_output,
+    )
 
 
 def chat_model_for(spec: ModelSpec) -> ChatModel:
