@@ -359,7 +359,7 @@ class _Taking:
                 text,
                 channel=dialog.channel,
                 session_hash=exchange.session_hash,
-                input_tokens=exchange.usage_of("", None).input_tokens,
+                input_tokens=exchange.usage_of(0, None).input_tokens,
             )
             if self.session is None:
                 self._stage_new(unit, dialog, exchange)

@@ -3,6 +3,9 @@
 Two threads help the one that sends. The pump reads the model into a bounded queue, so that pings go
 out while it is silent, and a cancelled model ends at once. The keeper writes checkpoints and keeps
 the session's lock, so that neither waits for a visitor who reads slowly, nor a visitor for them.
+
+What a model used is counted as it comes, its reasoning too. The provider's own figures, which come
+last, take the place of that: so the pump reads on for some seconds after the visitor has left.
 """
 
 import logging
@@ -17,8 +20,9 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.flows.charging import Usage
 from chalicelib.flows.chat_exchange import Ending, Exchange
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError
+from chalicelib.gateways.llm import ModelError, Reasoning
 from chalicelib.gateways.llm.cancellation import Cancellation
+from chalicelib.rules.chat import TokenCounter, count_tokens
 from chalicelib.store.messages import MAX_ANSWER_BYTES, MessageStatus
 
 MODEL_SECONDS = 270.0
@@ -26,7 +30,13 @@ MODEL_SECONDS = 270.0
 GRACE_SECONDS = 5.0
 """How much longer it is waited for a model whose adapter should have given up by itself."""
 PING_SECONDS = 15.0
+READ_ON_SECONDS = 10.0
+"""How long the model is read for its usage after the visitor has left."""
 CHECKPOINT_SECONDS = 2.0
+CHECKPOINT_TOKENS = 200
+"""A crash loses what came in so many seconds, or so many tokens, whichever is less."""
+FIRST_PAUSE = 0.25
+"""Seconds between the first checkpoint and the second; each pause is twice the one before."""
 RENEWAL_SECONDS = 5.0
 """How often the session's lock is renewed, which lapses after 20."""
 QUEUED_PIECES = 64
@@ -108,7 +118,9 @@ class Answer:
             speech.begin()
             yield from speech.events()
         except BaseException as problem:
-            if not isinstance(problem, GeneratorExit):
+            if isinstance(problem, GeneratorExit):
+                speech.read_on()
+            else:
                 log.exception("an answer broke off", extra={"requestId": exchange.hold.request_id})
             _close(exchange, speech.end())
             raise
@@ -124,8 +136,7 @@ def _close(exchange: Exchange, ending: Ending) -> None:
     """Bring an exchange to its end, in time or by its job."""
     about = {"requestId": exchange.hold.request_id, "agentId": exchange.hold.agent_id}
     try:
-        if ending.usage is not None:
-            exchange.checkpoint(ending.text, ending)
+        exchange.checkpoint(ending)
     except Exception:
         log.exception("the end of an answer was not written down", extra=about)
     try:
@@ -148,63 +159,76 @@ class _Speech:
         self._cancellation = Cancellation()
         self._pieces: list[str] = []
         self._size = 0
+        self._said, self._reasoned = TokenCounter(), TokenCounter()
+        self._sent, self._shown = 0, TokenCounter()  # pieces that went out, and their tokens
+        self._checkpointed = 0  # tokens by the last checkpoint
+        self._checkpoint_due = Event()
         self._queue: queue.Queue[str | None] = queue.Queue(QUEUED_PIECES)
         self._told: Usage | None = None
         self._problem: BaseException | None = None
         self._complete = False
         self._too_late = False
         self._first_token_ms: int | None = None
+        self._left = Event()
         self._over = Event()
+        self._ends = 0.0
         self._threads: list[Thread] = []
-
-    @property
-    def text(self) -> str:
-        """All that was said so far."""
-        return "".join(self._pieces)
 
     def begin(self) -> None:
         """Ask the model."""
+        self._ends = monotonic() + MODEL_SECONDS + GRACE_SECONDS
         self._threads = [_thread("chat-model", self._pump), _thread("chat-keeper", self._keep)]
 
     def events(self) -> Iterator[ChatEvent]:
         """Yield the pieces as they come, and pings while none does."""
-        ends = monotonic() + MODEL_SECONDS + GRACE_SECONDS
         while True:
             try:
                 piece = self._queue.get(timeout=PING_SECONDS)
             except queue.Empty:
-                self._too_late = monotonic() > ends
+                self._too_late = monotonic() > self._ends
                 if self._too_late:
                     return
                 yield Ping()
                 continue
             if piece is None:
                 return
-            yield Chunk(piece)
+            try:
+                yield Chunk(piece)
+            finally:
+                self._sent += 1
+                self._shown.add(piece)
+                self._note_progress()
+
+    def read_on(self) -> None:
+        """Wait for the model's usage, now that the visitor has left, but not for long."""
+        self._left.set()
+        for pump in self._threads[:1]:
+            pump.join(max(0.0, min(READ_ON_SECONDS, self._ends - monotonic())))
 
     def end(self) -> Ending:
         """Stop whatever still runs; return what became of the answer."""
         was_asked = bool(self._threads)
         self._over.set()
+        self._checkpoint_due.set()
         if not self._complete:
             self._cancellation.cancel()
         for thread in self._threads:
             thread.join(JOIN_SECONDS)
             if thread.is_alive():
                 log.error("a thread of an answer does not end", extra={"who": thread.name})
-        text, problem = self.text, self._problem
+        text, problem = "".join(self._pieces), self._problem
+        counted = self._said.tokens + self._reasoned.tokens
         if not was_asked:
             return Ending("", "partial", None)
         if self._too_late:
             problem = ModelError("timeout", "The model did not end in time.")
         elif isinstance(problem, ModelError) and problem.kind == "cancelled":
             problem = None
-        if problem is not None and not text:
-            late = isinstance(problem, ModelError) and problem.kind == "timeout"
-            return Ending("", "error", None, TOO_SLOW if late else FAILED)
-        usage = self._exchange.usage_of(text, self._told)
+        error = _told_of(problem, text)
+        if problem is not None and not text and not counted:
+            return Ending("", "error", None, error)
+        usage = self._exchange.usage_of(counted, self._told)
         status: MessageStatus = "ok" if self._complete and problem is None else "partial"
-        error = CUT_OFF if problem is not None else None
         return Ending(text, status, usage, error, self._first_token_ms)
 
     def _pump(self) -> None:
@@ -220,7 +244,10 @@ class _Speech:
             )
             with closing(asked) as pieces:
                 for piece in pieces:
-                    if not isinstance(piece, str):
+                    if isinstance(piece, Reasoning):
+                        self._reasoned.add(piece.text)
+                        self._note_progress()
+                    elif not isinstance(piece, str):
                         self._told = Usage(piece.input_tokens, piece.output_tokens)
                     elif piece and not self._take(piece):
                         break
@@ -246,11 +273,14 @@ class _Speech:
             return False
         self._size += size
         self._pieces.append(piece)
+        self._said.add(piece)
         return self._put(piece)
 
     def _put(self, piece: str | None) -> bool:
-        """Hand a piece on, unless nobody waits for it any more."""
+        """Hand a piece on, or drop it once the visitor has left; False if reading is to end."""
         while not self._over.is_set():
+            if self._left.is_set():
+                return True
             try:
                 self._queue.put(piece, timeout=0.5)
             except queue.Full:
@@ -258,15 +288,26 @@ class _Speech:
             return True
         return False
 
+    def _note_progress(self) -> None:
+        """Have the keeper write a checkpoint at once: the first, or one after many tokens."""
+        new = self._shown.tokens + self._reasoned.tokens - self._checkpointed
+        if new >= (CHECKPOINT_TOKENS if self._checkpointed else 1):
+            self._checkpoint_due.set()
+
     def _keep(self) -> None:
-        """Write down what there is, and keep the session; runs in a thread."""
-        written, renewed = 0, perf_counter()
-        while not self._over.wait(CHECKPOINT_SECONDS):
+        """Write checkpoints while there is something new, and keep the session; in a thread."""
+        written, pause, renewed = (0, 0), CHECKPOINT_SECONDS, perf_counter()
+        while True:
+            self._checkpoint_due.wait(pause)
+            self._checkpoint_due.clear()
+            if self._over.is_set():
+                return
             try:
-                if len(self._pieces) > written:
-                    count = len(self._pieces)
-                    self._exchange.checkpoint("".join(self._pieces[:count]))
-                    written = count
+                found = self._sent, self._reasoned.tokens
+                if found != written:
+                    pause = min(2 * pause, CHECKPOINT_SECONDS) if any(written) else FIRST_PAUSE
+                    self._checkpoint(*found)
+                    written = found
                 if perf_counter() - renewed >= RENEWAL_SECONDS:
                     self._exchange.keep_session()
                     renewed = perf_counter()
@@ -274,6 +315,23 @@ class _Speech:
                 log.warning("a checkpoint was not written", exc_info=True)
             except Exception:
                 log.exception("a checkpoint broke")
+
+    def _checkpoint(self, sent: int, reasoned: int) -> None:
+        text = "".join(self._pieces[:sent])
+        counted = count_tokens(text) + reasoned
+        self._checkpointed = counted
+        usage = self._exchange.usage_of(counted, None)
+        self._exchange.checkpoint(Ending(text, "partial", usage))
+
+
+def _told_of(problem: BaseException | None, text: str) -> str | None:
+    """Return what the visitor is told of a failure."""
+    if problem is None:
+        return None
+    if text:
+        return CUT_OFF
+    late = isinstance(problem, ModelError) and problem.kind == "timeout"
+    return TOO_SLOW if late else FAILED
 
 
 def _thread(name: str, work: Callable[[], None]) -> Thread:

@@ -14,7 +14,7 @@ from chalicelib.core import clock
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.flows import charging, chat_replays
 from chalicelib.flows.charging import Hold, Recovered, Settled, Usage
-from chalicelib.rules.chat import Message, count_input, count_tokens
+from chalicelib.rules.chat import Message, count_input
 from chalicelib.rules.models import ModelSpec
 from chalicelib.store import bot_metrics, chat_sessions, dialogs, messages, workspaces
 from chalicelib.store.chat_sessions import SessionRow
@@ -63,25 +63,24 @@ class Exchange:
     kept: IdempotencyRecord | None
     began: float
 
-    def usage_of(self, text: str, told: Usage | None) -> Usage:
-        """Return what an answer took: as the provider told, else counted from what there is.
+    def usage_of(self, counted: int, told: Usage | None) -> Usage:
+        """Return what an answer took: as the provider told, else as its output was counted.
 
-        A provider that reports no output despite a text is not believed.
+        A provider that reports no output although some came is not believed.
         """
-        counted = count_tokens(text)
         if told is None:
             return Usage(count_input(self.messages), counted)
         return told if told.output_tokens or not counted else told._replace(output_tokens=counted)
 
-    def checkpoint(self, text: str, ending: Ending | None = None) -> None:
-        """Write down what there is of the answer, and how it ended if it has.
+    def checkpoint(self, ending: Ending) -> None:
+        """Write down what an answer would come to if it ended now; nothing if it used nothing.
 
         Raises:
             UnavailableError: the database is out of reach.
         """
-        ended = ending and ending.usage and Ended(ending.status, *ending.usage)
-        place = (self.hold.workspace_id, self.dialog_id, self.number)
-        messages.checkpoint(*place, text, ended or None)
+        if ending.usage is not None:
+            place = (self.hold.workspace_id, self.dialog_id, self.number)
+            messages.checkpoint(*place, ending.text, Ended(ending.status, *ending.usage))
 
     def keep_session(self) -> None:
         """Keep the session's lock for a while longer.
@@ -184,19 +183,16 @@ def stage_end(  # noqa: PLR0913  what the end of an answer changes
 
 @charging.recovers_holds
 def recover(hold: Hold) -> Recovered:
-    """Return what a crashed request has left: the text of its last checkpoint, if any."""
+    """Return what a crashed request has left: text and usage of its last checkpoint, if any."""
     answer = messages.find(*place_of(hold)) if hold.message_id else None
     if answer is None or not answer.is_open:
         return Recovered(None, charging.nothing)
     zone = workspaces.get(hold.workspace_id).timezone
-    text, asked = answer.content, int(answer.input_tokens)
-    if answer.output_tokens is not None:
-        status = cast("MessageStatus", answer.status)
-        ending = Ending(text, status, Usage(asked, int(answer.output_tokens)))
-    elif text:
-        ending = Ending(text, "partial", Usage(asked, count_tokens(text)))
-    else:
+    if answer.output_tokens is None:
         ending = Ending("", "error", None, error="The request crashed.")
+    else:
+        usage = Usage(int(answer.input_tokens), int(answer.output_tokens))
+        ending = Ending(answer.content, cast("MessageStatus", answer.status), usage)
 
     def stage(unit: UnitOfWork) -> None:
         stage_end(

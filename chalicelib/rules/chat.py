@@ -29,6 +29,37 @@ def count_tokens(text: str) -> int:
     return sum(-(-len(word.encode(errors="replace")) // BYTES_PER_TOKEN) for word in text.split())
 
 
+class TokenCounter:
+    """Counts the tokens of a text that comes in pieces, exactly as ``count_tokens`` does of it all.
+
+    ``tokens`` is the count so far. One thread adds; any may read.
+    """
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._before = 0
+        self._word_bytes = 0
+
+    def add(self, piece: str) -> None:
+        """Count another piece, which may begin or end within a word."""
+        if piece[:1].isspace():
+            self._end_word()
+        for number, word in enumerate(piece.split()):
+            if number:
+                self._end_word()
+            self._word_bytes += len(word.encode(errors="replace"))
+        if piece[-1:].isspace():
+            self._end_word()
+        self.tokens = self._before + self._tokens_of_word()
+
+    def _tokens_of_word(self) -> int:
+        return -(-self._word_bytes // BYTES_PER_TOKEN)
+
+    def _end_word(self) -> None:
+        self._before += self._tokens_of_word()
+        self._word_bytes = 0
+
+
 def count_input(messages: Iterable[Message]) -> int:
     """Return the tokens of what a model is sent."""
     return sum(TOKENS_PER_MESSAGE + count_tokens(message.content) for message in messages)

@@ -35,7 +35,7 @@ class MessageRow(ConversationRow):
 
     ``tokens`` of a visitor's message are all that the model was sent for it. An answer that is
     ``open`` is still being spoken, or its request has crashed; it has further what a job needs to
-    bring it to an end: the input that is expected and, once all is said, the output.
+    bring it to an end: the input that is expected and, from the first checkpoint on, the output.
     """
 
     role = UnicodeAttribute()
@@ -109,21 +109,18 @@ class Ended(NamedTuple):
     output_tokens: int
 
 
-def checkpoint(
-    workspace_id: str, dialog_id: str, number: int, content: str, ended: Ended | None = None
-) -> None:
-    """Write down what there is of an answer; one that is closed stays as it is.
+def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, ended: Ended) -> None:
+    """Write down what there is of an answer, and what it took; one that is closed stays as it is.
 
     Raises:
         UnavailableError: the database is out of reach.
     """
-    actions: list[Action] = [MessageRow.content.set(content)]
-    if ended is not None:
-        actions += [
-            MessageRow.status.set(ended.status),
-            MessageRow.input_tokens.set(ended.input_tokens),
-            MessageRow.output_tokens.set(ended.output_tokens),
-        ]
+    actions: list[Action] = [
+        MessageRow.content.set(content),
+        MessageRow.status.set(ended.status),
+        MessageRow.input_tokens.set(ended.input_tokens),
+        MessageRow.output_tokens.set(ended.output_tokens),
+    ]
     table = MessageRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
     place = (_partition(workspace_id, dialog_id), _sort_key(number))
     try:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from chalicelib.gateways.llm import ModelError, Usage
+from chalicelib.gateways import llm
+from chalicelib.gateways.llm import ModelError
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.rules.chat import Message
 from chalicelib.store import budgets, ledger
@@ -165,7 +166,7 @@ class Scripted:
     ``asked`` are the messages of each request; ``waiting`` is set while it waits.
     """
 
-    script: Sequence[str | Usage | Event | BaseException]
+    script: Sequence[llm.Event | Event | BaseException]
     asked: list[list[Message]] = field(default_factory=list)
     granted: list[int] = field(default_factory=list)
     waiting: Event = field(default_factory=Event)
@@ -177,7 +178,7 @@ class Scripted:
         max_output_tokens: int,
         cancellation: Cancellation | None = None,
         **_: Any,
-    ) -> Iterator[str | Usage]:
+    ) -> Iterator[llm.Event]:
         self.asked.append(list(messages))
         self.granted.append(max_output_tokens)
         for step in self.script:

@@ -44,10 +44,15 @@ def text(said: str, **beside: Any) -> bytes:
     )
 
 
-THOUGHT = frame(
-    "contentBlockDelta",
-    {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "hm"}}, "p": "abc"},
-)
+def reasoning(**delta: str) -> bytes:
+    """A piece of reasoning: ``text``, or what stands for one that is hidden."""
+    return frame(
+        "contentBlockDelta",
+        {"contentBlockIndex": 0, "delta": {"reasoningContent": delta}, "p": "abc"},
+    )
+
+
+THOUGHT = reasoning(text="hm")
 BLOCK_STOP = frame("contentBlockStop", {"contentBlockIndex": 0, "p": "abcdef"})
 STOP = frame("messageStop", {"p": "abc", "stopReason": "end_turn"})
 

@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.core import retry
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError, Usage
+from chalicelib.gateways.llm import ModelError, Reasoning, Usage
 from chalicelib.gateways.llm.bedrock import BedrockModel
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.rules.chat import Message, count_input, count_tokens
@@ -106,7 +106,16 @@ class TestAnswer:
         news = bedrock_api.frame("somethingNew", {"a": 1})
         whole = said + news + metadata(3, 4)
         api.answers = [bedrock_api.chunked(*(whole[n : n + 7] for n in range(0, len(whole), 7)))]
-        assert hear(model(api)) == (["Ёж ", "🦔", Usage(3, 4)], None)
+        assert hear(model(api)) == ([Reasoning("hm"), "Ёж ", "🦔", Usage(3, 4)], None)
+
+    def test_reasoning_counts_as_output_where_no_usage_is_reported(self, api: OpenAiApi) -> None:
+        hidden = bedrock_api.reasoning(redactedContent="aGlkZGVu")
+        signed = bedrock_api.reasoning(signature="c2lnbmVk")
+        said = [START, THOUGHT, THOUGHT, hidden, signed, text("four"), BLOCK_STOP, STOP]
+        api.answers = [bedrock_api.chunked(*said)]
+        (*_, last), problem = hear(model(api))
+        assert problem is None
+        assert last == Usage(count_input(ASKED), count_tokens("hmhm") + 1, estimated=True)
 
     def test_arrives_while_the_server_still_speaks(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.silent_after(START, text("first"))]

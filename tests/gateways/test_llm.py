@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import Settings, settings
-from chalicelib.gateways.llm import ModelError, Usage, complete, drafting_model
+from chalicelib.gateways.llm import ModelError, Reasoning, Usage, complete, drafting_model
 from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.llm.openai import OpenAiModel
@@ -120,7 +120,41 @@ class TestAnswer:
                 event(usage(1, 2)),
             )
         ]
-        assert speak(model(openai)) == ["a", "b", Usage(1, 2)]
+        assert speak(model(openai)) == ["a", Reasoning("hm"), "b", Usage(1, 2)]
+
+    @pytest.mark.parametrize(
+        "names", [["reasoning_content"], ["reasoning"], ["reasoning_content", "reasoning"]]
+    )
+    def test_reasoning_comes_apart_and_counts_as_output_where_no_usage_is_reported(
+        self, names: list[str], openai: OpenAiApi
+    ) -> None:
+        thoughts = [
+            {"choices": [{"delta": {"content": None, **dict.fromkeys(names, thought)}}]}
+            for thought in ("Let me ", "see", ". ", "")
+        ]
+        openai.answers = [
+            openai_api.chunked(*map(event, [*thoughts, piece("Yes"), piece(None, "stop"), DONE]))
+        ]
+        *said, last = speak(model(openai))
+        assert said == [Reasoning("Let me "), Reasoning("see"), Reasoning(". "), "Yes"]
+        used = count_tokens("Let me see. ") + count_tokens("Yes")
+        assert last == Usage(count_input(ASKED), used, estimated=True)
+
+    def test_reasoning_of_an_answer_that_is_not_streamed_comes_apart(
+        self, openai: OpenAiApi
+    ) -> None:
+        message = {"role": "assistant", "content": "Yes", "reasoning_content": "Let me see."}
+        openai.answers = [openai_api.whole({"choices": [{"message": message}]})]
+        *said, last = speak(model(openai))
+        assert said == [Reasoning("Let me see."), "Yes"]
+        assert last == Usage(count_input(ASKED), 4, estimated=True)
+
+    def test_a_whole_answer_leaves_the_reasoning_out(self, openai: OpenAiApi) -> None:
+        thought = {"choices": [{"delta": {"reasoning_content": "hm"}}]}
+        said = [thought, piece("Yes"), usage(3, 9), piece(None, "stop")]
+        openai.answers = [openai_api.chunked(*map(event, said))]
+        told = complete(model(openai), ASKED, model="m", max_output_tokens=9)
+        assert told == ("Yes", Usage(3, 9))
 
     def test_an_emoji_escaped_in_two_halves_is_joined_and_a_lone_half_replaced(
         self, openai: OpenAiApi

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import httpx
@@ -13,11 +13,11 @@ from httpx_sse import EventSource
 from chalicelib.core.errors import NotConfiguredError, UnavailableError
 from chalicelib.flows import charging, chat, chat_answer
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError, Usage
+from chalicelib.gateways.llm import ModelError, Reasoning, Usage
 from chalicelib.rules.chat import count_input, count_tokens
 from chalicelib.store import ledger, limits, open_streams
 from chalicelib.transports import chat_route, schedules
-from chalicelib.transports.http import HttpRequest
+from chalicelib.transports.http import HttpRequest, HttpResponse
 from tests.conftest import Api, Owner, Time, everything
 from tests.factories.chat import (
     PROMPT,
@@ -60,6 +60,12 @@ def unscaled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have limits count as they do in production."""
     chosen = replace(limits.settings(), rate_limit_scale=1)
     monkeypatch.setattr(limits, "settings", lambda: chosen)
+
+
+@pytest.fixture(autouse=True)
+def _no_reading_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for the usage of a visitor who leaves, where a test is not about that."""
+    monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -504,6 +510,96 @@ class TestSpending:
         assert bot.money == (RICH - cost, 0)
         message = transcript(api, bot)[-1]
         assert (message["content"], message["status"]) == (told.text, "ok")
+
+
+class TestReasoning:
+    """What a model thinks before it answers: charged as output, and shown to nobody."""
+
+    def test_reasoning_is_charged_by_the_reported_usage_and_not_shown(
+        self, bot: Bot, priced: None, script: Script, api: Api
+    ) -> None:
+        script(Reasoning("They want rye. "), Reasoning("Rye."), "Rye.", Usage(50, 700))
+        told = ask(bot, "Hi")
+        assert [event["type"] for event in told.events] == ["start", "chunk", "done"]
+        assert told.text == "Rye."
+        assert "want" not in told.raw.decode()
+        assert told.usage["outputTokens"] == 700
+        assert bot.money == (RICH - -(-(50 * IN + 700 * OUT) // 10**6), 0)
+        assert transcript(api, bot)[-1]["content"] == "Rye."
+
+    def test_a_visitor_who_leaves_is_charged_for_the_reasoning_so_far(
+        self, bot: Bot, priced: None, script: Script, api: Api
+    ) -> None:
+        model = script(*[Reasoning("thus ")] * 40, Event())
+        thinking(bot, model).close()
+        sent = count_input(model.asked[0])
+        assert bot.money == (RICH - -(-(sent * IN + 40 * OUT) // 10**6), 0)
+        assert bot.kinds == ["topup", "reserve", "settle"]
+        message = transcript(api, bot)[-1]
+        assert (message["content"], message["status"]) == ("", "partial")
+        assert message["tokens"] == 40
+
+    def test_the_model_is_read_on_for_its_usage_after_the_visitor_has_left(
+        self,
+        bot: Bot,
+        priced: None,
+        script: Script,
+        api: Api,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 60.0)
+        go_on = Event()
+        model = script(Reasoning("thus "), go_on, "Rye ", "bread.", Usage(50, 900))
+        leaving = Thread(target=thinking(bot, model).close)
+        leaving.start()
+        leaving.join(0.5)
+        assert leaving.is_alive()
+        go_on.set()
+        leaving.join()
+        assert bot.money == (RICH - -(-(50 * IN + 900 * OUT) // 10**6), 0)
+        message = transcript(api, bot)[-1]
+        assert (message["content"], message["status"]) == ("Rye bread.", "ok")
+        assert message["tokens"] == 900
+
+    def test_reasoning_that_is_hidden_and_never_reported_is_not_charged(
+        self, bot: Bot, priced: None, script: Script
+    ) -> None:
+        model = script(Event(), Usage(50, 900))
+        thinking(bot, model).close()
+        sent = count_input(model.asked[0])
+        assert bot.money == (RICH - -(-(sent * IN) // 10**6), 0)
+
+    def test_reasoning_of_a_model_that_fails_is_charged(
+        self, bot: Bot, priced: None, script: Script, api: Api
+    ) -> None:
+        model = script(Reasoning("thus far"), ModelError("unavailable", "hush"))
+        told = ask(bot, "Hi")
+        assert [event["type"] for event in told.events] == ["start", "error"]
+        sent = count_input(model.asked[0])
+        assert bot.money == (RICH - -(-(sent * IN + 2 * OUT) // 10**6), 0)
+        assert transcript(api, bot)[-1]["status"] == "partial"
+
+    def test_a_model_that_is_refused_after_the_visitor_has_left_costs_nothing(
+        self, bot: Bot, priced: None, script: Script, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 60.0)
+        go_on = Event()
+        stream = thinking(bot, script(go_on, ModelError("refused", "hush")))
+        go_on.set()
+        stream.close()
+        assert bot.money == (RICH, 0)
+
+
+def thinking(bot: Bot, model: Scripted) -> HttpResponse:
+    """Send a message; return the answer once the visitor has read a ping, and the model waits."""
+    stream = answer_to(request_to(bot.id, "Tell me a tale"))
+    body = iter(stream.body)
+    next(body)  # type: ignore[call-overload]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chat_answer, "PING_SECONDS", 0.01)
+        assert b": ping" in next(body)  # type: ignore[call-overload]
+    assert model.waiting.wait(60)
+    return stream
 
 
 class TestOffers:

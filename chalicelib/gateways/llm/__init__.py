@@ -33,6 +33,16 @@ class Usage(NamedTuple):
     estimated: bool = False
 
 
+class Reasoning(NamedTuple):
+    """A piece of the model's reasoning: it takes output tokens and is no part of the answer."""
+
+    text: str
+
+
+Event = str | Reasoning | Usage
+"""What a stream yields: pieces of the answer or of the reasoning before it, at last the usage."""
+
+
 class Completion(NamedTuple):
     """A whole answer."""
 
@@ -77,8 +87,10 @@ class ChatModel(Protocol):
         seconds: float = STREAM_SECONDS,
         json_object: bool = False,
         cancellation: Cancellation | None = None,
-    ) -> Generator[str | Usage, None, None]:
+    ) -> Generator[Event, None, None]:
         """Ask, and yield the answer's text in pieces as they come, then one ``Usage``.
+
+        Reasoning that the provider shows comes as ``Reasoning``, between the pieces.
 
         Nothing is asked before the first ``next``; closing the generator cancels the request, and
         so does ``cancellation`` from another thread, while this one waits for the provider.
@@ -118,6 +130,8 @@ def complete(  # noqa: PLR0913  what a stream takes, and one bound more
         for piece in stream:
             if isinstance(piece, Usage):
                 return Completion("".join(pieces), piece)
+            if isinstance(piece, Reasoning):
+                continue
             pieces.append(piece)
             size += len(piece.encode())
             if size > max_bytes:

@@ -11,7 +11,7 @@ from threading import Timer
 
 from chalicelib.core import retry
 from chalicelib.core.deadline import Deadline
-from chalicelib.gateways.llm import ModelError, Usage
+from chalicelib.gateways.llm import Event, ModelError
 from chalicelib.gateways.llm.cancellation import Cancellation
 
 PAUSES = (0.5, 1.5)
@@ -19,7 +19,7 @@ PAUSES = (0.5, 1.5)
 LONGEST_PAUSE = 5.0
 """A provider that asks to wait longer is not asked again."""
 
-Stream = Generator[str | Usage, None, None]
+Stream = Generator[Event, None, None]
 
 
 def stream(

@@ -27,9 +27,17 @@ from urllib3.exceptions import ReadTimeoutError as StreamTimeoutError
 
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.text import cut_bytes
-from chalicelib.gateways.llm import STREAM_SECONDS, FailureKind, ModelError, Usage, attempts
+from chalicelib.gateways.llm import (
+    STREAM_SECONDS,
+    Event,
+    FailureKind,
+    ModelError,
+    Reasoning,
+    Usage,
+    attempts,
+)
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
-from chalicelib.rules.chat import Message, count_input, count_tokens
+from chalicelib.rules.chat import Message, TokenCounter, count_input
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
@@ -74,7 +82,7 @@ class BedrockModel:
         seconds: float = STREAM_SECONDS,
         json_object: bool = False,  # noqa: ARG002  Converse has no such mode; the prompt asks for it
         cancellation: Cancellation | None = None,
-    ) -> Generator[str | Usage, None, None]:
+    ) -> Generator[Event, None, None]:
         """Ask, and yield the answer's text in pieces as they come, then one ``Usage``."""
         deadline = Deadline(seconds)
         body = {
@@ -93,7 +101,7 @@ class BedrockModel:
         body: dict[str, Any],
         deadline: Deadline,
         cancellation: Cancellation,
-    ) -> Generator[str | Usage, None, None]:
+    ) -> Generator[Event, None, None]:
         if deadline.passed:
             raise ModelError("timeout", "The time was up before the provider answered.")
         with attempts.until(deadline, cancellation):
@@ -151,21 +159,28 @@ def _turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 def _read(
     events: Iterable[dict[str, Any]], messages: Sequence[Message]
-) -> Generator[str | Usage, None, None]:
+) -> Generator[Event, None, None]:
     """Yield what the events say, then what it took.
+
+    Of reasoning that is redacted nothing is known but that it was; Bedrock's usage counts it.
 
     Raises:
         ModelError: ``unavailable``, if they end before the answer does.
     """
-    spoken: list[str] = []
+    spoken, reasoned = TokenCounter(), TokenCounter()
     usage: Usage | None = None
     ended = False
     try:
         for event in events:
             match event:
                 case {"contentBlockDelta": {"delta": {"text": str(text)}}} if text:
-                    spoken.append(text)
+                    spoken.add(text)
                     yield text
+                case {
+                    "contentBlockDelta": {"delta": {"reasoningContent": {"text": str(text)}}}
+                } if text:
+                    reasoned.add(text)
+                    yield Reasoning(text)
                 case {"messageStop": _}:
                     ended = True
                 case {
@@ -177,7 +192,8 @@ def _read(
             raise
     if not ended:
         raise ModelError("unavailable", "The provider's answer ended early.")
-    yield usage or Usage(count_input(messages), count_tokens("".join(spoken)), estimated=True)
+    counted = spoken.tokens + reasoned.tokens
+    yield usage or Usage(count_input(messages), counted, estimated=True)
 
 
 def _failure(error: Exception, deadline: Deadline) -> ModelError:

@@ -9,8 +9,8 @@ import json
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from chalicelib.gateways.llm import ModelError, Usage
-from chalicelib.rules.chat import Message, count_input, count_tokens
+from chalicelib.gateways.llm import Event, ModelError, Reasoning, Usage
+from chalicelib.rules.chat import Message, TokenCounter, count_input
 
 _DONE: dict[str, Any] = {"choices": [{"finish_reason": "stop"}]}
 
@@ -24,23 +24,26 @@ class ProviderFailedError(Exception):
         self.code = code if isinstance(code, int) else None
 
 
-def read(lines: Iterator[bytes], messages: Sequence[Message]) -> Generator[str | Usage, None, None]:
+def read(lines: Iterator[bytes], messages: Sequence[Message]) -> Generator[Event, None, None]:
     """Yield what an answer to these messages says, as its lines come in, then what it took.
 
     Raises:
         ModelError: ``garbage``, or ``unavailable`` if the answer ends early.
         ProviderFailedError: as the provider says.
     """
-    spoken: list[str] = []
+    spoken, reasoned = TokenCounter(), TokenCounter()
     usage: Usage | None = None
     ended = False
     # JSON may escape an emoji as two halves, and a provider may even send them in two events.
     halves = codecs.getincrementaldecoder("utf-16-le")("replace")
     try:
         for event in _events(lines):
-            content, last = _content(event)
-            if piece := halves.decode(content.encode("utf-16-le", "surrogatepass")):
-                spoken.append(piece)
+            said, last = _said(event)
+            if reasoning := _reasoning(said):
+                reasoned.add(reasoning)
+                yield Reasoning(reasoning)
+            if piece := halves.decode(_text(said, "content").encode("utf-16-le", "surrogatepass")):
+                spoken.add(piece)
                 yield piece
             ended, usage = ended or last, _usage(event) or usage
             if ended and usage:
@@ -50,7 +53,8 @@ def read(lines: Iterator[bytes], messages: Sequence[Message]) -> Generator[str |
             raise
     if not ended:
         raise ModelError("unavailable", "The provider's answer ended early.")
-    yield usage or Usage(count_input(messages), count_tokens("".join(spoken)), estimated=True)
+    counted = spoken.tokens + reasoned.tokens
+    yield usage or Usage(count_input(messages), counted, estimated=True)
 
 
 def _events(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
@@ -83,19 +87,27 @@ def _object(data: bytes) -> dict[str, Any]:
     return value
 
 
-def _content(event: dict[str, Any]) -> tuple[str, bool]:
-    """Return the text of an event or of a whole answer, and whether it is the last."""
+def _said(event: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the part of an event or of a whole answer that has texts, and if it is the last."""
     match event.get("choices"):
-        case [{"message": {"content": str(text)}}, *_]:
-            return text, True
-        case [{"message": dict()}, *_]:
-            return "", True
-        case [{"delta": {"content": str(text)}, **choice}, *_]:
-            return text, bool(choice.get("finish_reason"))
+        case [{"message": dict(said)}, *_]:
+            return said, True
+        case [{"delta": dict(said), **choice}, *_]:
+            return said, bool(choice.get("finish_reason"))
         case [{**choice}, *_]:
-            return "", bool(choice.get("finish_reason"))
+            return {}, bool(choice.get("finish_reason"))
         case _:
-            return "", False
+            return {}, False
+
+
+def _reasoning(said: dict[str, Any]) -> str:
+    """Return the reasoning; servers have two names for it, and some send it under both."""
+    return _text(said, "reasoning_content") or _text(said, "reasoning")
+
+
+def _text(said: dict[str, Any], name: str) -> str:
+    text = said.get(name)
+    return text if isinstance(text, str) else ""
 
 
 def _usage(event: dict[str, Any]) -> Usage | None:

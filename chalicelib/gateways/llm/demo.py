@@ -13,7 +13,7 @@ from itertools import islice, takewhile
 
 from chalicelib.core import retry
 from chalicelib.core.text import fold
-from chalicelib.gateways.llm import STREAM_SECONDS, ModelError, Usage
+from chalicelib.gateways.llm import STREAM_SECONDS, Event, ModelError, Usage
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.rules import drafts, extracts
 from chalicelib.rules.chat import Message, count_input, count_tokens
@@ -43,7 +43,7 @@ class DemoModel:
         seconds: float = STREAM_SECONDS,  # noqa: ARG002  it takes a known time
         json_object: bool = False,  # noqa: ARG002  a request says so already
         cancellation: Cancellation | None = None,
-    ) -> Generator[str | Usage, None, None]:
+    ) -> Generator[Event, None, None]:
         """Yield the answer word by word, then its exact ``Usage``."""
         request = drafts.request_in(messages)
         text = _draft(request) if request else _answer(messages)

@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.text import cut_bytes
-from chalicelib.gateways.llm import STREAM_SECONDS, FailureKind, ModelError, Usage, attempts
+from chalicelib.gateways.llm import STREAM_SECONDS, Event, FailureKind, ModelError, attempts
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
 from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
 from chalicelib.rules.chat import Message
@@ -97,7 +97,7 @@ class OpenAiModel:
         seconds: float = STREAM_SECONDS,
         json_object: bool = False,
         cancellation: Cancellation | None = None,
-    ) -> Generator[str | Usage, None, None]:
+    ) -> Generator[Event, None, None]:
         """Ask, and yield the answer's text in pieces as they come, then one ``Usage``."""
         deadline = Deadline(seconds)
         body: dict[str, Any] = {
@@ -118,7 +118,7 @@ class OpenAiModel:
         body: dict[str, Any],
         deadline: Deadline,
         cancellation: Cancellation,
-    ) -> Generator[str | Usage, None, None]:
+    ) -> Generator[Event, None, None]:
         budget = LEAST_BUDGET + BYTES_PER_OUTPUT_TOKEN * body["max_tokens"]
         with (
             attempts.until(deadline, cancellation),
