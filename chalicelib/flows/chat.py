@@ -118,7 +118,12 @@ def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
         session = _find_session(bot, args.session_id)
         kept = _kept(args, caller, bot)
         replay = kept and chat_replays.find_or_mark(
-            bot.workspace_id, kept, owner=caller.request_id, session_token=args.session_id
+            bot.workspace_id,
+            kept,
+            owner=caller.request_id,
+            agent_id=bot.agent.id,
+            session_token=args.session_id,
+            is_visitors=_is_visitors(args, bot),
         )
         return replay or _Taking(args, caller, bot, session, kept, began).take()
     except BaseException:
@@ -181,12 +186,18 @@ def _kept(args: ChatRequest, caller: Caller, bot: _Bot) -> IdempotencyRecord | N
         raise ValidationError.of("Idempotency-Key", message)
     if args.session_id is not None:
         holder = f"session:{tokens.digest(args.session_id)}"
-    elif bot.agent.is_private and args.api_key is not None:
-        holder = f"key:{tokens.digest(args.api_key)}"
-    else:
+    elif _is_visitors(args, bot):
         holder = f"visitor:{caller.visitor}"
+    else:
+        holder = f"key:{tokens.digest(args.api_key or '')}"
     said = (args.agent_id, args.message, args.session_id)
     return chat_replays.record(f"chat#{bot.agent.id}#{holder}", key, said)
+
+
+def _is_visitors(args: ChatRequest, bot: _Bot) -> bool:
+    """Whether nothing but an address tells whose call it is: no session, and no bot key."""
+    has_key = bot.agent.is_private and args.api_key is not None
+    return args.session_id is None and not has_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +224,7 @@ class _Taking:
             raise SessionBusyError
         dialog = self._dialog()
         number = int(dialog.last_number) + 2 if dialog else 2
-        dialog_id = dialog.id if dialog else new_id()
+        dialog_id = self.session.dialog_id if self.session else new_id()
         channel = self._channel(dialog)
         try:
             hold = self._reserve(spec, input_tokens, max_output, message_id(dialog_id, number))
@@ -232,7 +243,7 @@ class _Taking:
             number=number,
             session_token=token,
             session_hash=tokens.digest(token),
-            is_new_session=self.session is None,
+            replays_session=self.session is None and not _is_visitors(self.args, self.bot),
             channel=channel,
             kept=self.kept,
             began=self.began,
@@ -289,17 +300,13 @@ class _Taking:
                 yield Turn(message.content, answer.content)
 
     def _dialog(self) -> DialogRow | None:
-        """Return the dialog that goes on.
+        """Return the dialog that goes on; None if it begins with this message.
 
-        Raises:
-            NotFoundError: it has been removed.
+        A session without a dialog is one that a replay began: removing a dialog ends its session.
         """
         if self.session is None:
             return None
-        dialog = DIALOGS.find(self.bot.workspace_id, self.session.dialog_id)
-        if dialog is None:
-            raise NotFoundError("This session is over. Leave sessionId out to begin a new dialog.")
-        return dialog
+        return DIALOGS.find(self.bot.workspace_id, self.session.dialog_id)
 
     def _reserve(self, spec: ModelSpec, input_tokens: int, max_output: int, answer_id: str) -> Hold:
         agent, workspace = self.bot
@@ -332,12 +339,13 @@ class _Taking:
 
         def stage(unit: UnitOfWork) -> None:
             now = clock.now()
-            dialog = self._dialog() or self._new_dialog(exchange)
+            known = self._dialog()
+            dialog = known or self._new_dialog(exchange)
             number = dialog.hear(text, now)
             if number + 1 != exchange.number:
                 raise SessionBusyError
             counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)
-            measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(self.session is None)}
+            measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(known is None)}
             if contact and chat_leads.stage(unit, workspace, dialog, contact, text, now):
                 measures[bot_metrics.LEADS] = 1
                 if dialog.visit_id is not None:
@@ -361,12 +369,16 @@ class _Taking:
                 session_hash=exchange.session_hash,
                 input_tokens=exchange.usage_of(0, None).input_tokens,
             )
+            if known is None:
+                unit.create(dialog)
+                unit.create(expiry_job(unit.tenant, dialog))
+            else:
+                unit.save(dialog)
             if self.session is None:
-                self._stage_new(unit, dialog, exchange)
+                unit.create(self._new_session(exchange))
             else:
                 held = SessionRow.holder == self.caller.request_id
                 unit.require(self.session, held, on_conflict=SessionBusyError())
-                unit.save(dialog)
 
         run_unit(workspace.id, contact and self._event(), stage)
 
@@ -383,18 +395,14 @@ class _Taking:
             messages_count=0,
         )
 
-    def _stage_new(self, unit: UnitOfWork, dialog: DialogRow, exchange: Exchange) -> None:
-        unit.create(dialog)
-        unit.create(
-            chat_sessions.new(
-                unit.tenant,
-                exchange.session_token,
-                agent_id=dialog.agent_id,
-                dialog_id=dialog.id,
-                holder=self.caller.request_id,
-            )
+    def _new_session(self, exchange: Exchange) -> SessionRow:
+        return chat_sessions.new(
+            self.bot.workspace_id,
+            exchange.session_token,
+            agent_id=self.bot.agent.id,
+            dialog_id=exchange.dialog_id,
+            holder=self.caller.request_id,
         )
-        unit.create(expiry_job(unit.tenant, dialog))
 
     def _event(self) -> AuditEvent:
         """Return what the audit log keeps: a lead that a visitor has made."""

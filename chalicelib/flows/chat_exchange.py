@@ -46,8 +46,8 @@ class Ending(NamedTuple):
 class Exchange:
     """A message that has been taken: money is held for its answer, and both have their places.
 
-    ``number`` is the answer's within the dialog. ``new_session_token`` is set on the first message
-    of a dialog; ``kept`` is what the answer is kept under for repeated calls.
+    ``number`` is the answer's within the dialog. ``kept`` is what the answer is kept under for
+    repeated calls; ``replays_session`` is whether those are given the session's token.
     """
 
     hold: Hold
@@ -58,7 +58,7 @@ class Exchange:
     number: int
     session_token: str
     session_hash: str
-    is_new_session: bool
+    replays_session: bool
     channel: Channel
     kept: IdempotencyRecord | None
     began: float
@@ -113,7 +113,7 @@ class Exchange:
                     owner=self.hold.request_id,
                     dialog_id=self.dialog_id,
                     number=self.number,
-                    new_session_token=self.session_token if self.is_new_session else None,
+                    session_token=self.session_token if self.replays_session else None,
                     usage=None if ending.error else ending.usage,
                     error=ending.error,
                 )

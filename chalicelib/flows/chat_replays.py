@@ -1,7 +1,9 @@
 """Answers that are told again: what a chat keeps under an idempotency key.
 
-The text stays where it is, with the dialog. A session that the first call has made is kept sealed:
-only who knows the idempotency key, of which the database has a hash, can read its token.
+The text stays where it is, with the dialog. A session that the first call has made is kept sealed
+for callers with a bot key: its token is read with the idempotency key, of which the database has a
+hash. A visitor without a session or a bot key has proved nothing: strangers behind one address may
+choose the same idempotency key. So a visitor's replay begins a session of its own.
 """
 
 import hashlib
@@ -14,9 +16,10 @@ from typing import NamedTuple
 from pydantic_core import from_json, to_json
 
 from chalicelib.core.errors import ConflictError
+from chalicelib.core.ids import new_id
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.rules.pricing import Usage
-from chalicelib.store import idempotency, messages
+from chalicelib.store import chat_sessions, idempotency, messages
 from chalicelib.store.unit import UnitOfWork
 
 MARKED_FOR = timedelta(minutes=10)
@@ -37,10 +40,19 @@ def record(scope: str, key: str, said: Sequence[str | None]) -> IdempotencyRecor
     return IdempotencyRecord(scope, key, hashlib.sha256(to_json(said)).hexdigest())
 
 
-def find_or_mark(
-    workspace_id: str, kept: IdempotencyRecord, *, owner: str, session_token: str | None
+def find_or_mark(  # noqa: PLR0913  whose call it is
+    workspace_id: str,
+    kept: IdempotencyRecord,
+    *,
+    owner: str,
+    agent_id: str,
+    session_token: str | None,
+    is_visitors: bool,
 ) -> Replay | None:
     """Return the answer that is kept, or mark the key as taken by this call.
+
+    A replay goes on with the session that the call names, or else with the one that the first call
+    began; if it ``is_visitors``, with a new session, whose dialog begins with its first message.
 
     Raises:
         IdempotencyMismatchError: the key was used with another message.
@@ -52,10 +64,12 @@ def find_or_mark(
     found = kept.answered(idempotency.find(workspace_id, kept))
     told = from_json(found.body or b"{}")
     answer = messages.find(workspace_id, told["dialog"], told["number"])
-    sealed = told["session"]
-    token = session_token or (sealed and _sealed(sealed, kept, told["dialog"]))
-    if answer is None or token is None:
+    if answer is None:
         raise ConflictError("What this idempotency key was used for has been erased.")
+    if is_visitors:
+        token = chat_sessions.begin(workspace_id, agent_id=agent_id, dialog_id=new_id())
+    else:
+        token = session_token or _sealed(told["session"], kept, told["dialog"])
     usage = told["usage"] and Usage(*told["usage"])
     return Replay(token, answer.content, usage, told["error"])
 
@@ -73,16 +87,18 @@ def stage(  # noqa: PLR0913  what a replay says
     owner: str,
     dialog_id: str,
     number: int,
-    new_session_token: str | None,
+    session_token: str | None,
     usage: Usage | None,
     error: str | None,
 ) -> None:
-    """Stage an answer that was charged, in place of the mark."""
-    token = new_session_token
+    """Stage an answer that was charged, in place of the mark.
+
+    ``session_token`` is what a replay may give to a caller who does not send it.
+    """
     told = {
         "dialog": dialog_id,
         "number": number,
-        "session": token and _sealed(token, kept, dialog_id),
+        "session": session_token and _sealed(session_token, kept, dialog_id),
         "usage": usage,
         "error": error,
     }

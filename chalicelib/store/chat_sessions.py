@@ -15,7 +15,7 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, SessionBusyError
 from chalicelib.rules import tokens
-from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure
+from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure, reaching
 from chalicelib.store.dialogs import KEPT
 from chalicelib.store.reading import Key
 from chalicelib.store.tables import ConversationRow
@@ -23,6 +23,8 @@ from chalicelib.store.unit import UnitOfWork
 
 LOCKED_FOR = timedelta(seconds=20)
 """How long a lock outlives its holder's last checkpoint or ping (chat.md, The stream)."""
+UNUSED_FOR = timedelta(days=1)
+"""How long a session that a replay has begun waits for its first message."""
 TOKEN_BYTES = 32
 SORT_KEY = "-"
 
@@ -58,6 +60,25 @@ def new(workspace_id: str, token: str, *, agent_id: str, dialog_id: str, holder:
         held_until=now + LOCKED_FOR,
         expires=now + KEPT,
     )
+
+
+def begin(workspace_id: str, *, agent_id: str, dialog_id: str) -> str:
+    """Store a session that nobody holds, before its dialog begins; return its token.
+
+    Raises:
+        UnavailableError: the database is out of reach.
+    """
+    token = new_token()
+    row = SessionRow(
+        _partition(workspace_id, tokens.digest(token)),
+        SORT_KEY,
+        agent_id=agent_id,
+        dialog_id=dialog_id,
+        expires=clock.now() + UNUSED_FOR,
+    )
+    with reaching():
+        row.save()
+    return token
 
 
 def find(workspace_id: str, agent_id: str, token: str) -> SessionRow | None:

@@ -113,7 +113,8 @@ class TestFailures:
         self, chat: FakeChat, visit: Opened
     ) -> None:
         seen = Event()
-        chat.will([start(), chunk("Торт стоит "), seen, CUT], saying("Торт стоит 2 400 ₽."))
+        replay = saying("Торт стоит 2 400 ₽.", session="s-of-the-replay")
+        chat.will([start(), chunk("Торт стоит "), seen, CUT], replay, saying("Да."))
         with visit() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Торт стоит")
@@ -124,8 +125,11 @@ class TestFailures:
             page.get_by_role("button", name="Повторить").click()
             expect(last(page).locator(".bubble")).to_have_text("Торт стоит 2 400 ₽.")
             expect(page.locator("chat-widget .note")).to_have_count(0)
-        first, second = chat.questions
+            ask(page, "Ещё")
+            expect(last(page)).to_contain_text("Да.")
+        first, second, third = chat.questions
         assert (first.key, first.raw) == (second.key, second.raw)
+        assert third.body["sessionId"] == "s-1"
 
     def test_a_stream_that_ends_early_is_cut_too(self, chat: FakeChat, visit: Opened) -> None:
         chat.will([start(), chunk("Торт")])

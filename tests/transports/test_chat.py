@@ -691,8 +691,10 @@ class TestDialog:
         assert transcript(api, bot)[0]["content"] == evil
 
     def test_the_token_is_stored_nowhere(self, bot: Bot) -> None:
-        told = ask(bot, "Hi", key="k-1")
-        again = ask(bot, "Hi", key="k-1")
+        bot.change(is_private=True)
+        key = new_key(bot)
+        told = ask(bot, "Hi", key="k-1", apiKey=key)
+        again = ask(bot, "Hi", key="k-1", apiKey=key)
         assert again.session == told.session
         assert told.session not in repr(everything())
 
@@ -704,10 +706,57 @@ class TestIdempotency:
         model = script("Rye ", "bread.", Usage(10, 4))
         told, again = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
         assert len(model.asked) == 1
-        assert (again.text, again.usage, again.session) == (told.text, told.usage, told.session)
+        assert (again.text, again.usage) == (told.text, told.usage)
         assert [event["type"] for event in again.events] == ["start", "chunk", "done"]
         assert bot.kinds == ["topup", "reserve", "settle"]
-        assert ask(bot, "And?", sessionId=again.session).status == 200
+
+    def test_strangers_behind_one_address_who_chose_one_key_share_no_session(
+        self, bot: Bot, script: Script, api: Api
+    ) -> None:
+        model = script("Rye.", Usage(10, 4))
+        first, stranger, other = (ask(bot, "Hi", key="order-1") for _ in range(3))
+        assert len({first.session, stranger.session, other.session}) == 3
+        ask(bot, "My number is 12", sessionId=first.session)
+        told = ask(bot, "What is my number?", sessionId=stranger.session)
+        assert told.session == stranger.session
+        assert [m.content for m in model.asked[-1][1:]] == ["What is my number?"]
+        ask(bot, "And now?", sessionId=stranger.session)
+        assert [m.content for m in model.asked[-1][1:]] == [
+            "What is my number?",
+            "Rye.",
+            "And now?",
+        ]
+        ask(bot, "Bye", sessionId=first.session)
+        assert "number?" not in repr(model.asked[-1])
+        dialogs = api.get(f"/api/agents/dialogs?agentId={bot.id}")
+        assert dialogs["total"] == 2
+        assert api.get(f"/api/agents/stats?agentId={bot.id}")["dialogs"] == 2
+
+    def test_a_session_that_a_replay_began_is_one_bots_and_lapses_unused_after_a_day(
+        self, bot: Bot, owner: Owner, time: Time
+    ) -> None:
+        ask(bot, "Hi", key="order-1")
+        one, another = (ask(bot, "Hi", key="order-1").session for _ in range(2))
+        assert ask(new_bot(owner), "Hi", sessionId=one).status == 404
+        time.pass_by(hours=23)
+        assert ask(bot, "Hi", sessionId=one).status == 200
+        time.pass_by(hours=2)
+        assert ask(bot, "Hi", sessionId=another).status == 404
+        assert ask(bot, "Hi", sessionId=one).status == 200
+
+    def test_callers_who_prove_themselves_go_on_with_the_session_of_the_first_call(
+        self, bot: Bot, script: Script
+    ) -> None:
+        model = script("Rye.", Usage(10, 4))
+        session = ask(bot, "Hi").session
+        told, again = (ask(bot, "Hi", key="a", sessionId=session) for _ in range(2))
+        assert told.session == again.session == session
+        bot.change(is_private=True)
+        key = new_key(bot)
+        told, again = (ask(bot, "Hi", key="b", apiKey=key) for _ in range(2))
+        assert told.session == again.session != session
+        ask(bot, "And?", sessionId=again.session, apiKey=key)
+        assert [m.content for m in model.asked[-1][1:]] == ["Hi", "Rye.", "And?"]
 
     def test_another_message_under_the_key_is_409(self, bot: Bot) -> None:
         ask(bot, "Hi", key="a")

@@ -640,7 +640,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
           return; // not ours
         }
         if (event.type === "start" && event.sessionId) {
-          memory.session = event.sessionId;
+          // A repeated call is given another session; the dialog is that of the first.
+          memory.session = ask.session = ask.session || event.sessionId;
           save();
         } else if (event.type === "chunk") {
           text += event.content || "";
@@ -680,7 +681,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
           if (status === 404 && session) {
             // The conversation is no more; if the bot is, it goes on with a new one.
             if (memory.session === session) memory.session = null;
-            ask.key = ask.body = null;
+            ask.key = ask.body = ask.session = null;
           } else if (status === 409 && /^(session_busy|in_progress)$/.test(code) && tries < BUSY_TRIES) {
             await pause(Math.min(wait || 2, 10), control.signal);
           } else {
@@ -718,7 +719,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       keepText();
       removeEventListener("pagehide", keepText);
       if (failure) {
-        if (failure.newKey) ask.key = ask.body = null;
+        if (failure.newKey) ask.key = ask.body = ask.session = null;
         const note = el("p", { class: control.stopped ? "tell note" : "tell note bad" }, failure.text);
         if (failure.again) note.append(el("button", { class: "link", type: "button", click: () => abort || (field.focus(), answer(ask, turn)) }, words.retry));
         turn.turn.append(note);
