@@ -5,8 +5,10 @@ What moto answers stays the same; only work that changes no answer is left out.
 
 import copy
 import json
+import re
 from base64 import b64decode, b64encode
 from collections import deque
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
 from threading import Lock
@@ -28,6 +30,11 @@ from moto.dynamodb.parsing.expressions import UpdateExpressionParser
 
 ITEM_BYTES = 405_000
 """What moto takes for the largest item."""
+KEY_BYTES = {"pk": 2_048}
+SORT_KEY_BYTES = 1_024
+"""What DynamoDB takes for a partition key, and for a sort key of a table or an index."""
+_COMPARED = re.compile(r"(#\w+) \S+ (:\w+)")
+"""A comparison in a key condition, as PynamoDB writes it."""
 REGION = "eu-central-1"
 ACTIONS = {
     f"DynamoDB_20120810.{name}".encode(): camelcase_to_underscores(name)
@@ -89,6 +96,8 @@ def _answer_without_http() -> None:
         handler.current_account, handler.region = DEFAULT_ACCOUNT_ID, REGION
         binary = b'"B"' in request.body
         handler.body = json.loads(request.body, object_hook=_decoded if binary else None)
+        if refusal := _refusal_of_keys(handler.body):
+            return 400, {}, json.dumps(refusal)
         try:
             with _LOCK:
                 result = getattr(handler, action)().result
@@ -97,6 +106,33 @@ def _answer_without_http() -> None:
             return process(stubber, request)
 
     BotocoreStubber.process_request = quick
+
+
+def _refusal_of_keys(request: Any) -> dict[str, str] | None:
+    """Return DynamoDB's refusal of a key of a wrong length, which moto accepts except in a Put."""
+    for name, value in _keys(request):
+        size = len(value.get("S", "-").encode(errors="surrogatepass"))
+        if not 0 < size <= KEY_BYTES.get(name, SORT_KEY_BYTES):
+            message = f"One or more parameter values were invalid: the key {name} has {size} bytes"
+            return {"__type": "com.amazon.coral.validate#ValidationException", "message": message}
+    return None
+
+
+def _keys(request: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the names and values of all keys that a request names, but for those of new items."""
+    parts = [
+        request,
+        *(part for item in request.get("TransactItems", ()) for part in item.values()),
+        *(part for part in request.get("RequestItems", {}).values() if isinstance(part, dict)),
+    ]
+    for part in parts:
+        for key in [part.get("Key", {}), *part.get("Keys", ())]:
+            yield from key.items()
+    for name, value in _COMPARED.findall(request.get("KeyConditionExpression", "")):
+        yield (
+            request["ExpressionAttributeNames"][name],
+            request["ExpressionAttributeValues"][value],
+        )
 
 
 def _decoded(value: dict[str, Any]) -> dict[str, Any]:

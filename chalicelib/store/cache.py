@@ -16,10 +16,10 @@ from pynamodb.exceptions import PynamoDBException
 
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
-from chalicelib.store.tables import ControlRow
+from chalicelib.store.tables import MAX_ITEM_BYTES, ControlRow
 
-MAX_BYTES = 400_000
-"""What is larger is not kept: DynamoDB takes items up to 400 KB (409,600 bytes), names included."""
+MAX_BYTES = MAX_ITEM_BYTES - 1_000
+"""Larger answers are not kept. The rest of a row is for its key and attribute names."""
 SORT_KEY = "-"
 
 J = TypeVar("J")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from chalicelib.core import deadline, retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.store.connection import connection, reaching
-from chalicelib.store.tables import ContentRow, Row
+from chalicelib.store.tables import ContentRow, Row, is_key
 
 BATCH_GET_KEYS = 100
 """Keys in one BatchGetItem (DynamoDB quota)."""
@@ -91,6 +91,8 @@ class Partition:
         return found
 
     def _query(self, **options: Any) -> Item:  # noqa: ANN401  as above
+        if not is_key(self.pk):
+            return {"Items": [], "Count": 0}
         table = self.row._get_connection()  # noqa: SLF001  raw items, see above
         with reaching():
             answer: Item = table.query(self.pk, **options)
@@ -144,7 +146,7 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[Row]:
 
     Read consistently, whatever the nouns, a hundred keys a request and some requests at a time.
     """
-    wanted = {(key.pk, key.sk): key.row for key in keys}
+    wanted = {(key.pk, key.sk): key.row for key in keys if is_key(key.pk, key.sk)}
     places = list(wanted)
     if not places:
         return []

@@ -9,6 +9,7 @@ import json
 from types import new_class
 from typing import Any, Self, cast
 
+from pydantic.alias_generators import to_camel
 from pynamodb.attributes import (
     JSONAttribute,
     NumberAttribute,
@@ -22,10 +23,46 @@ from pynamodb.expressions.update import Action
 from pynamodb.indexes import IncludeProjection, KeysOnlyProjection, LocalSecondaryIndex
 from pynamodb.models import Model
 
+from chalicelib.core.errors import FieldError, PayloadTooLargeError
 from chalicelib.core.settings import settings
 from chalicelib.store.connection import connection, reaching
 
+MAX_PARTITION_KEY_BYTES = 2_048
+MAX_SORT_KEY_BYTES = 1_024
+"""Longest keys that DynamoDB accepts, as UTF-8 (DynamoDB quotas)."""
+MAX_ITEM_BYTES = 400_000
+"""Largest row that is written. DynamoDB accepts 409,600 bytes, attribute names included."""
+
 Facets = tuple[str | None, str | None, str | None, str | None]
+
+
+def is_key(pk: str, sk: str | None = None) -> bool:
+    """Return whether a row can have this key.
+
+    Keys are built from text that callers send, before or after it is validated. DynamoDB refuses a
+    request with an empty or too long key, so reads check first: such a key has no row.
+    """
+    sort_key_fits = sk is None or 0 < len(sk.encode()) <= MAX_SORT_KEY_BYTES
+    return sort_key_fits and 0 < len(pk.encode()) <= MAX_PARTITION_KEY_BYTES
+
+
+def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, or a part of one
+    """Return at least how many bytes DynamoDB counts for attribute values, names included."""
+    match value:
+        case dict():
+            return sum(_OVERHEAD.get(n, len(n)) + size_of(each) for n, each in value.items())
+        case list() | tuple():
+            return sum(map(size_of, value))
+        case str():
+            return len(value) if value.isascii() else len(value.encode())
+        case bytes():
+            return len(value)
+        case _:
+            return 8
+
+
+_OVERHEAD = {"L": 4, "M": 4, "N": 2}
+"""Bytes that DynamoDB adds to a nested list, map or number (DynamoDB, Item sizes and formats)."""
 
 
 class JsonAttribute(JSONAttribute):
@@ -71,6 +108,8 @@ class Row(Model):
     @classmethod
     def find(cls, pk: str, sk: str) -> Self | None:
         """Return the row by its key, read consistently, or None."""
+        if not is_key(pk, sk):
+            return None
         with reaching():
             try:
                 return cls.get(pk, sk, consistent_read=True)
@@ -80,8 +119,27 @@ class Row(Model):
     @classmethod
     def partition(cls, pk: str, **options: Any) -> list[Self]:  # noqa: ANN401  PynamoDB's query options
         """Return the rows of one partition, read consistently, in the order of their sort keys."""
+        if not is_key(pk):
+            return []
         with reaching():
             return list(cls.query(pk, consistent_read=True, **options))
+
+    def serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:  # noqa: FBT001, FBT002  PynamoDB's signature
+        """Return the row in DynamoDB's JSON, as it is about to be written.
+
+        Raises:
+            PayloadTooLargeError: DynamoDB would refuse the row for its size.
+        """
+        item = super().serialize(null_check)
+        if (size := size_of(item)) > MAX_ITEM_BYTES:
+            raise self._too_large(item, size)
+        return item
+
+    def _too_large(self, item: dict[str, dict[str, Any]], size: int) -> PayloadTooLargeError:  # noqa: ARG002  for records
+        """Return the error for a row that exceeds the limit."""
+        return PayloadTooLargeError(
+            f"expected a record of at most {MAX_ITEM_BYTES:,} bytes, received {size:,}. Shorten it."
+        )
 
 
 class IdentityRow(Row):
@@ -205,6 +263,21 @@ class Record(ContentRow):
             path: Any = getattr(type(self), name)
             actions.append(path.set(getattr(self, name)) if wire in after else path.remove())
         return actions
+
+    def _too_large(self, item: dict[str, dict[str, Any]], size: int) -> PayloadTooLargeError:
+        """Return the error for a record that exceeds the limit. It names the largest field."""
+        sizes = {
+            name: size_of(item[attribute.attr_name])
+            for name, attribute in self.get_attributes().items()
+            if attribute.attr_name in item
+        }
+        largest = max(sizes, key=sizes.__getitem__)
+        field = to_camel(largest)
+        message = (
+            f"expected a record of at most {MAX_ITEM_BYTES:,} bytes, received {size:,}, of which "
+            f"{sizes[largest]:,} are {field}. Shorten it."
+        )
+        return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
 
     @property
     def as_read(self) -> Self | None:

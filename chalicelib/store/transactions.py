@@ -25,7 +25,7 @@ from chalicelib.store.connection import (
     error_code,
     is_unknown,
 )
-from chalicelib.store.tables import Row
+from chalicelib.store.tables import Row, size_of
 
 MAX_ITEMS = 100
 MAX_BYTES = 4_000_000
@@ -194,18 +194,3 @@ def _check_size(request: TransactWrite, count: int) -> None:
     if (size := sum(map(size_of, items))) > MAX_BYTES:
         msg = f"a unit of work of {size:,} bytes; DynamoDB takes {MAX_BYTES:,}"
         raise TransactionTooLargeError(msg)
-
-
-def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, or a part of one
-    """Return about how many bytes DynamoDB counts for attribute values, names included."""
-    match value:
-        case dict():
-            return sum(len(name) + size_of(each) for name, each in value.items())
-        case list() | tuple():
-            return sum(map(size_of, value))
-        case str():
-            return len(value) if value.isascii() else len(value.encode())
-        case bytes():
-            return len(value)
-        case _:
-            return 8

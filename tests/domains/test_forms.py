@@ -67,6 +67,27 @@ class TestCreateForm:
             "options": None,
         }
 
+    def test_a_form_larger_than_a_row_of_the_database_is_413_and_changes_nothing(
+        self, api: Api
+    ) -> None:
+        options = [f"{n} {'ж' * 190}" for n in range(100)]
+        fields = [{"name": f"f{n}", "type": "select", "options": options} for n in range(30)]
+        before = len(api.get("/api/forms/list")["forms"])
+        answer = api.refused("POST", "/api/forms/create", {"title": "T", "fields": fields})
+        assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
+        (error,) = answer.data["errors"]
+        assert error["field"] == "fields"
+        assert "at most 400,000 bytes" in error["message"]
+        failed, said = api.tool("svc_create_form", title="T", fields=fields)
+        assert failed
+        assert "payload_too_large" in str(said)
+        assert len(api.get("/api/forms/list")["forms"]) == before
+
+    def test_a_form_just_below_the_size_of_a_row_is_stored(self, api: Api) -> None:
+        options = [f"{n:02} {'x' * 125}" for n in range(100)]
+        fields = [{"name": f"f{n}", "type": "select", "options": options} for n in range(30)]
+        assert made(api, fields=fields)
+
     def test_a_label_is_the_name_unless_given(self, api: Api) -> None:
         form = api.post("/api/forms/create", {"title": "T", "fields": [{"name": "city"}]})["form"]
         assert (form["fields"][0]["label"], form["fields"][0]["type"]) == ("city", "text")

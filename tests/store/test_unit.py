@@ -8,10 +8,11 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from chalicelib.core import retry
+from chalicelib.core.errors import PayloadTooLargeError
 from chalicelib.store import audit, counters
 from chalicelib.store.connection import connection
 from chalicelib.store.sites import SITES
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.store.unit import UnitOfWork, run_unit
 from tests.conftest import Api, Owner, Time, everything
 from tests.factories.examples import Things
 from tests.factories.salon import Salon
@@ -104,6 +105,22 @@ def test_where_rivals_are_expected_conflicts_go_on_for_some_seconds(
     with failing("TransactWriteItems", 10**6, conflict):
         answer = salon.try_to_book("2027-01-18T11:00")
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
+    assert everything() == before
+
+
+def test_a_change_that_makes_a_record_too_large_is_refused_and_changes_nothing(
+    owner: Owner, api: Api
+) -> None:
+    api.post("/api/projects/create", {"title": "Bakery"})
+    before = everything()
+
+    def stage(unit: UnitOfWork) -> None:
+        (site,) = SITES.latest(owner.workspace.id, 1)
+        site.description = "ж" * 200_000
+        unit.save(site)
+
+    with pytest.raises(PayloadTooLargeError, match="description: expected a record of at most"):
+        run_unit(owner.workspace.id, None, stage)
     assert everything() == before
 
 
