@@ -1,8 +1,25 @@
-"""Bots as visitors reach them: by an id alone, as long as they are switched on."""
+"""Bots: as records refer to them, and as visitors reach them by an id alone."""
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.store import agents
 from chalicelib.store.agents import AGENTS, AgentRow
+
+
+def unknown_bot() -> NotFoundError:
+    """Return the error for an id that no bot of the workspace has."""
+    return NotFoundError.of("bot", "List the bots (svc_list_agents) for valid ids.")
+
+
+def existing_bot(workspace_id: str, agent_id: str) -> AgentRow:
+    """Return a bot of a workspace, whether it is switched on or not.
+
+    Raises:
+        NotFoundError: no bot of the workspace has this id.
+    """
+    agent = AGENTS.find(workspace_id, agent_id)
+    if agent is None:
+        raise unknown_bot()
+    return agent
 
 
 def _unknown() -> NotFoundError:

@@ -11,6 +11,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.store import services
 from chalicelib.store.services import SERVICES
 from tests.conftest import Api, Owner, Time, at_once
+from tests.factories.examples import AGENT
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.fakes.internet import Internet, says
 from tests.fakes.openverse import FakeOpenverse
@@ -50,6 +51,11 @@ def site(api: Api) -> str:
     return made
 
 
+def bot(api: Api) -> str:
+    made: str = api.post("/api/agents/create", AGENT)["agent"]["id"]
+    return made
+
+
 class TestCreate:
     def test_needs_a_name_and_a_length_and_fills_in_the_rest(self, api: Api, time: Time) -> None:
         service = make_service(api)
@@ -85,6 +91,7 @@ class TestCreate:
             "description": "Wash and cut.",
             "categoryId": category(api),
             "siteId": site(api),
+            "agentId": bot(api),
             "resourceIds": [resource["id"]],
             "tags": ["hair", "women"],
             "status": "inactive",
@@ -134,7 +141,7 @@ class TestCreate:
         strange = {
             "categoryId": [category(theirs), category(api, kind="product"), new_id()],
             "siteId": [site(theirs), new_id()],
-            "agentId": [new_id()],
+            "agentId": [bot(theirs), new_id()],
             "resourceIds": [[make_resource(theirs)["id"]], [make_resource(api)["id"], new_id()]],
         }
         for field, values in strange.items():
@@ -165,7 +172,7 @@ class TestCreate:
     ) -> None:
         resources = [make_resource(api, str(number))["id"] for number in range(50)]
         sent = [{"url": url} for url in images]
-        fields = {"categoryId": category(api), "siteId": site(api)}
+        fields = {"categoryId": category(api), "siteId": site(api), "agentId": bot(api)}
         service = make_service(api, resourceIds=resources, images=sent, **fields)
         assert (len(service["resourceIds"]), len(service["images"])) == (50, 10)
 
@@ -208,11 +215,13 @@ class TestUpdate:
 
     def test_an_unknown_service_or_resource_is_404(self, api: Api, new_owner: Any) -> None:
         service = make_service(api)
-        foreign = make_service(new_owner().api())
+        theirs = new_owner().api()
+        foreign = make_service(theirs)
         for body in (
             {"id": foreign["id"], "name": "Mine"},
             {"id": service["id"], "resourceIds": [new_id()]},
             {"id": service["id"], "agentId": new_id()},
+            {"id": service["id"], "agentId": bot(theirs)},
         ):
             assert api.refused("POST", UPDATE, body).status == 404
 
@@ -293,6 +302,17 @@ class TestList:
         self, query: dict[str, Any], names: list[str], api: Api, three: dict[str, Any]
     ) -> None:
         assert listed(api, **query) == names
+
+    def test_a_bots_services_are_found_by_its_id(self, api: Api) -> None:
+        first, second = bot(api), bot(api)
+        cut = make_service(api, "Cut", agentId=first)
+        make_service(api, "Dye", agentId=second)
+        make_service(api, "Wash")
+        assert (listed(api, agentId=first), listed(api, agentId=second)) == (["Cut"], ["Dye"])
+        assert update(api, cut, agentId=second)["agentId"] == second
+        assert (listed(api, agentId=first), listed(api, agentId=second)) == ([], ["Cut", "Dye"])
+        assert update(api, cut, agentId=None)["agentId"] is None
+        assert listed(api, agentId=second) == ["Dye"]
 
     def test_finds_those_of_a_category_of_a_site_and_by_id(
         self, api: Api, three: dict[str, Any]

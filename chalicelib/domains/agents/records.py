@@ -5,12 +5,13 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.errors import ConflictError
 from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Patch, Timestamp, Wire, optional, printable
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import is_visible
+from chalicelib.flows import bots
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import models, origins
 from chalicelib.store import agents, bot_keys, counters, locks
@@ -162,10 +163,7 @@ def existing_agent(ctx: Context, agent_id: str) -> AgentRow:
     Raises:
         NotFoundError: no bot of the workspace has this id.
     """
-    agent = AGENTS.find(ctx.workspace_id, agent_id)
-    if agent is None:
-        raise _unknown()
-    return agent
+    return bots.existing_bot(ctx.workspace_id, agent_id)
 
 
 def workspace_of(agent_id: str) -> str:
@@ -176,12 +174,8 @@ def workspace_of(agent_id: str) -> str:
     """
     workspace_id = agents.workspace_of(agent_id)
     if workspace_id is None:
-        raise _unknown()
+        raise bots.unknown_bot()
     return workspace_id
-
-
-def _unknown() -> NotFoundError:
-    return NotFoundError.of("bot", "List the bots (svc_list_agents) for valid ids.")
 
 
 def _check_model(ctx: Context, name: str) -> None:

@@ -26,7 +26,7 @@ from chalicelib.core.schema import (
     optional,
 )
 from chalicelib.core.scopes import Scope
-from chalicelib.flows import binding, descriptions, images
+from chalicelib.flows import binding, bots, descriptions, images
 from chalicelib.flows.images import ImageOut, Images
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Tags
@@ -249,6 +249,7 @@ def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
         "durationMin": 120,
         "price": 350_000,
         "siteId": "SITE_ID",
+        "agentId": "AGENT_ID",
         "resourceIds": ["RESOURCE_ID"],
         "tags": ["children"],
     },
@@ -314,7 +315,8 @@ def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) 
     if values.get("site_id") is not None:
         _require_site(ctx, values["site_id"])
     if values.get("agent_id") is not None:
-        raise NotFoundError.of("agent", "List the agents (svc_list_agents) for valid ids.")
+        agent = bots.existing_bot(ctx.workspace_id, values["agent_id"])
+        ctx.unit.require(agent, on_conflict=bots.unknown_bot())
     if "resource_ids" in values:
         binding.require_resources(ctx, values["resource_ids"])
     if "images" in values:
