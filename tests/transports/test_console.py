@@ -320,7 +320,7 @@ def tried(world: World) -> Try:
 
 class TestTestChat:
     def test_answers_the_bots_people_without_a_key(self, world: World, tried: Try) -> None:
-        for name in ("boss", "manager", "member"):
+        for name in ("boss", "manager"):
             response = tried(world.person(name))
             assert response.status == 200
             assert b'"type":"done"' in response.whole_body()
@@ -328,6 +328,25 @@ class TestTestChat:
             "dialogs"
         ]
         assert {dialog["channel"] for dialog in dialogs} == {"test"}
+
+    @pytest.mark.parametrize("is_private", [True, False])
+    def test_a_plain_member_spends_none_of_the_owners_money(
+        self, is_private: bool, world: World, tried: Try
+    ) -> None:
+        as_operator("set_bot", id=world.here.bot, isPrivate=is_private)
+        before = as_operator("get_balance", account="boss@example.com")
+        response = tried(world.person("member"))
+        told = json.loads(response.whole_body())["data"]
+        assert (response.status, told["code"]) == (403, "forbidden")
+        assert as_operator("get_balance", account="boss@example.com") == before
+
+    def test_a_plain_member_is_shown_why_there_is_no_chat(self, world: World) -> None:
+        path = f"{world.here.path}/bots/{world.here.bot}/chat"
+        page = world.person("member").get(path)
+        assert page.status == 200
+        assert b"only the owner and managers can test the bot" in page.body
+        assert b"data-chat=" not in page.body
+        assert b"data-chat=" in world.person("manager").get(path).body
 
     def test_asks_all_others_for_a_key(self, world: World, tried: Try) -> None:
         boss, stranger = world.person("boss"), world.person("stranger")

@@ -20,6 +20,7 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 FAILURES = (
     "unauthorized",
+    "forbidden",
     "not_found",
     "rate_limited",
     "limit_daily",

@@ -13,6 +13,7 @@ from secrets import token_urlsafe
 from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 
 from chalicelib.core.errors import AppError, ForbiddenError, UnauthorizedError
+from chalicelib.core.principals import MANAGING
 from chalicelib.core.settings import settings
 from chalicelib.flows import bots
 from chalicelib.rules import tokens
@@ -145,6 +146,7 @@ def may_try(request: HttpRequest, agent_id: str) -> bool:
     Raises:
         UnauthorizedError: it comes from a page of a session that is over.
         StaleFormError: it does not come from a page of this session.
+        ForbiddenError: the person is a plain member, who may not spend the owner's money.
     """
     found = _signed_in(request)
     if found is None:
@@ -153,7 +155,11 @@ def may_try(request: HttpRequest, agent_id: str) -> bool:
         return False
     check_form(request, request.headers.get(CSRF_HEADER, ""))
     _, account = found
-    return workspaces.membership(account.id, bots.workspace_of(agent_id)) is not None
+    membership = workspaces.membership(account.id, bots.workspace_of(agent_id))
+    if membership is not None and membership.role not in MANAGING:
+        msg = "Members of a workspace may look, not spend. Ask its owner or a manager."
+        raise ForbiddenError(msg)
+    return membership is not None
 
 
 def check_form(request: HttpRequest, given: str) -> None:

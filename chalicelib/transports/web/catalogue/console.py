@@ -203,8 +203,8 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "en": "No account has this e-mail and this password.",
     },
     "error_rate_limited": {
-        "ru": "Слишком много попыток. Подождите четверть часа.",
-        "en": "Too many attempts. Wait a quarter of an hour.",
+        "ru": "Слишком много попыток. Попробуйте позже, самое большее через час.",
+        "en": "Too many attempts. Try again later, in an hour at most.",
     },
     "error_plan_required": {
         "ru": "API работает с тарифа Business. Перейдите на него, чтобы создавать ключи.",
@@ -355,6 +355,10 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "chat_unauthorized": {
         "ru": "Сеанс закончился. Войдите снова.",
         "en": "Your session is over. Sign in again.",
+    },
+    "chat_forbidden": {
+        "ru": "Ответы оплачивает владелец, поэтому проверять бота могут только владелец и менеджеры.",
+        "en": "The owner pays for answers, so only the owner and managers can test the bot.",
     },
     "chat_not_found": {
         "ru": "Бот выключен, или диалога больше нет. Обновите страницу.",
