@@ -1,8 +1,9 @@
 """Bots: as records refer to them, and as visitors reach them by an id alone."""
 
 from chalicelib.core.errors import NotFoundError
-from chalicelib.store import agents
+from chalicelib.store import accounts, agents, workspaces
 from chalicelib.store.agents import AGENTS, AgentRow
+from chalicelib.store.workspaces import WorkspaceRow
 
 
 def unknown_bot() -> NotFoundError:
@@ -38,13 +39,17 @@ def workspace_of(agent_id: str) -> str:
     return workspace_id
 
 
-def active_bot(workspace_id: str, agent_id: str) -> AgentRow:
-    """Return a bot that answers.
+def active_bot(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRow]:
+    """Return a bot that answers, and its workspace, whose owner pays for it.
 
     Raises:
-        NotFoundError: there is none, or it is switched off; which of them is not told.
+        NotFoundError: there is no such bot, it is switched off, or its workspace's owner is
+            disabled. The answer is the same for all of these.
     """
     agent = AGENTS.find(workspace_id, agent_id)
     if agent is None or not agent.is_active:
         raise _unknown()
-    return agent
+    workspace = workspaces.get(workspace_id)
+    if accounts.is_disabled(workspace.owner_id):
+        raise _unknown()
+    return agent, workspace

@@ -48,7 +48,6 @@ from chalicelib.store import (
     messages,
     open_streams,
     visits,
-    workspaces,
 )
 from chalicelib.store.agents import AgentRow
 from chalicelib.store.chat_sessions import SessionRow
@@ -95,7 +94,7 @@ def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
     """Take a message, or find the answer that its idempotency key was given before.
 
     Raises:
-        NotFoundError: no such bot, or it is switched off; or no such session of it.
+        NotFoundError: no such bot, or it or its owner is switched off; or no such session of it.
         RateLimitedError: the visitor sends too many.
         ForbiddenError: the bot is private, and the key is not one of it.
         IdempotencyMismatchError: the idempotency key was used with another message.
@@ -147,7 +146,7 @@ def _behind_edge() -> bool:
 
 def _find_bot(agent_id: str) -> _Bot:
     workspace_id = bots.workspace_of(agent_id)
-    return _Bot(bots.active_bot(workspace_id, agent_id), workspaces.get(workspace_id))
+    return _Bot(*bots.active_bot(workspace_id, agent_id))
 
 
 def _check_key(bot: _Bot, token: str | None) -> None:

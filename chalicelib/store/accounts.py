@@ -59,6 +59,12 @@ def get(account_id: str) -> AccountRow:
     return account
 
 
+def is_disabled(account_id: str) -> bool:
+    """Return whether an account is disabled."""
+    account = AccountRow.find(f"ACCOUNT#{account_id}", SORT_KEY)
+    return account is not None and account.disabled_at is not None
+
+
 def find_by_email(email: str) -> AccountRow | None:
     """Return the account with this (normal) e-mail address, or None."""
     held = ClaimRow.find_claim(EMAIL_CLAIM, name_hash(email))

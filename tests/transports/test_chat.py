@@ -15,10 +15,10 @@ from chalicelib.flows import charging, chat, chat_answer
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, Reasoning, Usage
 from chalicelib.rules.chat import count_input, count_tokens
-from chalicelib.store import ledger, limits, open_streams
+from chalicelib.store import accounts, ledger, limits, open_streams
 from chalicelib.transports import chat_route, schedules
 from chalicelib.transports.http import HttpRequest, HttpResponse
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, as_operator, everything
 from tests.factories.chat import (
     PROMPT,
     RICH,
@@ -200,6 +200,19 @@ class TestChecks:
         plain = answer_to(replace(asked, headers={"content-type": "text/plain"}))
         assert plain.status == 200
         plain.close()
+
+    def test_a_bot_whose_owner_is_disabled_is_unknown_and_charges_nothing(self, bot: Bot) -> None:
+        first = ask(bot, "Hi")
+        before, unknown = bot.money, ask("nobody", "Hi").answer
+        as_operator("disable_account", email=accounts.get(bot.account_id).email)
+        asked = [ask(bot, "Hi"), ask(bot, "Hi", sessionId=first.session)]
+        for told in asked:
+            assert told.status == 404
+            assert told.answer.data["message"] == unknown.data["message"]
+        assert bot.money == before
+        event = {"agentId": bot.id, "visitId": "visit-1", "stage": "opened"}
+        assert Api(None).refused("POST", "/api/public/widget-event", event).status == 404
+        assert Api(None).refused("GET", f"/api/public/agents/{bot.id}").status == 404
 
     def test_a_bot_that_is_switched_off_is_unknown(self, bot: Bot) -> None:
         unknown = ask("nobody", "Hi").answer

@@ -52,7 +52,7 @@ def get_public_agent(ctx: Context, args: AgentRef) -> PublicAgentResult:
 
     Of a private bot no more is said than that it is one.
     """
-    agent = bots.active_bot(ctx.workspace_id, args.id)
+    agent, _ = bots.active_bot(ctx.workspace_id, args.id)
     if agent.is_private:
         shown = PublicAgent(
             id=agent.id, name="", is_private=True, welcome_message=None, allowed_origins=[]

@@ -14,7 +14,7 @@ from chalicelib.core.schema import Id, Wire, optional
 from chalicelib.flows import bots
 from chalicelib.flows.invoke import Context
 from chalicelib.rules.sources import without_query
-from chalicelib.store import visits, workspaces
+from chalicelib.store import visits
 from chalicelib.store.metrics import Increments
 from chalicelib.store.sites import SITES
 
@@ -67,10 +67,10 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
 
     Earlier stages that it lacks count with it.
     """
-    agent = bots.active_bot(ctx.workspace_id, args.agent_id)
+    agent, workspace = bots.active_bot(ctx.workspace_id, args.agent_id)
     if args.project_id and SITES.find(ctx.workspace_id, args.project_id) is None:
         raise NotFoundError("There is no such site.")
-    today = clock.local_day(clock.now(), workspaces.get(ctx.workspace_id).timezone)
+    today = clock.local_day(clock.now(), workspace.timezone)
     counts = Increments(ctx.workspace_id)
     counted = visits.reach(
         ctx.unit,
