@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.flows.invoke import Context
-from chalicelib.store import resources, services
+from chalicelib.store import resources, services, sites
 from chalicelib.store.resources import RESOURCES, ResourceRow
 from chalicelib.store.services import SERVICES, ServiceRow
+from chalicelib.store.sites import SITES, SiteRow
 
 MAX_RESOURCES = 50
 """Resources of one service; DynamoDB fetches so many, and their hours, in one request."""
@@ -40,6 +41,16 @@ def existing_service(workspace_id: str, service_id: str) -> ServiceRow:
     if service is None:
         raise unknown_service()
     return service
+
+
+def site_of_service(workspace_id: str, site_id: str | None) -> SiteRow | None:
+    """Return the site that a service is on.
+
+    A deleted site is returned while it is kept: the suspension of a site outlasts its deletion.
+    """
+    if site_id is None:
+        return None
+    return SITES.find(workspace_id, site_id) or sites.find_deleted(workspace_id, site_id)
 
 
 def require_resources(ctx: Context, ids: Sequence[str]) -> None:

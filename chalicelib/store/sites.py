@@ -102,6 +102,11 @@ SITES = listed(
 )
 
 
+def find_deleted(workspace_id: str, site_id: str) -> SiteRow | None:
+    """Return a site that was deleted in the last 30 days, as it was then, or None."""
+    return SiteRow.find(SITES.trash(workspace_id), site_id)
+
+
 def domain_request(name: str, token: str) -> DomainMap:
     """Return a new binding, waiting for its proof."""
     now = clock.now()

@@ -10,7 +10,8 @@ from PIL import Image
 from chalicelib.core.ids import new_id
 from chalicelib.store import services
 from chalicelib.store.services import SERVICES
-from tests.conftest import Api, Owner, Time, at_once
+from chalicelib.store.unit import UnitOfWork
+from tests.conftest import Api, Owner, Time, as_operator, at_once
 from tests.factories.examples import AGENT
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.fakes.internet import Internet, says
@@ -232,6 +233,61 @@ class TestUpdate:
         bad = [{"url": f"{AWAY}/broken.png"}]
         assert update(api, service, images=bad)["images"] == service["images"]
         assert update(api, service, images=[])["images"] == []
+
+
+class TestSuspendedSite:
+    @pytest.mark.parametrize("target", [None, "another"])
+    def test_a_service_stays_on_its_site_until_that_is_resumed(
+        self, target: str | None, api: Api
+    ) -> None:
+        place, other = site(api), site(api)
+        service = make_service(api, siteId=place)
+        wanted = other if target else None
+        path = f"/api/public/services/{service['id']}/slots"
+        as_operator("suspend_site", id=place)
+        answer = api.refused("POST", UPDATE, {"id": service["id"], "siteId": wanted})
+        assert (answer.status, answer.data["code"]) == (409, "conflict")
+        assert "suspended" in answer.data["message"]
+        assert api.get(f"/api/services/{service['id']}")["service"]["siteId"] == place
+        assert Api(None).refused("GET", path).status == 404
+        assert update(api, service, siteId=place, name="Cut")["name"] == "Cut"
+        as_operator("resume_site", id=place)
+        assert update(api, service, siteId=wanted)["siteId"] == wanted
+        assert Api(None).get(path)
+
+    def test_deleting_a_suspended_site_makes_its_services_not_bookable(self, api: Api) -> None:
+        place = site(api)
+        service = make_service(api, siteId=place)
+        as_operator("suspend_site", id=place)
+        api.post("/api/projects/delete", {"id": place})
+        assert api.refused("POST", UPDATE, {"id": service["id"], "siteId": None}).status == 409
+        assert Api(None).refused("GET", f"/api/public/services/{service['id']}/slots").status == 404
+
+    def test_services_of_a_deleted_site_stay_bookable_and_can_leave_it(self, api: Api) -> None:
+        place = site(api)
+        service = make_service(api, siteId=place)
+        api.post("/api/projects/delete", {"id": place})
+        assert Api(None).get(f"/api/public/services/{service['id']}/slots")
+        assert update(api, service, siteId=None)["siteId"] is None
+
+    @pytest.mark.store
+    def test_a_service_leaving_a_site_that_was_suspended_a_moment_ago_is_refused(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The site is suspended between the update's reads and its commit."""
+        place = site(api)
+        service = make_service(api, siteId=place)
+        commit, begun = UnitOfWork.commit, []
+
+        def suspended_first(unit: UnitOfWork, *event: Any) -> None:
+            if not begun:
+                begun.append(True)
+                as_operator("suspend_site", id=place)
+            commit(unit, *event)
+
+        monkeypatch.setattr(UnitOfWork, "commit", suspended_first)
+        answer = api.refused("POST", UPDATE, {"id": service["id"], "siteId": None})
+        assert (answer.status, answer.data["code"]) == (409, "conflict")
 
 
 class TestDelete:

@@ -37,7 +37,7 @@ from chalicelib.rules.calendar_files import CalendarEvent
 from chalicelib.store import bookings, clients, limits, locks, services, workspaces
 from chalicelib.store.bookings import BOOKINGS, BookingRow
 from chalicelib.store.services import ServiceRow
-from chalicelib.store.sites import SITES, SUSPENDED
+from chalicelib.store.sites import SUSPENDED
 
 SOURCE = "public"
 """The source of bookings that visitors make."""
@@ -160,7 +160,7 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
         NotFoundError: there is none, or its site is suspended.
     """
     service = binding.existing_service(ctx.workspace_id, service_id)
-    site = SITES.find(ctx.workspace_id, service.site_id) if service.site_id else None
+    site = binding.site_of_service(ctx.workspace_id, service.site_id)
     if site is not None and site.status == SUSPENDED:
         raise _unknown_service()
     return service

@@ -35,7 +35,7 @@ from chalicelib.store.categories import CATEGORIES
 from chalicelib.store.images import ImageMap
 from chalicelib.store.queries import Query
 from chalicelib.store.services import SERVICES, ServiceRow
-from chalicelib.store.sites import SITES
+from chalicelib.store.sites import SITES, SUSPENDED, SiteRow
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 FOLDER = "services"
@@ -280,6 +280,8 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
 def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     """Change a service, or bind it. Bookings keep their duration and price."""
     service = binding.existing_service(ctx.workspace_id, args.id)
+    if args.changes.get("site_id", service.site_id) != service.site_id:
+        _check_leaving(ctx, service.site_id)
     for name, value in _stored(ctx, args.changes, service.images).items():
         setattr(service, name, value)
     ctx.unit.save(service)
@@ -323,6 +325,24 @@ def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) 
         wanted = values["images"] or ()
         values["images"] = images.take_images(ctx, wanted, FOLDER, before=before)
     return values
+
+
+def _check_leaving(ctx: Context, site_id: str | None) -> None:
+    """Refuse to take a service off a suspended site, whose services visitors cannot book.
+
+    Raises:
+        ConflictError: the site is suspended.
+    """
+    site = binding.site_of_service(ctx.workspace_id, site_id)
+    if site is None:
+        return
+    if site.status == SUSPENDED:
+        msg = (
+            f"siteId: the service is on a suspended site ({site.id}), and cannot leave it. Leave "
+            "siteId out to change other fields."
+        )
+        raise ConflictError(msg)
+    ctx.unit.require(site, SiteRow.pk.exists() & (SiteRow.status != SUSPENDED))
 
 
 def _require_category(ctx: Context, category_id: str) -> None:
