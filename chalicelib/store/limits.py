@@ -58,6 +58,17 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
     raise RateLimitedError(msg, headers=headers)
 
 
+def give_back(limit: Limit, subject: str) -> None:
+    """Uncount a call of a subject that turned out not to count. A new window is left as it is."""
+    now = clock.now()
+    row = TakenRow(f"LIMIT#{limit.name}#{subject}", _begin(now, limit.window).isoformat())
+    try:
+        row.update([TakenRow.taken.add(-1)], condition=TakenRow.taken >= 1)
+    except UpdateError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise_failure(error)
+
+
 def _begin(moment: datetime, window: timedelta) -> datetime:
     """Return when the window that a moment lies in began; days begin at midnight UTC."""
     epoch = datetime.fromtimestamp(0, UTC)

@@ -177,6 +177,45 @@ class TestThrottle:
         told = [type(refusal(f"a{number}@example.com", "x")) for number in range(101)]
         assert told == [UnauthorizedError] * 100 + [RateLimitedError]
 
+    @pytest.mark.parametrize("email", [EMAIL, "nobody@example.com"])
+    def test_fifty_failures_in_an_hour_from_any_addresses_close_an_account(
+        self, email: str, account: str, time: Time
+    ) -> None:
+        told = [refusal(email, "x", visitor=f"v{number % 7}") for number in range(51)]
+        assert {type(error) for error in told[:50]} == {UnauthorizedError}
+        assert isinstance(told[50], RateLimitedError)
+        assert told[50].message == (
+            "Too many requests: 50 failed attempts to sign in to an account within an hour are "
+            "allowed. Try again in 3,600 s."
+        )
+        assert isinstance(refusal(email, visitor="the owner"), RateLimitedError)  # the right one
+        time.pass_by(hours=1)
+        assert isinstance(refusal(email, "x"), UnauthorizedError)
+
+    def test_an_account_that_is_closed_keeps_its_sessions_and_closes_no_other(
+        self, account: str, time: Time
+    ) -> None:
+        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        token = begun(EMAIL)
+        for number in range(51):
+            refusal(password="x", visitor=f"v{number % 7}")
+        assert live(token)
+        assert begun("eve@example.com")
+
+    def test_attempts_that_succeed_never_close_an_account(self, account: str, time: Time) -> None:
+        for number in range(60):
+            assert begun(EMAIL, visitor=f"v{number % 8}")
+        for number in range(50):
+            told = refusal(password="x", visitor=f"w{number % 7}")
+            assert isinstance(told, UnauthorizedError)
+
+    def test_attempts_at_the_same_moment_do_not_exceed_the_limit_of_an_account(
+        self, account: str, time: Time
+    ) -> None:
+        told = at_once(60, lambda number: type(refusal(password="x", visitor=f"v{number}")))
+        assert told.count(UnauthorizedError) == 50
+        assert told.count(RateLimitedError) == 10
+
     def test_keeps_no_address_with_the_counter(self, account: str) -> None:
         refusal("nobody@example.com")
         assert "nobody@example.com" not in json.dumps(everything(), default=str)

@@ -55,6 +55,13 @@ ATTEMPTS_FROM_ONE_PLACE = Limit(
     "sign-in-place", "attempts to sign in within 15 minutes", 100, ATTEMPTS_WINDOW
 )
 """Of one visitor to any accounts: an office may share an address, a list of passwords is longer."""
+FAILURES = Limit(
+    "sign-in-failures",
+    "failed attempts to sign in to an account within an hour",
+    50,
+    timedelta(hours=1),
+)
+"""Failed attempts for one e-mail address from all visitors, whether it has an account or not."""
 PASSWORD_CHANGES = Limit(
     "password-change", "attempts to change the password within 15 minutes", 10, ATTEMPTS_WINDOW
 )
@@ -122,6 +129,10 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     ctx.unit.run_side_effect_once(
         "count", lambda: limits.take(ATTEMPTS_FROM_ONE_PLACE, ctx.principal.rate_limit_key)
     )
+    # Each attempt counts as failed until it has succeeded, so that attempts at the same moment
+    # cannot exceed the limit together.
+    address = _address(args)
+    ctx.unit.run_side_effect_once("failure", lambda: limits.take(FAILURES, address))
     account = accounts.find_by_email(args.email)
     # Checked on each attempt: the password may have been changed since the last one.
     right = passwords.matches(account.password_hash if account else None, args.password)
@@ -133,6 +144,7 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
         ctx.unit.update(account, [AccountRow.password_hash.set(renewed)], condition=same)
     else:
         ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
+    ctx.unit.after_commit(lambda: limits.give_back(FAILURES, address))
     return SignedIn(account_id=account.id, token=_begin(ctx, account, args.browser))
 
 
