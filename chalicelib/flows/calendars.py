@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
+from chalicelib.flows import binding
 from chalicelib.rules import slots, zoned_times
 from chalicelib.rules.schedule import Schedule
 from chalicelib.rules.slots import (
@@ -25,7 +26,7 @@ from chalicelib.rules.slots import (
 from chalicelib.rules.spans import Span
 from chalicelib.store import calendar_days, resources, time_off, workspaces
 from chalicelib.store.bookings import BookingRow
-from chalicelib.store.resources import ResourceRow
+from chalicelib.store.resources import RESOURCES, ResourceRow
 from chalicelib.store.services import SERVICES, ServiceRow
 from chalicelib.store.time_off import TimeOff
 from chalicelib.store.unit import UnitOfWork
@@ -112,12 +113,17 @@ class Candidates(NamedTuple):
         """Return the active resources of a service, or the one of them that is named.
 
         ``kept`` is a resource that counts as bound, too: that of a booking to be moved.
+
+        Raises:
+            NotFoundError: no resource of the workspace has the id that is named.
         """
         ids = list(dict.fromkeys([*service.resource_ids, *([kept] if kept else [])]))
         rows = [Candidate(*each) for each in resources.find_with_schedules(workspace_id, ids)]
         rows.sort(key=lambda each: (each.resource.sort_order, each.resource.id))
         bound = [each.resource for each in rows]
-        if resource_id is not None and resource_id not in ids:
+        if resource_id is not None and resource_id not in {each.id for each in bound}:
+            if RESOURCES.find(workspace_id, resource_id) is None:
+                raise binding.unknown_resource()
             return cls([], bound, NoSlotReason.NOT_BOUND)
         found = [
             each

@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn, Self
 
 from chalicelib.core import clock, retry
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.errors import NotFoundError, SlotUnavailableError, ValidationError
+from chalicelib.core.errors import SlotUnavailableError, ValidationError
 from chalicelib.flows import calendars
 from chalicelib.flows.calendars import Candidate, Search, Zones
 from chalicelib.flows.slot_records import SlotOut, SlotResource
@@ -139,8 +139,6 @@ class Placement:
     ) -> Self:
         found, bound, never = search.candidates.found, search.candidates.bound, search.never
         named = place.resource_id
-        if named is not None and named not in {each.id for each in bound}:
-            _check_known(unit, named)
         zones = calendars.zones(bound, named, place.timezone, lambda: workspace.timezone)
         start = _moment(place, zones)
         stays = own is not None and start == epoch_ms(own.starts_at)
@@ -204,11 +202,6 @@ class Placement:
     def _unavailable(self, reason: str) -> NoReturn:
         near = self.search.around(self.start, self._now, ALTERNATIVES) if self.search else []
         refuse(reason, near, [each.resource for each in self.candidates], self.zone)
-
-
-def _check_known(unit: UnitOfWork, resource_id: str) -> None:
-    if RESOURCES.find(unit.workspace_id, resource_id) is None:
-        raise NotFoundError.of("resource", "List the resources (svc_list_resources) for valid ids.")
 
 
 def _moment(place: Place, zones: Zones) -> int:

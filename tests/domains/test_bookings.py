@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core.ids import new_id
 from chalicelib.store import calendar_days, metrics, site_visits
 from tests.conftest import Api, Owner, Time
 from tests.factories.examples import FORM, submit
@@ -108,6 +109,28 @@ class TestSlots:
         assert [each["id"] for each in only["resources"]] == salon.resources[:1]
         assert len(only["slots"]) == 8
 
+    @pytest.mark.parametrize("path", ["bookings/slots?serviceId=", "public/services/{}/slots?x="])
+    def test_slots_with_another_workspaces_resource_are_404_as_with_an_unknown_one(
+        self, path: str, api: Api, salon: Salon, new_owner: Callable[..., Owner]
+    ) -> None:
+        theirs = Salon.opened(new_owner().api()).resource
+        path = f"/api/{path.format(salon.service)}"
+        if path.endswith("="):
+            path += salon.service
+        visitor = Api(None) if "public" in path else api
+        told = []
+        for resource in (theirs, new_id(), "unknown", "x" * 64):
+            answer = visitor.refused("GET", f"{path}&resourceId={resource}")
+            assert (answer.status, answer.data.pop("code")) == (404, "not_found")
+            told.append(answer.data["message"])
+        assert len(set(told)) == 1
+        assert told[0].startswith("No resource has this id in the workspace.")
+        failed, said = api.tool(
+            "svc_get_available_slots", serviceId=salon.service, resourceId=theirs
+        )
+        assert failed
+        assert "not_found" in str(said)
+
     def test_say_why_there_are_none_and_when_there_is_one(
         self, api: Api, time: Time, salon: Salon
     ) -> None:
@@ -126,7 +149,7 @@ class TestSlots:
             "too_little_notice",
             "2027-01-15T15:00",
         )
-        assert why(salon, resourceId="unknown") == ("not_bound", None)
+        assert why(salon, resourceId=Salon.opened(api).resource) == ("not_bound", None)
         assert why(salon, first="2027-06-01", to="2027-06-02") == ("outside_horizon", None)
         assert why(Salon.opened(api, [])) == ("no_resources", None)
         assert why(Salon.opened(api, status="inactive")) == ("service_inactive", None)
