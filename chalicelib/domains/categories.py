@@ -28,6 +28,7 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
+from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import ordering, slugs, trees
 from chalicelib.store import categories, counters, jobs, locks
@@ -162,7 +163,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     category = CATEGORIES.new(
         ctx.workspace_id,
         name=args.name,
-        slug=args.slug or _free_slug(tree, args.name),
+        slug=args.slug or _free_slug(ctx, tree, args.name),
         kind=args.kind,
         parent_id=args.parent_id,
         sort_order=number,
@@ -351,9 +352,9 @@ def _check_target(tree: _Tree, category: CategoryRow, move_to: str | None) -> No
         raise _unknown("category of this kind")
 
 
-def _free_slug(tree: _Tree, name: str) -> str:
+def _free_slug(ctx: Context, tree: _Tree, name: str) -> str:
     options = list(slugs.candidates(slugs.slugify(name, "category")))
-    return slugs.first_free(options, {row.slug for row in tree.rows.values()})
+    return new_slugs.choose(ctx, options, {row.slug for row in tree.rows.values()})
 
 
 def _taken(slug: str) -> SlugTakenError:

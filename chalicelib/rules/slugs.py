@@ -2,13 +2,16 @@
 
 import re
 import secrets
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 
 MAX_LENGTH = 63
 """A slug may become a host name's label (RFC 1035, 2.3.4)."""
 
 RESERVED = frozenset({"admin", "api", "blog", "console", "files", "www"})
-"""Names of the platform's own URLs (tools.md, row 5)."""
+"""Names that a site, which may be a host beside the platform's own, cannot have.
+
+Within a site, a category tree or the blog, these words are as good as any other.
+"""
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 
@@ -33,9 +36,7 @@ def candidates(slug: str) -> Iterator[str]:
         yield slug[: MAX_LENGTH - len(end)].rstrip("-") + end
 
 
-def first_free(
-    options: list[str], taken: Container[str], reserved: Container[str] = RESERVED
-) -> str:
+def first_free(options: Sequence[str], taken: Container[str], reserved: Container[str]) -> str:
     """Return the first option that is neither taken nor reserved.
 
     The random last ones practically always are free.

@@ -172,7 +172,7 @@ def _free(kind: str, wanted: Iterable[str]) -> dict[str, str]:
     for slug in wanted:
         options = list(slugs.candidates(slug))
         held = ClaimRow.taken(kind, options) | set(chosen.values())
-        chosen[slug] = slugs.first_free(options, held)
+        chosen[slug] = slugs.first_free(options, held, slugs.RESERVED)
     return chosen
 
 

@@ -86,6 +86,10 @@ class TestCreateCategory:
 
     def test_generated_slugs_do_not_clash(self, api: Api) -> None:
         assert [create(api)["slug"] for _ in range(3)] == ["bread", "bread-2", "bread-3"]
+        assert '"bread" is taken' in api.post(CREATE, {"name": "Bread"})["warnings"][0]
+
+    def test_a_category_may_have_a_word_that_is_reserved_for_the_platform(self, api: Api) -> None:
+        assert create(api, "Blog")["slug"] == "blog"
 
     def test_a_given_slug_is_unique_among_its_kind(self, api: Api, new_owner: Any) -> None:
         create(api, slug="bread")

@@ -13,6 +13,7 @@ from chalicelib.core import settings as service_settings
 from chalicelib.core.ids import new_id
 from chalicelib.flows import invoke
 from chalicelib.gateways import object_store
+from chalicelib.rules import slugs
 from chalicelib.store import audit, counters
 from chalicelib.store.pages import PAGES
 from chalicelib.store.sites import SITES, domain_request
@@ -320,10 +321,28 @@ class TestCreatePage:
         ):
             assert create(api, site, title)["slug"] == slug
 
+    @pytest.mark.parametrize("word", sorted(slugs.RESERVED))
+    def test_a_page_may_have_a_word_that_is_reserved_for_the_platform_as_its_slug(
+        self, word: str, api: Api, site: str
+    ) -> None:
+        made = api.post(CREATE, {"projectId": site, "title": word})
+        assert (made["page"]["slug"], made.get("warnings")) == (word, None)
+        asked = api.post(CREATE, {"projectId": new_site(api), "title": "x", "slug": word})
+        assert (asked["page"]["slug"], asked.get("warnings")) == (word, None)
+
+    def test_a_slug_other_than_the_titles_is_a_warning(self, api: Api, site: str) -> None:
+        first = api.post(CREATE, {"projectId": site, "title": "Blog"})
+        second = api.post(CREATE, {"projectId": site, "title": "Blog"})
+        assert "warnings" not in first
+        assert second["page"]["slug"] == "blog-2"
+        (warning,) = second["warnings"]
+        assert '"blog" is taken' in warning
+        assert '"blog-2"' in warning
+
     def test_makes_slugs_of_many_equal_titles_differ(self, api: Api, site: str) -> None:
-        slugs = [create(api, site, "Новость " + "ы" * 100)["slug"] for _ in range(9)]
-        assert len(set(slugs)) == 9
-        assert all(SLUG.fullmatch(slug) for slug in slugs)
+        made = [create(api, site, "Новость " + "ы" * 100)["slug"] for _ in range(9)]
+        assert len(set(made)) == 9
+        assert all(SLUG.fullmatch(slug) for slug in made)
 
     def test_a_slug_is_unique_in_its_site_only(self, api: Api, site: str) -> None:
         create(api, site, slug="about")

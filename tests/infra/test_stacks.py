@@ -226,7 +226,7 @@ def behaviours(name: str) -> dict[str, Any]:
 def behaviour(name: str, path: str) -> dict[str, Any]:
     """Return the behaviour that CloudFront takes for a path: the first that matches."""
     for pattern, found in behaviours(name).items():
-        if re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), path):
+        if re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), path):
             return dict(found)
     raise AssertionError(path)
 
@@ -337,9 +337,14 @@ class TestSitesDistribution:
             f"{chat_route.PATH}*",
             "/api/public/*",
             "/widget.js",
-            "/files/*",
+            "/files/?*",
             "*",
         }
+
+    @pytest.mark.parametrize("path", ["/files", "/files/", "/api", "/api/", "/blog", "/widget"])
+    def test_a_page_may_have_the_name_of_a_path_of_the_service(self, path: str) -> None:
+        (function,) = behaviour("SitesDistribution", path)["FunctionAssociations"]
+        assert function["FunctionARN"] == {"Fn::GetAtt": ["SitesFunction", "FunctionARN"]}
 
     def test_all_else_is_a_page_of_the_hosts_site(self) -> None:
         found = behaviour("SitesDistribution", "/api/projects/list")

@@ -75,10 +75,10 @@ class TestCandidates:
 
 class TestFirstFree:
     def test_takes_the_first_that_is_neither_taken_nor_reserved(self) -> None:
-        assert first_free(["a", "a-2", "a-3"], set()) == "a"
-        assert first_free(["a", "a-2", "a-3"], {"a", "a-2"}) == "a-3"
-        assert first_free(["admin", "admin-2"], set()) == "admin-2"
-        assert first_free(["admin", "admin-2", "admin-3"], {"admin-2"}) == "admin-3"
+        assert first_free(["a", "a-2", "a-3"], set(), RESERVED) == "a"
+        assert first_free(["a", "a-2", "a-3"], {"a", "a-2"}, RESERVED) == "a-3"
+        assert first_free(["admin", "admin-2"], set(), RESERVED) == "admin-2"
+        assert first_free(["admin", "admin-2", "admin-3"], {"admin-2"}, RESERVED) == "admin-3"
 
     def test_reserves_at_least_the_platforms_own_names(self) -> None:
         assert {"api", "blog", "admin", "www"} <= RESERVED

@@ -25,6 +25,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.core.text import squeezed
 from chalicelib.domains.blog import covers
+from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import PersonName, Tags
 from chalicelib.rules import markdown, slugs
@@ -239,7 +240,7 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     if slug is None:
         options = list(slugs.candidates(slugs.slugify(args.title, "post")))
         taken = POSTS.find_unique(ctx.workspace_id, "slug", options)
-        slug = slugs.first_free(options, taken, RESERVED)
+        slug = new_slugs.choose(ctx, options, taken, RESERVED)
     values = args.provided("slug", "content", "cover_image")
     if args.cover_image is not None:
         values["cover"] = covers.take_cover(ctx, args.cover_image)

@@ -11,6 +11,7 @@ from chalicelib.core.plans import Plan
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Pattern, Timestamp, Title, Wire
 from chalicelib.core.settings import settings
+from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
 from chalicelib.flows.zones import Timezone
@@ -135,11 +136,12 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     """Create a workspace."""
     owner = accounts.by_email(args.owner)
     options = list(slugs.candidates(slugs.slugify(args.name, "workspace")))
+    taken = ClaimRow.taken(SLUG_CLAIM, options)
     now = clock.now()
     workspace = workspaces.row(
         ctx.workspace_id,
         name=args.name,
-        slug=slugs.first_free(options, ClaimRow.taken(SLUG_CLAIM, options)),
+        slug=new_slugs.choose(ctx, options, taken, slugs.RESERVED),
         owner_id=owner.id,
         plan=args.plan,
         timezone=args.timezone,

@@ -36,6 +36,7 @@ from chalicelib.domains.pages.html import (
     read_html,
     too_large,
 )
+from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import ordering, slugs
 from chalicelib.store import files, jobs, pages
@@ -285,7 +286,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         ctx.unit.run_side_effect_once("page id", new_id),
         project_id=site.id,
         title=title,
-        slug=slug or slugs.first_free(options, taken),
+        slug=slug or new_slugs.choose(ctx, options, taken),
         sort_order=int(site.last_sort_order or 0) + ordering.STEP,
     )
     pages.set_site(page, site)

@@ -24,6 +24,7 @@ from chalicelib.core.schema import (
     optional,
 )
 from chalicelib.core.scopes import Scope
+from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import hostnames, slugs
 from chalicelib.store.claims import ClaimRow
@@ -217,7 +218,8 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
         slug, on_conflict = _check_slug(args.slug), _taken(args.slug)
     else:
         options = list(slugs.candidates(slugs.slugify(args.title, "site")))
-        slug, on_conflict = slugs.first_free(options, ClaimRow.taken(SLUG_CLAIM, options)), None
+        taken = ClaimRow.taken(SLUG_CLAIM, options)
+        slug, on_conflict = new_slugs.choose(ctx, options, taken, slugs.RESERVED), None
     site = SITES.new(
         ctx.workspace_id, title=args.title, description=args.description, slug=slug, status="active"
     )
