@@ -123,7 +123,7 @@ class _Run:
 
         Raises:
             CellError: the row, or its category, cannot be taken.
-            ValidationError: a value is out of bounds; it would refuse the whole call.
+            ValidationError: a value is out of bounds; no category is created for such a row.
         """
         if row.fault:
             raise CellError(row.fault)

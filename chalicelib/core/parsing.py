@@ -34,12 +34,30 @@ def parse(model: type[W], raw: Mapping[str, Any]) -> W:
     try:
         return model.model_validate(given, strict=True, by_alias=True, by_name=False)
     except PydanticValidationError as failure:
-        unknown = list(islice(_unknown(model, given), MOST_NAMED))
-        found = failure.errors(include_url=False)[:MOST_NAMED]
-        errors = [FieldError(_field(e), _worded(e, unknown)) for e in found]
-        raise ValidationError(
-            "; ".join(map(_summed_up, errors[:5])), errors=[e for e in errors if e.field]
-        ) from None
+        raise refusal(model, given, failure) from None
+
+
+def refusal(
+    kind: Any,  # noqa: ANN401  a model or another type
+    given: object,
+    failure: PydanticValidationError,
+    *,
+    name: str = "",
+) -> ValidationError:
+    """Return the error for input that pydantic has refused as a model, or as another type.
+
+    ``name`` is what errors about the whole input call it.
+    """
+    unknown: list[_Unknown] = []
+    if isinstance(given, Mapping) and isinstance(kind, type) and issubclass(kind, Wire):
+        unknown = list(islice(_unknown(kind, given), MOST_NAMED))
+    found = failure.errors(include_url=False)[:MOST_NAMED]
+    if name:
+        found = [{**each, "loc": each["loc"] or (name,)} for each in found]
+    errors = [FieldError(_field(e), _worded(e, unknown)) for e in found]
+    return ValidationError(
+        "; ".join(map(_summed_up, errors[:5])), errors=[e for e in errors if e.field]
+    )
 
 
 _EXPECTED = {

@@ -140,7 +140,8 @@ class NoInput(Wire):
 
 
 # Field types. The bounds are those of the spec (Limits) and of tools.md; schemas publish all.
-Id = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+MAX_ID = 64
+Id = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ID)]
 """An id is opaque."""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core.batch_items import InvalidItem
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.fields import fields_of
 from chalicelib.core.json_schema import json_schema
@@ -43,12 +44,20 @@ def sample(schema: dict[str, Any], number: int = 0) -> Any:
 
 
 def refusals(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
-    """Return the messages with which input is refused, by field."""
+    """Return the messages with which input, or an item of a batch alone, is refused, by field."""
     try:
-        parse(model, raw)
+        parsed = parse(model, raw)
     except ValidationError as error:
         return {each.field: each.message for each in error.errors} or {"": error.message}
-    return {}
+    found = {}
+    for name, field in fields_of(model).items():
+        batch = raw.get(name)
+        items = parsed.provided().get(name, ()) if isinstance(batch, list) else ()
+        for number, item in enumerate(items or ()):
+            for wrong in item.error.errors if isinstance(item, InvalidItem) else ():
+                place = f"{name}.{number}"
+                found[f"{place}.{wrong.field}" if field.nested else place] = wrong.message
+    return found
 
 
 def models(model: type[Wire]) -> Iterator[type[Wire]]:

@@ -290,6 +290,25 @@ class TestBulkProducts:
     def test_takes_one_to_a_hundred_different_ids(self, ids: list[str], api: Api) -> None:
         assert refused_field(api, BULK, {"ids": ids, "action": "activate"})["field"] == "ids"
 
+    def test_an_id_that_is_not_valid_fails_alone(self, api: Api, some: list[Any]) -> None:
+        ids = [some[0]["id"], "", "x" * 70, 5, some[1]["id"]]
+        for dry in (True, False):
+            body = {"ids": ids, "action": "setPrice", "value": 7, "dryRun": dry}
+            answer = api.post(BULK, body)
+            assert [result["status"] for result in answer["results"]] == [200, 400, 400, 400, 200]
+            assert [result["id"] for result in answer["results"]] == [
+                some[0]["id"],
+                "",
+                "x" * 64,
+                "",
+                some[1]["id"],
+            ]
+            said = [result["message"] for result in answer["results"]]
+            assert said[2].startswith("id: expected at most 64 characters, received text")
+            assert said[3] == "id: expected text, received number 5"
+            assert answer["summary"] == {"ok": 2, "failed": 3}
+        assert [read(api, product)["price"] for product in some[:2]] == [7, 7]
+
     def test_a_hundred_are_deleted_in_one_call(self, api: Api, owner: Owner) -> None:
         made = hundred(owner)
         body = {"ids": made, "action": "delete", "confirm": True}

@@ -146,16 +146,88 @@ class TestUpsertProducts:
         assert not any(result["created"] for result in answer["results"])
         assert [result["id"] is None for result in answer["results"]] == [False] * 3 + [True] * 2
 
-    @pytest.mark.parametrize("field", [{"price": -1}, {"price": 1.5}, {"name": ""}, {"sku": " "}])
-    def test_refuses_malformed_items_as_a_whole(self, field: Any, api: Api) -> None:
-        error = refused_field(api, UPSERT, {"items": [item("A"), item("B") | field]})
-        assert error["field"] == f"items.1.{next(iter(field))}"
+    @pytest.mark.parametrize(
+        ("field", "message"),
+        [
+            ({"stock": -2}, "stock: expected at least 0, received number -2"),
+            ({"price": 1.5}, "price: expected an integer of kopecks"),
+            ({"name": ""}, "name: expected at least 1 character(s)"),
+            ({"images": [{}]}, "images.0: expected exactly one of url and fileId"),
+            (
+                {"status": "gone", "barcode": 5},
+                "barcode: expected text, received number 5; status: expected 'active'",
+            ),
+        ],
+    )
+    def test_an_item_that_is_not_valid_fails_alone_among_a_hundred(
+        self, field: Any, message: str, api: Api
+    ) -> None:
+        items = [item(f"S{number}") for number in range(100)]
+        items[41] |= field
+        answer = upsert(api, *items)
+        assert [result["sku"] for result in answer["results"]] == [each["sku"] for each in items]
+        assert [result["status"] for result in answer["results"]] == (
+            [200] * 41 + [400] + [200] * 58
+        )
+        assert answer["results"][41]["message"].startswith(message)
+        assert answer["summary"] == {"ok": 99, "failed": 1}
+        assert [product["sku"] for product in listed(api)] == [
+            each["sku"] for each in items if each is not items[41]
+        ]
+
+    @pytest.mark.parametrize(
+        ("sent", "sku", "message"),
+        [
+            ({"sku": " "}, "", "sku: expected at least 1 character(s)"),
+            ({"sku": "s" * 70, "name": "x"}, "s" * 64, "sku: expected at most 64 characters"),
+            ({"sku": 5}, "", "sku: expected text, received number 5"),
+            ({"name": "x"}, "", "sku: is required"),
+            ({"vendorCode": "x"}, "", 'sku: is required; you sent "vendorCode"'),
+            (None, "", "item: expected an object, received null"),
+            ("S", "", 'item: expected an object, received text "S"'),
+        ],
+    )
+    def test_an_item_without_a_valid_sku_fails_alone_and_is_named_as_far_as_it_can_be(
+        self, sent: Any, sku: str, message: str, api: Api
+    ) -> None:
+        answer = upsert(api, item("A"), sent, item("B"))
+        assert [result["status"] for result in answer["results"]] == [200, 400, 200]
+        assert answer["results"][1]["sku"] == sku
+        assert answer["results"][1]["message"].startswith(message)
+
+    def test_a_dry_run_reports_an_item_that_is_not_valid(self, api: Api) -> None:
+        answer = upsert(api, item("A"), item("B", stock=-2), dryRun=True)
+        assert outcomes(answer) == [
+            (200, "would create"),
+            (400, "stock: expected at least 0, received number -2"),
+        ]
+
+    def test_a_valid_item_with_the_sku_of_one_that_is_not_valid_is_refused(self, api: Api) -> None:
+        answer = upsert(api, item("A", stock=-2), item("a"))
+        assert [result["status"] for result in answer["results"]] == [400, 400]
+        assert "Several items have this SKU" in answer["results"][1]["message"]
         assert listed(api) == []
+
+    def test_an_idempotency_key_with_another_invalid_item_is_a_mismatch(self, api: Api) -> None:
+        body = {"items": [item("A"), item("B", stock=-2)]}
+        answer = api.post(UPSERT, body, key="k")
+        assert api.post(UPSERT, body, key="k") == answer
+        other = api.call(
+            "POST",
+            UPSERT,
+            {"items": [item("A"), item("B", stock=-3)]},
+            {"Idempotency-Key": "k"},
+        )
+        assert (other.status, other.data["code"]) == (409, "idempotency_mismatch")
 
     @pytest.mark.parametrize("count", [0, 101])
     def test_takes_one_to_a_hundred_items(self, count: int, api: Api) -> None:
         body = {"items": [item(f"S{number}") for number in range(count)]}
         assert refused_field(api, UPSERT, body)["field"] == "items"
+
+    @pytest.mark.parametrize("items", [None, {}, "x", {"sku": "A", "name": "A", "price": 1}])
+    def test_items_that_are_no_list_fail_as_a_whole(self, items: Any, api: Api) -> None:
+        assert refused_field(api, UPSERT, {"items": items})["field"] == "items"
 
     def test_new_ones_come_last_in_the_order_of_the_items(self, api: Api) -> None:
         create(api, "Z", sku="z")

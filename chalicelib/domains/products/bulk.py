@@ -6,14 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from chalicelib.core import parsing
+from chalicelib.core import batch_items, parsing
+from chalicelib.core.batch_items import FailsAlone, InvalidItem
 from chalicelib.core.errors import (
     AppError,
     ConfirmationRequiredError,
     ValidationError,
 )
 from chalicelib.core.operations import operation
-from chalicelib.core.schema import MAX_KOPECKS, NULL_COUNTS, Id, Kopecks, Wire
+from chalicelib.core.schema import MAX_ID, MAX_KOPECKS, NULL_COUNTS, Id, Kopecks, Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, BatchSummary, commit_outcomes
 from chalicelib.domains.products.order import unique
@@ -28,7 +29,7 @@ from chalicelib.rules.percentages import changed_by
 from chalicelib.store import categories
 from chalicelib.store.categories import CATEGORIES
 from chalicelib.store.products import PRODUCTS, ProductRow
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.store.unit import UnitOfWork, in_batches
 
 STEP = 15
 """Products changed in one transaction: a deleted one takes five of its hundred items."""
@@ -37,11 +38,18 @@ STEP = 15
 Value = Annotated[Any, NULL_COUNTS, WithJsonSchema({"type": ["number", "string", "null"]})]
 
 
+def _unique(ids: list[str | InvalidItem]) -> list[str | InvalidItem]:
+    unique(batch_items.valid(ids))
+    return ids
+
+
 class BulkProducts(Wire):
     """What to do with which products."""
 
     ids: Annotated[
-        list[Id], Field(min_length=1, max_length=MAX_AT_ONCE), AfterValidator(unique)
+        list[Annotated[Id | InvalidItem, FailsAlone(Id, "id")]],
+        Field(min_length=1, max_length=MAX_AT_ONCE),
+        AfterValidator(_unique),
     ] = Field(description="Product ids.")
     action: Literal[
         "activate",
@@ -70,7 +78,7 @@ Shown = Annotated[
 class BulkOutcome(Wire):
     """What became of one product, or would."""
 
-    id: Id = Field(description="Product id.")
+    id: str = Field(description="The product id, or an empty text if it is none.")
     status: int = Field(description="200, or the HTTP status of the failure.")
     message: str = Field(
         description=(
@@ -158,20 +166,23 @@ class _Action:
 def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
     """Do one thing with up to 100 products, each on its own. Try dryRun first."""
     action = _action(ctx, args)
-    results: list[BulkOutcome] = []
-    for start in range(0, len(args.ids), STEP):
-        ids = args.ids[start : start + STEP]
+    results = {n: _invalid(id_) for n, id_ in enumerate(args.ids) if isinstance(id_, InvalidItem)}
+    valid = {n: id_ for n, id_ in enumerate(args.ids) if not isinstance(id_, InvalidItem)}
+    for numbers in in_batches(valid, STEP):
+        ids = [valid[number] for number in numbers]
         if args.dry_run:
-            results += _would(_stage(ctx.unit, ids, action))
+            outcomes = _would(_stage(ctx.unit, ids, action))
         else:
-            results += commit_outcomes(
+            outcomes = commit_outcomes(
                 ctx.unit,
-                f"products from {start}",
+                f"products from {numbers[0]}",
                 BulkOutcome,
                 lambda unit, ids=ids: _stage(unit, ids, action),  # type: ignore[misc]  # mypy sees no default
                 lambda error, ids=ids: [_failed(each, error) for each in ids],  # type: ignore[misc]
             )
-    return BulkResult(results=results, summary=BatchSummary.of(results))
+        results.update(zip(numbers, outcomes, strict=True))
+    ordered = [results[number] for number in sorted(results)]
+    return BulkResult(results=ordered, summary=BatchSummary.of(ordered))
 
 
 def _would(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
@@ -199,6 +210,10 @@ def _stage(unit: UnitOfWork, ids: Sequence[str], action: _Action) -> list[BulkOu
 
 def _failed(product_id: str, error: AppError) -> BulkOutcome:
     return BulkOutcome(id=product_id, status=error.status, message=error.message)
+
+
+def _invalid(item: InvalidItem) -> BulkOutcome:
+    return _failed(item.text(MAX_ID), item.error)
 
 
 def _action(ctx: Context, args: BulkProducts) -> _Action:

@@ -51,6 +51,7 @@ from chalicelib.store.unit import UnitOfWork
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 MAX_STOCK = 10**9
+MAX_SKU = 64
 EXACT_TRIES = 8
 """How often a change of the stock insists on the stock it read, to tell exactly what became of it.
 
@@ -69,7 +70,7 @@ Name = Annotated[
 Description = Annotated[str, StringConstraints(max_length=20_000)]
 Sku = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=64),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_SKU),
     AfterValidator(printable),
 ]
 BarcodeText = Annotated[str, StringConstraints(max_length=40)]

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from chalicelib.core import deadline
+from chalicelib.core import batch_items, deadline
+from chalicelib.core.batch_items import FailsAlone, InvalidItem
 from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
@@ -21,6 +22,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.text import fold
 from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, BatchSummary, commit_outcomes
 from chalicelib.domains.products.records import (
+    MAX_SKU,
     BarcodeText,
     Description,
     Name,
@@ -71,16 +73,17 @@ class UpsertItem(Partial):
 class ProductUpsert(Wire):
     """Products to make or change."""
 
-    items: Annotated[list[UpsertItem], Field(min_length=1, max_length=MAX_AT_ONCE)] = Field(
-        description="Products; each SKU once."
-    )
+    items: Annotated[
+        list[Annotated[UpsertItem | InvalidItem, FailsAlone(UpsertItem)]],
+        Field(min_length=1, max_length=MAX_AT_ONCE),
+    ] = Field(description="Products; each SKU once. One that is not valid fails alone.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
 
 class UpsertOutcome(Wire):
     """What became of one item, or would."""
 
-    sku: str = Field(description="The item's SKU.")
+    sku: str = Field(description="The item's SKU, or an empty text if it is none.")
     id: Id | None = Field(default=None, description="Product id, or null if there is none.")
     status: int = Field(description="200, or the HTTP status of the failure.")
     message: str = Field(
@@ -102,7 +105,7 @@ class UpsertResult(Wire):
 
 def _weight(args: ProductUpsert) -> int:
     """Return how many heavy calls a call is; a dry run fetches nothing."""
-    items = 0 if args.dry_run else sum(map(images.weight_of, args.items))
+    items = 0 if args.dry_run else sum(map(images.weight_of, batch_items.valid(args.items)))
     return -(-items // IMAGES_A_HEAVY_CALL)
 
 
@@ -125,13 +128,16 @@ def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
     Repeating the call changes nothing more. An image that cannot be taken, or for which the time is
     too short, is a warning of its item; if none can, the product keeps those it has.
     """
-    skus = Counter(fold(item.sku) for item in args.items)
-    once = {n: item for n, item in enumerate(args.items) if skus[fold(item.sku)] == 1}
-    results = {
-        number: _failed(item, _named_twice())
-        for number, item in enumerate(args.items)
-        if number not in once
-    }
+    skus = Counter(fold(_sku(item)) for item in args.items)
+    once: dict[int, UpsertItem] = {}
+    results: dict[int, UpsertOutcome] = {}
+    for number, item in enumerate(args.items):
+        if isinstance(item, InvalidItem):
+            results[number] = _failed(item, item.error)
+        elif skus[fold(item.sku)] > 1:
+            results[number] = _failed(item, _named_twice())
+        else:
+            once[number] = item
     batches = {f"items from {numbers[0]}": numbers for numbers in _batches(once)}
     images = _Images({} if args.dry_run else _fetched(ctx, once, batches))
     for name, numbers in batches.items():
@@ -327,5 +333,9 @@ def _named_twice() -> ValidationError:
     return ValidationError("Several items have this SKU, in one case or another; send one of them.")
 
 
-def _failed(item: UpsertItem, error: AppError) -> UpsertOutcome:
-    return UpsertOutcome(sku=item.sku, status=error.status, message=error.message)
+def _failed(item: UpsertItem | InvalidItem, error: AppError) -> UpsertOutcome:
+    return UpsertOutcome(sku=_sku(item), status=error.status, message=error.message)
+
+
+def _sku(item: UpsertItem | InvalidItem) -> str:
+    return item.text(MAX_SKU, "sku") if isinstance(item, InvalidItem) else item.sku
