@@ -53,6 +53,11 @@ class PageRow(Record):
         return short if self.design_revision is None else self.long_design
 
     @property
+    def lacks_design(self) -> bool:
+        """Whether it has a long design system that was not read."""
+        return self.design_revision is not None and self.long_design is None
+
+    @property
     def is_home(self) -> bool:
         """Whether it is the first page of its site."""
         return self.site.home_page_id == self.id

@@ -218,8 +218,8 @@ OWN = {
     '(?<="sku":")[0-9A-Z]{26}': "LOAF-1",
 }
 """What is made unique in each world, and reads badly."""
-RANDOM = re.compile(r"(?<![\w-])(?=[\w-]*[0-9A-Z])[\w-]{20,}(?![\w-])", re.ASCII)
-"""Ids and tokens, which are others each time."""
+RANDOM = re.compile(r'(?<![\w-])(?=[\w-]*[0-9A-Z])[\w-]{20,}(?![\w-]|":)', re.ASCII)
+"""Ids and tokens, which are others each time. The name of a field is none, however long it is."""
 CROCKFORD = str.maketrans("ILOU", "WXYZ")
 """Letters that ids do not have."""
 ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")

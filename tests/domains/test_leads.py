@@ -221,6 +221,31 @@ class TestUpdateLead:
         assert api.refused("POST", UPDATE, {"id": lead_id, **change}).status == 400
         assert lead(api, lead_id) == before
 
+    def test_a_listed_lead_written_back_loses_nothing_that_the_list_has_cut(
+        self, api: Api, form: str
+    ) -> None:
+        lead_id = submit(form, name="Ada", message="m" * 9000)
+        rows = [{"place": "p" * 2000, "size": 1}, *({"n": n} for n in range(300))]
+        api.post(
+            UPDATE,
+            {"id": lead_id, "notes": "n" * 5000, "data": {"rows": rows, "a": {"b": "c" * 5000}}},
+        )
+        before = lead(api, lead_id)
+        (shown,) = api.get(LIST)["collections"]
+        assert shown["truncated"]
+        for change, field in (
+            ({"notes": shown["notes"]}, "notes"),
+            ({"data": {"message": shown["data"]["message"]}}, "data.message"),
+            ({"data": {"rows": shown["data"]["rows"]}}, "data.rows"),
+            ({"data": {"a": shown["data"]["a"]}}, "data.a.b"),
+        ):
+            refused = api.refused("POST", UPDATE, {"id": lead_id, **change})
+            assert (refused.status, refused.data["errors"][0]["field"]) == (400, field)
+            assert "leave the field out" in refused.data["message"]
+        assert lead(api, lead_id) == before
+        kept = {"id": lead_id, "notes": before["notes"], "data": before["data"]}
+        assert api.post(UPDATE, kept)["lead"] == before
+
     def test_patches_data_and_what_is_found_by_them(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", message="Hi", phone="84951234567")
         patch = {"message": None, "phone": "8 495 123-45-68", "extra": {"a": 1}}

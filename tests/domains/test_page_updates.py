@@ -76,6 +76,13 @@ class TestLongDesignSystem:
         assert data["warnings"] == [
             "designSystem of 1 pages is long and shown as null; get the page."
         ]
+        assert [page["designSystemTruncated"] for page in data["pages"]] == [False, True]
+        body = {"id": long["id"], "title": "New", "designSystem": None}
+        refused = api.refused("POST", UPDATE, body | {"designSystemTruncated": True})
+        assert refused.data["errors"][0]["field"] == "designSystem"
+        assert read(api, long)["page"]["designSystem"] == design(1025)
+        assert read(api, long)["page"]["designSystemTruncated"] is False
+        assert update(api, long, title="New", designSystemTruncated=True)["title"] == "New"
 
     @pytest.mark.parametrize("last", ["shortened", "cleared", "deleted"])
     def test_leaves_no_row_behind(self, last: str, api: Api, site: str) -> None:

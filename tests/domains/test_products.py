@@ -152,7 +152,56 @@ class TestListProducts:
         assert found["products"][1] == short
         (warning,) = found["warnings"]
         assert warning.startswith("The description of 1 product(s) is cut to 500 characters; ")
+        assert [p["descriptionTruncated"] for p in found["products"]] == [True, False]
+        assert "descriptions=full" in warning
         assert read(api, whole) == whole
+        assert whole["descriptionTruncated"] is False
+
+    def test_full_descriptions_are_listed_on_request_in_pages_of_at_most_twenty(
+        self, api: Api, owner: Owner
+    ) -> None:
+        make(owner, 21, description="ж" * 20_000)
+        for query in ("descriptions=full", "descriptions=full&size=20"):
+            found = api.get(f"{LIST}?{query}")
+            assert {p["description"] for p in found["products"]} == {"ж" * 20_000}
+            assert {p["descriptionTruncated"] for p in found["products"]} == {False}
+            assert len(found["products"]) == 20
+            assert "warnings" not in found
+        failed, answer = api.tool("svc_list_products", descriptions="full", page=2)
+        assert not failed
+        assert answer["data"]["products"][0]["description"] == "ж" * 20_000
+        refused = api.refused("GET", f"{LIST}?descriptions=full&size=21")
+        assert refused.data["errors"] == [
+            {
+                "field": "size",
+                "message": "expected at most 20 with descriptions=full, received number 21",
+            }
+        ]
+        short = api.get(f"{LIST}?descriptions=short&size=100")["products"]
+        assert {p["descriptionTruncated"] for p in short} == {True}
+
+    def test_a_list_written_back_by_update_or_upsert_loses_no_description(self, api: Api) -> None:
+        whole = create(api, sku="A", description="ж" * 6007)
+        short = create(api, sku="B", description="ж" * 500)
+        shown = [{k: p[k] for k in ("sku", "description")} | {"price": 7} for p in listed(api)]
+        answer = api.post("/api/products/upsert", {"items": shown})
+        refused, done = answer["results"]
+        assert (refused["status"], done["status"]) == (400, 200)
+        assert refused["message"].startswith("description: expected the whole value, received what")
+        assert "leave the field out to keep it" in refused["message"]
+        assert (read(api, whole)["description"], read(api, whole)["price"]) == ("ж" * 6007, 100)
+        assert read(api, short)["price"] == 7
+        error = refused_field(api, UPDATE, {"id": whole["id"], **shown[0]})
+        assert error["field"] == "description"
+        dry = api.post("/api/products/upsert", {"items": shown, "dryRun": True})
+        assert [each["status"] for each in dry["results"]] == [400, 200]
+
+    @pytest.mark.parametrize("text", ["ж" * 499, "ж" * 500, "ж" * 498 + "…", "ё" * 499 + "…", "…"])
+    def test_a_description_that_no_list_has_cut_replaces_a_long_one(
+        self, text: str, api: Api
+    ) -> None:
+        product = create(api, description="ж" * 6007)
+        assert update(api, product, description=text)["description"] == text
 
     def test_a_hundred_long_products_fit_one_answer(self, api: Api, owner: Owner) -> None:
         make(owner, 100, name="Ж" * 255, description="ж" * 20_000)
@@ -177,6 +226,7 @@ class TestCreateProduct:
             "name": "Loaf",
             "price": 9900,
             "description": "Round",
+            "descriptionTruncated": False,
             "sku": "L-1",
             "barcode": EAN,
             "stock": 0,

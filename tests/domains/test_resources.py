@@ -61,6 +61,7 @@ class TestCreate:
             "name": "Anna",
             "type": "master",
             "description": None,
+            "descriptionTruncated": False,
             "photo": None,
             "timezone": "Asia/Yekaterinburg",
             "capacity": 1,
@@ -327,6 +328,12 @@ class TestList:
         whole = api.get(f"{LIST}?id={resource['id']}")
         assert whole["resources"] == [resource]
         assert "warnings" not in whole
+        (shown,) = found["resources"]
+        assert (shown["descriptionTruncated"], resource["descriptionTruncated"]) == (True, False)
+        body = {"id": resource["id"], "description": shown["description"]}
+        refused = api.refused("POST", "/api/resources/update", body)
+        assert (refused.status, refused.data["errors"][0]["field"]) == (400, "description")
+        assert api.get(f"{LIST}?id={resource['id']}") == whole
 
 
 @pytest.mark.store

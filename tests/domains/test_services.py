@@ -66,6 +66,7 @@ class TestCreate:
             "durationMin": 60,
             "price": 0,
             "description": None,
+            "descriptionTruncated": False,
             "categoryId": None,
             "siteId": None,
             "agentId": None,
@@ -397,6 +398,12 @@ class TestList:
         whole = api.get(f"{LIST}?id={service['id']}")
         assert whole["services"] == [service]
         assert "warnings" not in whole
+        (shown,) = found["services"]
+        assert (shown["descriptionTruncated"], service["descriptionTruncated"]) == (True, False)
+        body = {"id": service["id"], "description": shown["description"]}
+        refused = api.refused("POST", "/api/services/update", body)
+        assert (refused.status, refused.data["errors"][0]["field"]) == (400, "description")
+        assert api.get(f"{LIST}?id={service['id']}") == whole
 
     def test_another_workspaces_are_not_among_them(self, api: Api, new_owner: Any) -> None:
         theirs = make_service(new_owner().api())

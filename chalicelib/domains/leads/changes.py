@@ -9,15 +9,16 @@ from chalicelib.core.errors import FieldError, PayloadTooLargeError, ValidationE
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import Id, Patch, Wire, optional, wire_name
 from chalicelib.core.scopes import Scope
-from chalicelib.domains.leads.records import LeadOut, LeadResult, existing_lead
+from chalicelib.domains.leads.records import LISTED_NOTES, LeadOut, LeadResult, existing_lead
 from chalicelib.flows import contacts
 from chalicelib.flows.contacts import Contact
+from chalicelib.flows.descriptions import cut_error, require_whole
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email, Notes, PersonName, PhoneText, Tags
 from chalicelib.rules import form_fields
 from chalicelib.rules.form_fields import CART, FieldSpec
 from chalicelib.rules.merge_patch import merge
-from chalicelib.rules.shortening import size_of
+from chalicelib.rules.shortening import cut_fields, size_of
 from chalicelib.store import clients, crm_metrics, leads, workspaces
 from chalicelib.store.clients import CLIENTS
 from chalicelib.store.forms import FORMS
@@ -85,6 +86,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     changes, changed = args.provided("id"), []
     workspace = workspaces.get(ctx.workspace_id)
     was = contact = Contact(lead.name, lead.email, lead.phone)
+    require_whole(changes.get("notes"), lead.notes, field="notes", length=LISTED_NOTES)
     if "data" in changes:
         fields, data = _patched(ctx, lead, changes.pop("data"))
         if data != lead.whole_data:
@@ -114,6 +116,9 @@ def _patched(
     """Return the form's fields, as far as it is still there, and the patched data."""
     if CART in patch:
         raise ValidationError.of("data.items", "the products of an order cannot be changed")
+    if shortened := cut_fields(patch, lead.whole_data):
+        path = f"data.{shortened[0]}"
+        raise cut_error(path)
     form = FORMS.find(ctx.workspace_id, lead.form_id) if lead.form_id else None
     fields = form.specs if form else ()
     declared = [field for field in fields if field.name in patch]

@@ -22,7 +22,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import ClientOut
 from chalicelib.rules import emails, phones
-from chalicelib.rules.shortening import shorten, size_of
+from chalicelib.rules.shortening import cut, shorten, size_of
 from chalicelib.store import clients, leads, workspaces
 from chalicelib.store.clients import CLIENTS, EMAIL, PHONE
 from chalicelib.store.leads import LEADS, EventRow, LeadRow, LeadStatus
@@ -85,9 +85,7 @@ class LeadOut(Wire):
     @classmethod
     def shortened(cls, lead: LeadRow) -> Self:
         """Return the wire form of a listed lead."""
-        notes = lead.notes
-        if notes and len(notes) > LISTED_NOTES:
-            notes = notes[: LISTED_NOTES - 1] + "…"
+        notes = cut(lead.notes, LISTED_NOTES)
         data = shorten(lead.data, LISTED_BYTES - size_of(notes))
         whole = lead.data_revision is None and data == lead.data and notes == lead.notes
         return cls._of(lead, data=data, notes=notes, truncated=not whole)
@@ -150,7 +148,7 @@ class LeadListQuery(Wire):
     from_: When | None = Field(
         default=None,
         alias="from",
-        description="Date or ISO 8601, by default in the workspace's zone.",
+        description="Date or ISO 8601.",
     )
     to: When | None = optional("Up to then; a date: all day.")
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, StringConstraints
-from pydantic_core import to_json
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError, to_json
 
 from chalicelib.core.errors import (
     ConfirmationRequiredError,
@@ -69,6 +69,9 @@ class PageRecord(Wire):
     design_system: dict[str, Any] | None = Field(
         description="Design tokens of the page's builder, or null."
     )
+    design_system_truncated: bool = Field(
+        description="Whether the design system is left out, as long ones are in lists."
+    )
     is_home: bool = Field(description="Whether it is the site's first page.")
     sort_order: int = Field(description="Place among the site's pages, ascending.")
     url: str = Field(description="Public URL; the home page's is the site's.")
@@ -82,7 +85,12 @@ class PageRecord(Wire):
     @classmethod
     def of(cls, page: PageRow, **more: Any) -> Self:  # noqa: ANN401  the subclasses' own fields
         """Return the wire form of a stored page, with its design system as far as it was read."""
-        made = {"is_home": page.is_home, "url": page.url, "design_system": page.design}
+        made = {
+            "is_home": page.is_home,
+            "url": page.url,
+            "design_system": page.design,
+            "design_system_truncated": page.lacks_design,
+        }
         return cls.from_row(page.values, **made, **more)
 
 
@@ -162,6 +170,21 @@ class PagePatch(Patch):
     is_home: LiteralTrue = optional("Make it the home page.")
     sort_order: SortOrder = optional("Place, ascending.")
     if_version: IfVersion = IF_VERSION
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_design(cls, sent: Any) -> Any:  # noqa: ANN401  whatever came
+        """Refuse a listed record that is sent back: its null would clear a long design system."""
+        left_out = isinstance(sent, dict) and sent.get("designSystemTruncated") is True
+        if left_out and sent.get("designSystem", sent) is None:
+            message = (
+                "expected the whole design system, received the null that a list shows of a long "
+                "one. Get the page, or leave the field out to keep it."
+            )
+            raise PydanticCustomError(
+                "truncated", "{message}", {"message": message, "field": "designSystem"}
+            )
+        return sent
 
 
 class PageDelete(Wire):

@@ -39,6 +39,7 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.flows import descriptions, images
+from chalicelib.flows.descriptions import MAX_FULL, Descriptions
 from chalicelib.flows.images import ImageOut, Images
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import barcodes
@@ -86,6 +87,7 @@ class ProductOut(Wire):
     name: str = Field(description="Name.")
     price: int = Field(description="Price in kopecks.")
     description: str | None = Field(description="Description, or null.")
+    description_truncated: bool = Field(description=descriptions.TRUNCATED)
     sku: str | None = Field(description="Stock-keeping unit, unique in the workspace, or null.")
     barcode: str | None = Field(description="Barcode digits, or null.")
     stock: int | None = Field(description="Pieces in stock, or null if not tracked.")
@@ -99,7 +101,7 @@ class ProductOut(Wire):
     @classmethod
     def of(cls, product: ProductRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored product."""
-        return cls.from_row(product.values, **made)
+        return cls.from_row(product.values, **{"description_truncated": False, **made})
 
 
 class ProductResult(Wire):
@@ -112,8 +114,8 @@ class ProductListQuery(Wire):
     """Which products to list, and how."""
 
     page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=20, ge=1, le=100, description="Products a page.")
-    q: SearchText | None = optional("Part of the name or SKU.")
+    size: int = Field(default=20, ge=1, le=100, description="A page.")
+    q: SearchText | None = optional("In name or SKU.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
     category_id: Id | None = optional("Category id.")
     subcategories: bool = Field(default=False, description="Also of all below it.")
@@ -125,6 +127,7 @@ class ProductListQuery(Wire):
         default="sortOrder", description="Sort by."
     )
     sort_dir: Literal["asc", "desc"] | None = optional("desc for createdAt, else asc.")
+    descriptions: Descriptions | None = optional(f"full: uncut; size to {MAX_FULL}.")
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
@@ -227,6 +230,7 @@ def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
 )
 def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
     """List products. Long descriptions are cut."""
+    descriptions.check_size(args.descriptions, args.size)
     found = PRODUCTS.page(
         ctx.workspace_id,
         Query(
@@ -244,8 +248,13 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
             charge=ctx.charge,
         ),
     )
-    remedy = "get a product (svc_get_product) for the whole of it"
-    shown = descriptions.shortened(ctx, found.records, ProductOut.of, noun="product", remedy=remedy)
+    if args.descriptions == "full":
+        shown = list(map(ProductOut.of, found.records))
+    else:
+        remedy = "list with descriptions=full, or get a product (svc_get_product), for the whole"
+        shown = descriptions.shortened(
+            ctx, found.records, ProductOut.of, noun="product", remedy=remedy
+        )
     return ProductList(products=shown, total=found.total)
 
 
@@ -309,6 +318,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     if delta is not None and not changes:
         _stage_stock(ctx, product, delta)
         return ProductResult(product=ProductOut.of(product))
+    descriptions.require_whole(changes.get("description"), product.description)
     for name, value in _stored(ctx, changes, product.images).items():
         setattr(product, name, value)
     if delta is not None:

@@ -32,7 +32,7 @@ from chalicelib.domains.products.records import (
     _stored,
     unknown_category,
 )
-from chalicelib.flows import images, rehosting
+from chalicelib.flows import descriptions, images, rehosting
 from chalicelib.flows.images import Images
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import RejectedImage, StoredObject
@@ -284,6 +284,8 @@ def _stage_one(ctx: Context, item: UpsertItem, rows: _Rows, *, late: bool) -> Up
     if product is None and (missing := [n for n in ("name", "price") if given.get(n) is None]):
         msg = f"A new product needs a {' and a '.join(missing)}."
         raise ValidationError(msg)
+    if product is not None:
+        descriptions.require_whole(given.get("description"), product.description)
     if product is not None and late:
         given.pop("images")
         ctx.warn("The time was too short for its images; it keeps those it has. Send it again.")

@@ -58,6 +58,7 @@ class ResourceOut(Wire):
     name: str = Field(description="Name.")
     type: str = Field(description="master, room or equipment.")
     description: str | None = Field(description="Description, or null.")
+    description_truncated: bool = Field(description=descriptions.TRUNCATED)
     photo: ImageOut | None = Field(description="Photo, or null.")
     timezone: str = Field(description="IANA zone that its hours are in.")
     capacity: int = Field(description="Bookings it takes at the same time.")
@@ -70,7 +71,8 @@ class ResourceOut(Wire):
     def of(cls, resource: ResourceRow, service_ids: Sequence[str], **made: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored resource."""
         photo = next(iter(resource.images), None)
-        return cls.from_row(resource.values, photo=photo, service_ids=service_ids, **made)
+        made = {"description_truncated": False, "photo": photo, "service_ids": service_ids, **made}
+        return cls.from_row(resource.values, **made)
 
 
 class ResourceResult(Wire):
@@ -109,7 +111,7 @@ class ResourceCreate(Wire):
     name: Title = Field(description="Name.")
     type: Type = Field(default="master", description="What it is.")
     timezone: Timezone | None = optional("IANA; the workspace's if omitted.")
-    capacity: Capacity = Field(default=1, description="Bookings at the same time.")
+    capacity: Capacity = Field(default=1, description="At the same time.")
     description: Description | None = optional("Description.")
     photo: ImageIn | None = optional("Photo.")
     service_ids: ServiceIds | None = optional("Bound to them.")
@@ -122,7 +124,7 @@ class ResourcePatch(Patch):
     name: Title = optional("Name.")
     type: Type = optional("What it is.")
     timezone: Timezone = optional("IANA; moves hours, not bookings.")
-    capacity: Capacity = optional("Bookings at the same time.")
+    capacity: Capacity = optional("At the same time.")
     description: Description | None = optional("Description.")
     photo: ImageIn | None = optional("Photo.")
     service_ids: ServiceIds = optional("Replaces all; [] unbinds.")
@@ -179,7 +181,7 @@ def weight(args: Wire) -> int:
     example={"q": "ann", "status": "active"},
 )
 def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
-    """List masters, rooms and equipment. Long descriptions are cut, except with id."""
+    """List resources. Long descriptions are cut, except with id."""
     query = Query(
         page=args.page,
         size=args.size,
@@ -268,6 +270,7 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     """Change a resource, or which services are booked with it."""
     resource = existing_resource(ctx.workspace_id, args.id)
     changes = args.changes
+    descriptions.require_whole(changes.get("description"), resource.description)
     warn_of_zone(ctx, resource, changes.get("timezone", resource.timezone))
     service_ids = changes.pop("service_ids", None)
     photo_given, photo = "photo" in changes, changes.pop("photo", None)

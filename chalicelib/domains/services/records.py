@@ -63,6 +63,7 @@ class ServiceOut(Wire):
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in kopecks.")
     description: str | None = Field(description="Description, or null.")
+    description_truncated: bool = Field(description=descriptions.TRUNCATED)
     category_id: Id | None = Field(description="Category id, or null.")
     site_id: Id | None = Field(description="Site id, or null.")
     agent_id: Id | None = Field(description="Agent id, or null.")
@@ -85,7 +86,7 @@ class ServiceOut(Wire):
     @classmethod
     def of(cls, service: ServiceRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored service."""
-        return cls.from_row(service.values, **made)
+        return cls.from_row(service.values, **{"description_truncated": False, **made})
 
 
 class ServiceResult(Wire):
@@ -197,7 +198,7 @@ class ServiceDeleted(DeletedResult):
     example={"q": "tas", "sort": "price", "maxPrice": 10_000},
 )
 def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
-    """List services that clients book. Long descriptions are cut, except with id."""
+    """List services. Long descriptions are cut, except with id."""
     query = Query(
         page=args.page,
         size=args.size,
@@ -282,6 +283,7 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     service = binding.existing_service(ctx.workspace_id, args.id)
     if args.changes.get("site_id", service.site_id) != service.site_id:
         _check_leaving(ctx, service.site_id)
+    descriptions.require_whole(args.changes.get("description"), service.description)
     for name, value in _stored(ctx, args.changes, service.images).items():
         setattr(service, name, value)
     ctx.unit.save(service)
