@@ -196,6 +196,16 @@ _command(
     _option("country", default="RU", help="ISO 3166 code: how its phones are read."),
 )
 _command(
+    "set-workspace",
+    "set_workspace",
+    "Change a workspace's name, time zone or country; give at least one of them.",
+    _option("workspace"),
+    _option("name", required=False),
+    _option("timezone", required=False, help="IANA name: the days of statistics, times shown."),
+    _option("country", required=False, help="ISO 3166 code: how its phones are read from now on."),
+    workspace="workspaceId",
+)
+_command(
     "set-plan",
     "set_plan",
     "Change a workspace's plan; its keys see it on the next request.",

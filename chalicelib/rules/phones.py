@@ -18,6 +18,13 @@ _INTERNAL = re.compile(
 _SEVERAL = re.compile(r"[,;]\s*(?=[+8(])|\s+или\s+|\s+or\s+", re.IGNORECASE)
 
 
+def has_number_plan(country: str) -> bool:
+    """Whether numbers can be read as national ones of a country (ISO 3166 code)."""
+    import phonenumbers  # noqa: PLC0415  as in ``find_phone``
+
+    return country in phonenumbers.SUPPORTED_REGIONS
+
+
 def find_phone(text: str, country: str) -> str | None:
     """Return the number that a text is, or None if it is none.
 

@@ -228,6 +228,18 @@ def test_a_key_is_made_with_the_keyboard_alone(place: Place, visiting: Visiting)
         tab_to('[data-copy="token"]')
 
 
+@pytest.mark.parametrize(("zone", "shown"), [("Asia/Vladivostok", False), ("Europe/Berlin", True)])
+def test_an_offset_is_shown_to_a_reader_in_another_zone(
+    zone: str, shown: bool, place: Place, visiting: Visiting
+) -> None:
+    with visiting(timezone_id=zone) as seen:
+        seen.signs_in()
+        seen.open(f"{place.path}/keys")
+        (offset, *_) = seen.page.locator("[data-offset]").all()
+        assert offset.is_visible() is shown
+        assert offset.text_content() == "UTC+10"
+
+
 def test_the_menu_of_workspaces_closes_as_menus_do(place: Place, visiting: Visiting) -> None:
     with visiting() as seen:
         page = seen.page

@@ -21,7 +21,15 @@ pytestmark = pytest.mark.usefixtures("read_anew")
 COMMANDS = (
     *("create-account", "create-workspace", "add-member"),
     *("list-members", "create-key", "list-keys", "revoke-key"),
-    *("set-plan", "audit-log", "suspend-site", "resume-site", "add-file", "erase-client"),
+    *(
+        "set-workspace",
+        "set-plan",
+        "audit-log",
+        "suspend-site",
+        "resume-site",
+        "add-file",
+        "erase-client",
+    ),
     *("credit", "adjust", "balance", "ledger"),
     *("set-bot", "set-bot-limits", "bot-limits", "create-bot-key", "delete-bot-key"),
     *("import-products", "export", "import"),
@@ -125,6 +133,75 @@ class TestCreateWorkspace:
         line = operator.fails("create-workspace", "--owner", owner, "--name", name, *more)
         assert says in line
         assert everything() == before
+
+
+class TestSetWorkspace:
+    def test_prints_the_workspace_as_it_is_now(self, operator: Operator, workspace: str) -> None:
+        words = ("set-workspace", "--workspace", workspace)
+        assert operator.does(*words, "--name", "Salon") == {
+            "workspaceId": workspace,
+            "name": "Salon",
+            "timezone": "Europe/Moscow",
+            "country": "RU",
+        }
+        printed = operator.does(*words, "--timezone", "Europe/Berlin", "--country", "DE")
+        assert list(printed) == ["workspaceId", "name", "timezone", "country"]
+        assert list(printed.values()) == [workspace, "Salon", "Europe/Berlin", "DE"]
+        (name, *_) = [r for r in audit.latest(workspace) if r.operation == "set_workspace"][::-1]
+        assert (name.actor, list(name.fields)) == ("operator", ["workspaceId", "name"])
+
+    def test_warns_that_resources_keep_their_zones(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        words = ("set-workspace", "--workspace", workspace, "--timezone", "Europe/Berlin")
+        assert "Resources keep" in operator.types(*words).stderr
+        assert operator.types(*words).stderr == ""
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            ((), "send at least one of name, timezone, country"),
+            (("--timezone", "Mars/Base"), "Mars/Base"),
+            (("--country", "Germany"), "country: expected two capital letters"),
+            (("--country", "de"), "country: expected two capital letters"),
+            (("--country", "XX"), "country: expected the ISO 3166 code of a country"),
+            (("--name", "  "), "name"),
+        ],
+    )
+    def test_refuses_other_values_and_none_at_all(
+        self, words: tuple[str, ...], says: str, operator: Operator, workspace: str
+    ) -> None:
+        before = everything()
+        assert says in operator.fails("set-workspace", "--workspace", workspace, *words)
+        assert everything() == before
+
+    def test_refuses_an_unknown_workspace(self, operator: Operator) -> None:
+        words = ("set-workspace", "--workspace", "nowhere", "--country", "DE")
+        assert "nowhere" in operator.fails(*words)
+
+    def test_a_salon_in_berlin_has_german_phones_and_days_from_then_on(
+        self, operator: Operator, owner: Owner, time: Time
+    ) -> None:
+        api, phone = owner.api(), "0170 7654321"
+        body = {
+            "title": "Contact",
+            "fields": [
+                {"name": "name", "label": "Name", "type": "text"},
+                {"name": "phone", "label": "Phone", "type": "phone"},
+            ],
+        }
+        form = api.post("/api/forms/create", body)["form"]["id"]
+        submit = f"/api/public/forms/{form}/submit"
+        api.post(submit, {"phone": phone, "name": "Before"})
+        words = ("set-workspace", "--workspace", owner.workspace.id)
+        operator.does(*words, "--country", "DE", "--timezone", "Pacific/Kiritimati")
+        api.post(submit, {"phone": phone, "name": "After"})
+        leads = api.get("/api/forms/collection-list")["collections"]
+        assert [lead["phone"] for lead in leads] == ["+491707654321", phone]
+        assert api.get("/api/forms/collection-find?phone=01707654321")["total"] == 1
+        days = [each["date"] for each in api.get("/api/crm/stats")["series"]]
+        assert time.now.date().isoformat() == "2027-01-15"
+        assert days[-1] == "2027-01-16"
 
 
 class TestAddMember:

@@ -135,6 +135,16 @@ class TestKeyStory:
         time.pass_by(hours=2)
         assert api.refused("GET", "/api/projects/list").status == 401
 
+    def test_times_show_the_offset_of_the_workspaces_zone(self, world: World) -> None:
+        boss, keys = world.person("boss"), f"{world.here.path}/keys"
+        assert "To the end of that day (Asia/Vladivostok)" in text(boss.get(f"{keys}/new"))
+        boss.post(keys, KEY | {"expires": "2027-01-15"})
+        pattern = r">15 Jan 2027, 23:59</time>\s*<span[^>]*data-offset=\"600\"[^>]*>UTC\+10</span>"
+        assert re.search(pattern, boss.get(keys).body.decode())
+        as_operator("set_workspace", workspaceId=world.here.workspace_id, timezone="Europe/Berlin")
+        pattern = r">15 Jan 2027, 14:59</time>\s*<span[^>]*data-offset=\"60\"[^>]*>UTC\+1</span>"
+        assert re.search(pattern, boss.get(keys).body.decode())
+
     def test_lists_who_made_a_key_and_the_masked_token(self, world: World) -> None:
         manager = world.person("manager")
         manager.post(f"{world.here.path}/keys", KEY)

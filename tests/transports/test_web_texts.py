@@ -122,6 +122,22 @@ def test_money_dates_and_times_read_as_they_do_there() -> None:
 
 
 @pytest.mark.parametrize(
+    ("zone", "month", "shown"),
+    [
+        ("UTC", 1, "UTC"),
+        ("Europe/Moscow", 1, "UTC+3"),
+        ("Europe/Berlin", 1, "UTC+1"),
+        ("Europe/Berlin", 7, "UTC+2"),
+        ("Asia/Kolkata", 1, "UTC+5:30"),
+        ("America/St_Johns", 1, "UTC\u22123:30"),
+    ],
+)
+def test_an_offset_is_that_of_the_moment_in_its_zone(zone: str, month: int, shown: str) -> None:
+    moment = datetime(2026, month, 15, 12, tzinfo=UTC)
+    assert texts.zone(texts.offset(moment, zone)) == shown
+
+
+@pytest.mark.parametrize(
     ("when", "zone", "told"),
     [
         (datetime.max.replace(tzinfo=UTC), "Europe/Moscow", "31 Dec 9999, 23:59"),

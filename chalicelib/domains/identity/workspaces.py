@@ -1,27 +1,48 @@
 """Workspaces: what a key sees of them, and what the operator does with them."""
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import Plan
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, NoInput, Pattern, Timestamp, Title, Wire
+from chalicelib.core.schema import (
+    Id,
+    NoInput,
+    Patch,
+    Pattern,
+    Timestamp,
+    Title,
+    Wire,
+    optional,
+)
 from chalicelib.core.settings import settings
 from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
 from chalicelib.flows.zones import Timezone
-from chalicelib.rules import slugs
+from chalicelib.rules import phones, slugs
 from chalicelib.store import accounts, api_keys, ledger, locks, workspaces
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.workspaces import SLUG_CLAIM, MembershipRow, WorkspaceRow
 
 OPERATOR = (Audience.OPERATOR,)
+
+
+def _country(code: str) -> str:
+    if not phones.has_number_plan(code):
+        raise PydanticCustomError("country", "expected the ISO 3166 code of a country, such as RU")
+    return code
+
+
+Country = Annotated[
+    str, Pattern("[A-Z]{2}", "two capital letters, such as RU"), AfterValidator(_country)
+]
 
 
 class WorkspaceOut(Wire):
@@ -98,7 +119,7 @@ class WorkspaceCreate(Wire):
     name: Title = Field(description="Display name.")
     plan: Plan = Field(default="business", description="Plan.")
     timezone: Timezone = Field(default="Europe/Moscow", description="IANA name of its time zone.")
-    country: Annotated[str, Pattern("[A-Z]{2}", "two capital letters, such as RU")] = Field(
+    country: Country = Field(
         default="RU", description="ISO 3166 code of the country that its phones are read in."
     )
 
@@ -110,6 +131,26 @@ class WorkspaceCreated(Wire):
     slug: str = Field(description="Unique short name.")
     plan: str = Field(description="Plan.")
     timezone: str = Field(description="IANA name of its time zone.")
+
+
+class WorkspacePatch(Patch):
+    """Changes to a workspace."""
+
+    CONDITIONS: ClassVar[frozenset[str]] = frozenset({"workspace_id"})
+
+    workspace_id: Id = Field(description="Workspace id.")
+    name: Title = optional("Display name.")
+    timezone: Timezone = optional("IANA name of its time zone.")
+    country: Country = optional("ISO 3166 code of the country that its phones are read in.")
+
+
+class WorkspaceSettings(Wire):
+    """What an operator may change of a workspace."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    name: str = Field(description="Display name.")
+    timezone: str = Field(description="IANA name of its time zone.")
+    country: str = Field(description="ISO 3166 code of the country that its phones are read in.")
 
 
 class PlanSet(Wire):
@@ -164,8 +205,31 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     )
 
 
-def _workspace(args: PlanSet) -> str:
+def _workspace(args: PlanSet | WorkspacePatch) -> str:
     return args.workspace_id
+
+
+@operation(title="Update a workspace", audience=OPERATOR, resolve=_workspace, idempotent=True)
+def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
+    """Change a workspace's name, its time zone, or the country that its phones are read in.
+
+    What was counted and read before stays as it is; its slug and its resources' zones stay, too.
+    """
+    workspace = workspaces.get(args.workspace_id)
+    if args.changes.get("timezone", workspace.timezone) != workspace.timezone:
+        ctx.warn(
+            "Resources keep the time zone of their opening hours. Update those that are to change."
+        )
+    for name, value in args.changes.items():
+        setattr(workspace, name, value)
+    ctx.unit.save(workspace)
+    ctx.unit.mention(f"workspace:{workspace.id}")
+    return WorkspaceSettings(
+        workspace_id=workspace.id,
+        name=workspace.name,
+        timezone=workspace.timezone,
+        country=workspace.country,
+    )
 
 
 @operation(title="Set a plan", audience=OPERATOR, resolve=_workspace, idempotent=True)

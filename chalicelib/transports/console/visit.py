@@ -222,6 +222,9 @@ class Visit:
             "money": lambda kopecks: texts.money(self.language, kopecks),
             "number": lambda n: texts.number(self.language, n),
             "moment": lambda iso: texts.moment(self.language, datetime.fromisoformat(iso), zone),
+            "offset": lambda iso: texts.offset(datetime.fromisoformat(iso), zone),
+            "zone": texts.zone,
+            "zone_name": zone,
         }
         response = render.page(
             self.request,

@@ -6,7 +6,7 @@ the Lambda zip has these two languages only. It is imported when a page asks fir
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from chalicelib.transports.web.catalogue import changes
 from chalicelib.transports.web.catalogue.console import CONSOLE
@@ -101,12 +101,29 @@ def moment(language: Language, when: datetime, timezone: str) -> str:
 
     In UTC if it is so near an end of the calendar that the zone cannot tell it.
     """
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
-
     from babel.dates import format_datetime  # noqa: PLC0415  as above
 
+    return format_datetime(_local(when, timezone), "d MMM y, HH:mm", locale=language)
+
+
+def offset(when: datetime, timezone: str) -> int:
+    """Return the minutes from UTC to the time that ``moment`` shows; negative in the west."""
+    ahead = _local(when, timezone).utcoffset() or timedelta()
+    return int(ahead.total_seconds()) // 60
+
+
+def zone(minutes: int) -> str:
+    """Return an offset as people read it, such as ``UTC+5:30``."""
+    if not minutes:
+        return "UTC"
+    sign, (hours, rest) = "+" if minutes > 0 else "\u2212", divmod(abs(minutes), 60)
+    return f"UTC{sign}{hours}" + (f":{rest:02}" if rest else "")
+
+
+def _local(when: datetime, timezone: str) -> datetime:
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
+
     try:
-        local = when.astimezone(ZoneInfo(timezone))
+        return when.astimezone(ZoneInfo(timezone))
     except OverflowError:
-        local = when.astimezone(UTC)
-    return format_datetime(local, "d MMM y, HH:mm", locale=language)
+        return when.astimezone(UTC)

@@ -66,6 +66,7 @@ OPERATIONS: Mapping[str, str] = {
     "set_lead_status": "Изменён статус заявки",
     "set_password": "Задан пароль",
     "set_plan": "Сменён тариф",
+    "set_workspace": "Изменено рабочее пространство",
     "set_site_domain": "Изменён домен сайта",
     "sign_in": "Выполнен вход",
     "sign_out_everywhere": "Завершены все сеансы",

@@ -122,8 +122,8 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "preset_everything_about": {"ru": "Читать и менять всё", "en": "Read and change everything"},
     "expires_on": {"ru": "Действует по", "en": "Works until"},
     "expires_hint": {
-        "ru": "До конца этого дня. Оставьте пустым, чтобы ключ не истекал.",
-        "en": "To the end of that day. Leave it empty for a key that does not expire.",
+        "ru": "До конца этого дня ({zone}). Оставьте пустым, чтобы ключ не истекал.",
+        "en": "To the end of that day ({zone}). Leave it empty for a key that does not expire.",
     },
     "expires": {"ru": "истекает", "en": "expires"},
     "expired": {"ru": "истёк", "en": "expired"},

@@ -49,6 +49,12 @@ for (const link of document.querySelectorAll("nav [aria-current]")) {
   bar.scrollLeft = link.offsetLeft - bar.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
 }
 
+// Times are in the workspace's zone, which goes without saying where it is the reader's.
+for (const zone of document.querySelectorAll("[data-offset]")) {
+  const here = -new Date(zone.previousElementSibling.dateTime).getTimezoneOffset();
+  zone.hidden = here === Number(zone.dataset.offset);
+}
+
 // A preset ticks boxes; without a script the server does, and the page is loaded again.
 for (const button of document.querySelectorAll("[data-ticks]")) {
   const ticks = button.dataset.ticks.split(" ");
