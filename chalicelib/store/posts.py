@@ -32,7 +32,8 @@ class PostRow(Record):
 
     ``account_id`` made it; ``published_at`` is when it first was published. ``former_slugs`` are
     those that it had while readers could see it. ``excerpt`` and ``minutes`` are made of the text,
-    which was written at ``content_revision``; only ``read`` reads it.
+    which was written at ``content_revision``; only ``read`` reads it. ``cover`` is the platform's
+    copy of a cover; ``cover_link`` is the URL of one that could not be copied.
     """
 
     title = UnicodeAttribute()
@@ -43,12 +44,18 @@ class PostRow(Record):
     author = UnicodeAttribute(null=True)
     status = UnicodeAttribute()
     cover = ImageMap(null=True)  # type: ignore[no-untyped-call]  # PynamoDB's __init__
+    cover_link = UnicodeAttribute(null=True)
     account_id = UnicodeAttribute()
     published_at = UTCDateTimeAttribute(null=True)
     former_slugs: ListAttribute[Any] = ListAttribute(default=list)
     excerpt = UnicodeAttribute(null=True)
     minutes = NumberAttribute(default=1)
     content_revision = NumberAttribute()
+
+    @property
+    def cover_url(self) -> str | None:
+        """Where the cover is: the platform's copy, if there is one."""
+        return self.cover.url if self.cover else self.cover_link
 
 
 POSTS = listed(

@@ -301,6 +301,41 @@ class TestCovers:
         api.post("/api/files/delete", {"id": file["id"]})
         assert api.get("/api/blog/bread")["post"]["coverImage"] == post["coverImage"]
 
+    def test_a_cover_that_cannot_be_fetched_keeps_its_url(
+        self, api: Api, write: Any, away: str, net: Internet
+    ) -> None:
+        url = f"{away}/none.png?size=1&q=ё"
+        made = api.post(CREATE, {"title": "x", "coverImage": url})
+        assert made["post"]["coverImage"] == url
+        assert any("was not taken" in warning for warning in made["warnings"])
+        assert any("links to the cover's URL" in warning for warning in made["warnings"])
+        post = made["post"]
+        assert change(api, post, title="y")["post"]["coverImage"] == url
+        assert change(api, post, coverImage=url)["post"]["coverImage"] == url
+        other = f"{away}/2.gif"
+        assert change(api, post, coverImage=other)["post"]["coverImage"] == other
+        assert covers() == []
+        assert change(api, post, coverImage=None)["post"]["coverImage"] is None
+
+    def test_a_linked_cover_becomes_a_copy_once_it_can_be_fetched(
+        self, api: Api, write: Any, net: Internet
+    ) -> None:
+        server = net.serve(AWAY, says(b"no", "404 Not Found"))
+        url = f"{AWAY}/1.png"
+        post = write(coverImage=url)
+        assert post["coverImage"] == url
+        server.pages["/1.png"] = says(png(1))
+        answer = change(api, post, coverImage=url)
+        assert [answer["post"]["coverImage"]] == covers()
+        assert "warnings" not in answer
+
+    def test_a_link_takes_the_place_of_a_copy(self, api: Api, write: Any, away: str) -> None:
+        post = write(coverImage=f"{away}/1.png")
+        assert covers() == [post["coverImage"]]
+        url = f"{away}/none.png"
+        assert change(api, post, coverImage=url)["post"]["coverImage"] == url
+        assert covers() == []
+
     def test_that_cannot_be_taken_are_a_warning(
         self, api: Api, write: Any, away: str, new_owner: Callable[..., Owner]
     ) -> None:
@@ -308,7 +343,8 @@ class TestCovers:
         content = base64.b64encode(photo()).decode()
         theirs = other.post("/api/files/upload", {"name": "a.jpg", "content": content})["file"]
         kept = write(coverImage=f"{away}/1.png")
-        for url in (f"{away}/none.png", "javascript:alert(1)", "x", theirs["url"]):
+        urls = ("javascript:alert(1)", "x", "http://a.example.com/1.png", "https://10.0.0.1/1.png")
+        for url in (*urls, "https://me:pass@a.example.com/1.png", theirs["url"]):
             made = api.post(CREATE, {"title": "x", "coverImage": url})
             assert made["post"]["coverImage"] is None
             assert made["warnings"]

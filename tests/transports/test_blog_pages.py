@@ -13,6 +13,7 @@ from chalicelib.transports.web import assets
 from tests.conftest import Answer, Api, Time
 from tests.factories.examples import written
 from tests.factories.files import photo
+from tests.fakes.internet import Internet, says
 
 BASE = settings().public_url
 
@@ -148,6 +149,26 @@ class TestIndex:
         html = page("/blog/bread")
         assert f'<meta property="og:image" content="{cover}">' in html
         assert f'src="{cover}" alt="" width="800" height="400" fetchpriority="high"' in html
+
+    def test_a_cover_that_was_not_copied_is_shown_from_its_own_url(
+        self, api: Api, net: Internet
+    ) -> None:
+        net.serve("https://images.example.com", says(b"no", "404 Not Found"))
+        url = 'https://images.example.com/a.png?x=1&y="<b>'
+        body = {"title": "Bread", "status": "published", "coverImage": url}
+        api.post("/api/admin/blog/create", body)
+        shown = "https://images.example.com/a.png?x=1&amp;y=&#34;&lt;b&gt;"
+        assert f'<img src="{shown}" alt="" decoding="async"' in page("/blog")
+        answer = get("/blog/bread")
+        html = answer.body.decode()
+        assert f'<meta property="og:image" content="{shown}">' in html
+        assert "og:image:width" not in html
+        assert '<meta name="twitter:card" content="summary_large_image">' in html
+        assert f'<img class="cover" src="{shown}" alt="" fetchpriority="high"' in html
+        assert 'referrerpolicy="no-referrer"' in html
+        assert "img-src 'self' https: data:" in answer.headers["Content-Security-Policy"]
+        (listed,) = Api(None).get("/api/blog/list")["posts"]
+        assert listed["coverImage"] == url
 
     @pytest.mark.parametrize("number", ["0", "-1", "x", "1e3", "99999999999", "٣"])
     def test_a_page_that_is_none_is_not_found(self, number: str, database: None) -> None:

@@ -8,7 +8,7 @@ from chalicelib.flows import rehosting
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import RejectedImage, StoredObject
 from chalicelib.gateways.object_store import object_store
-from chalicelib.rules import images
+from chalicelib.rules import images, public_urls
 from chalicelib.store import file_uses, files, jobs
 from chalicelib.store.files import FILES
 from chalicelib.store.images import ImageMap, is_image
@@ -25,11 +25,12 @@ def weight(url: str | None) -> int:
     return int(url is not None and not rehosting.is_own_url(url))
 
 
-def take_cover(ctx: Context, url: str) -> ImageMap | None:
-    """Return the cover of a URL, which becomes a file of the platform; None if it was not taken.
+def take_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
+    """Return the copy of a cover, a file of the platform; without one, the URL to link to.
 
-    That is a warning. The image may be elsewhere, a file of the caller's workspace, which is
-    copied, or a cover that the platform has already. An operation calls this once.
+    The image may be elsewhere, a file of the caller's workspace, which is copied, or a cover that
+    the platform has already. One that is not copied is a warning; there is no link either where
+    the URL cannot be a cover's. An operation calls this once.
     """
     if rehosting.is_own_url(url):
         copied = ctx.unit.run_side_effect_once("copy", lambda: _copied(ctx, url))
@@ -37,10 +38,27 @@ def take_cover(ctx: Context, url: str) -> ImageMap | None:
             rehosting.provide(ctx.unit, copied)
     (image,) = rehosting.rehost(ctx, [url], FOLDER)
     if image is None:
-        return None
-    return ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
+        link = _link(url)
+        if link is not None:
+            ctx.warn("The post links to the cover's URL as it was sent. Send it again to copy it.")
+        return None, link
+    cover = ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
         file_id=image.file_id, url=image.url, width=image.width, height=image.height
     )
+    return cover, None
+
+
+def _link(url: str) -> str | None:
+    """Return a URL that a page may show an image from: https, on the public internet.
+
+    A URL of this service's own files that could not be copied names no image of the caller.
+    """
+    try:
+        parsed = public_urls.parse(url)
+    except ValueError:
+        return None
+    public = not parsed.is_address or public_urls.is_public(parsed.host)
+    return url.strip() if public and not rehosting.is_own_url(url) else None
 
 
 def _copied(ctx: Context, url: str) -> Mapping[str, StoredObject | RejectedImage]:

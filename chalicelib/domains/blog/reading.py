@@ -47,7 +47,7 @@ class PublishedPost(Wire):
             post.values,
             url=url_of(post),
             description=post.description or post.excerpt,
-            cover_image=post.cover.url if post.cover else None,
+            cover_image=post.cover_url,
         )
 
 

@@ -96,8 +96,7 @@ class PostSummary(Wire):
     @classmethod
     def of(cls, post: PostRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored post."""
-        cover = post.cover.url if post.cover else None
-        return cls.from_row(post.values, cover_image=cover, url=url_of(post), **made)
+        return cls.from_row(post.values, cover_image=post.cover_url, url=url_of(post), **made)
 
 
 class PostOut(PostSummary):
@@ -243,7 +242,7 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
         slug = new_slugs.choose(ctx, options, taken, RESERVED)
     values = args.provided("slug", "content", "cover_image")
     if args.cover_image is not None:
-        values["cover"] = covers.take_cover(ctx, args.cover_image)
+        values["cover"], values["cover_link"] = covers.take_cover(ctx, args.cover_image)
     post = POSTS.new(
         ctx.workspace_id,
         **{name: value for name, value in values.items() if value is not None}
@@ -340,12 +339,12 @@ def _set_content(ctx: Context, post: PostRow, content: str) -> None:
 def _change_cover(ctx: Context, post: PostRow, url: str | None) -> None:
     if post.cover is not None and url == post.cover.url:
         return
-    cover = covers.take_cover(ctx, url) if url is not None else None
-    if url is not None and cover is None:
+    cover, link = covers.take_cover(ctx, url) if url is not None else (None, None)
+    if url is not None and cover is None and link is None:
         ctx.warn("The post keeps the cover that it had.")
         return
     covers.drop_cover(ctx.unit, post)
-    post.cover = cover
+    post.cover, post.cover_link = cover, link
 
 
 def _note_publication(post: PostRow) -> None:
