@@ -151,7 +151,7 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:  # noqa: ARG001  ever
     income = _income(home, today)
     lately = {day: each for day, each in income.items() if day > today - timedelta(DAYS)}
     week = today + timedelta(DAYS_AHEAD - 1)
-    coming = bookings.upcoming(home.id, clock.moment_of(week, home.timezone, end=True), SHOWN)
+    coming = bookings.next_ones(home.id, clock.moment_of(week, home.timezone, end=True), SHOWN)
     tonight = clock.epoch_ms(clock.moment_of(today, home.timezone, end=True))
     return Overview(
         timezone=home.timezone,

@@ -5,15 +5,18 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, get_args
 
 from pynamodb.attributes import (
+    ListAttribute,
     NumberAttribute,
     UnicodeAttribute,
     UTCDateTimeAttribute,
+    VersionAttribute,
 )
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import new_id
 from chalicelib.rules.slots import BusyEntry
+from chalicelib.store.claims import name_hash
 from chalicelib.store.index_entries import BY_ROW, group, partition_of
 from chalicelib.store.index_ranges import IndexRange, key_bounds
 from chalicelib.store.listing import INDEX_SLOTS, Listing, SortIndex, listed
@@ -31,6 +34,8 @@ UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")
 LONGEST = timedelta(days=1)
 """No service, and so no booking, takes longer."""
 HISTORY_SHOWN = 500
+VISITOR_KEPT = timedelta(days=2)
+"""How long it is kept what a visitor has booked: until the visitor's hash of the day is over."""
 
 
 class BookingRow(Record):
@@ -184,24 +189,38 @@ def wipe_reasons(unit: UnitOfWork, events: Iterable[EventRow]) -> None:
         unit.update(event, [EventRow.reason.remove()])
 
 
-def upcoming_of(workspace_id: str, client_ids: Iterable[str]) -> list[BookingRow]:
-    """Return the bookings of some clients that are still to begin, holds that lapsed left out."""
-    bounds = IndexRange(BY_ROW, "", *key_bounds((clock.now(), None)))
-    ids = [
-        item["sk"]["S"]
-        for client_id in client_ids
-        for item in Partition(
-            partition_of(workspace_id, BOOKINGS.noun, "client_id", client_id), Cost()
-        ).items(
-            filter_condition=ContentRow.s.is_in(*UPCOMING),
-            consistent_read=True,
-            **bounds.options(descending=False),
-        )
-    ]
-    found = BOOKINGS.fetch(workspace_id, ids)
-    return [
-        row for row in found if not (row.hold_expires_at and row.hold_expires_at <= clock.now())
-    ]
+def is_upcoming(booking: BookingRow) -> bool:
+    """Whether a booking is still to begin; one whose hold has lapsed is not."""
+    now, lapses = clock.now(), booking.hold_expires_at
+    return booking.status in UPCOMING and booking.starts_at > now and not (lapses and lapses <= now)
+
+
+def upcoming(workspace_id: str, ids: Iterable[str]) -> list[BookingRow]:
+    """Return those of some bookings that are still to begin."""
+    return [row for row in BOOKINGS.fetch(workspace_id, ids) if is_upcoming(row)]
+
+
+class VisitorBookingsRow(ContentRow):
+    """The bookings to come that one visitor has made for one contact.
+
+    Its key is a hash of both. A visitor's own hash changes daily, so the row expires soon after.
+    """
+
+    version = VersionAttribute()
+    ids: ListAttribute[str] = ListAttribute(default=list)
+
+
+def made_by_visitor(
+    workspace_id: str, visitor: str, contacts: Iterable[str]
+) -> list[VisitorBookingsRow]:
+    """Return what a visitor has booked for each of some contacts, to be saved with one more."""
+    pk, rows = f"W#{workspace_id}#BOOKING#VISITOR", []
+    for contact in contacts:
+        name = name_hash(contact, visitor)
+        row = VisitorBookingsRow.find(pk, name) or VisitorBookingsRow(pk, name)
+        row.expires = clock.now() + VISITOR_KEPT
+        rows.append(row)
+    return rows
 
 
 class Upcoming(NamedTuple):
@@ -211,7 +230,7 @@ class Upcoming(NamedTuple):
     ids: list[str]
 
 
-def upcoming(workspace_id: str, until: datetime, limit: int) -> Upcoming:
+def next_ones(workspace_id: str, until: datetime, limit: int) -> Upcoming:
     """Return when the bookings begin that are to come until then, and the ids of the next ones.
 
     If those are fewer than ``limit``, confirmed ones that begin later are next.

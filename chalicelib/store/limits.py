@@ -6,9 +6,12 @@ and takes: of any number of racing calls, exactly as many are admitted as the li
 
 import logging
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Self
 
 from pynamodb.attributes import NumberAttribute
 from pynamodb.exceptions import UpdateError
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError, UnavailableError
@@ -16,6 +19,7 @@ from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.settings import settings
 from chalicelib.store.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.store.tables import ControlRow
+from chalicelib.store.unit import UnitOfWork
 
 log = logging.getLogger(__name__)
 
@@ -33,19 +37,11 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
         RateLimitedError: the limit is reached; with ``Retry-After`` in whole seconds.
         UnavailableError: the database cannot count, and the limit does not fail open.
     """
-    max_requests = round(limit.max_requests * settings().rate_limit_scale)
-    now = clock.now()
-    begun = _begin(now, limit.window)
-    ends = begun + limit.window
-    wait = max(1, round((ends - now).total_seconds()))
-    row = TakenRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat())
+    window = _Window.of(limit, subject)
+    row, max_requests, wait = window.row, window.max_requests, window.wait
     try:
         if units <= max_requests:
-            free = TakenRow.taken <= max_requests - units
-            row.update(
-                [TakenRow.taken.add(units), TakenRow.expires.set(ends)],
-                condition=TakenRow.taken.does_not_exist() | free,
-            )
+            row.update(window.taking(units), condition=window.has_room(units))
             return RateLimitStatus(max_requests, max_requests - int(row.taken), wait)
     except (UpdateError, UnavailableError) as error:
         if error_code(error) != CONDITION_FAILED:
@@ -53,9 +49,55 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
                 raise_failure(error)
             log.warning("a limit could not be counted", exc_info=True)
             return RateLimitStatus(max_requests, max_requests, wait)
-    msg = f"Too many requests: {max_requests:,} {limit.what} are allowed. Try again in {wait:,} s."
-    headers = {**RateLimitStatus(max_requests, 0, wait).headers, "Retry-After": str(wait)}
-    raise RateLimitedError(msg, headers=headers)
+    raise window.refusal
+
+
+def stage(unit: UnitOfWork, limit: Limit, subject: str) -> None:
+    """Stage that a subject has taken one more, in the transaction of what is limited.
+
+    A unit that does not commit takes nothing. At commit, ``RateLimitedError`` is raised if the
+    limit is reached.
+    """
+    window = _Window.of(limit, subject)
+    unit.update(window.row, window.taking(1), window.has_room(1), on_conflict=window.refusal)
+
+
+class _Window(NamedTuple):
+    """The present window of a limit, for one subject."""
+
+    limit: Limit
+    row: TakenRow
+    max_requests: int
+    ends: datetime
+    wait: int
+
+    @classmethod
+    def of(cls, limit: Limit, subject: str) -> Self:
+        now = clock.now()
+        begun = _begin(now, limit.window)
+        ends = begun + limit.window
+        return cls(
+            limit,
+            TakenRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat()),
+            round(limit.max_requests * settings().rate_limit_scale),
+            ends,
+            max(1, round((ends - now).total_seconds())),
+        )
+
+    def taking(self, units: int) -> list[Action]:
+        return [TakenRow.taken.add(units), TakenRow.expires.set(self.ends)]
+
+    def has_room(self, units: int) -> Condition:
+        room: Condition = TakenRow.taken <= self.max_requests - units
+        fits: Condition = TakenRow.taken.does_not_exist() | room
+        return fits
+
+    @property
+    def refusal(self) -> RateLimitedError:
+        most, wait = self.max_requests, self.wait
+        msg = f"Too many requests: {most:,} {self.limit.what} are allowed. Try again in {wait:,} s."
+        headers = {**RateLimitStatus(most, 0, wait).headers, "Retry-After": str(wait)}
+        return RateLimitedError(msg, headers=headers)
 
 
 def give_back(limit: Limit, subject: str) -> None:

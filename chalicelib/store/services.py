@@ -30,7 +30,8 @@ class ServiceRow(Record):
 
     ``price`` is in kopecks. ``resource_ids`` are alternatives, and all that says what a service is
     bound to; an id may be of a resource that is deleted, until a job has unbound it. Slots follow
-    each other by ``slot_step_min``, or by the duration if that is None.
+    each other by ``slot_step_min``, or by the duration if that is None. In an hour of the clock,
+    visitors may make ``unverified_per_hour`` bookings of it.
     """
 
     name = UnicodeAttribute()
@@ -50,6 +51,7 @@ class ServiceRow(Record):
     min_notice_min = NumberAttribute()
     horizon_days = NumberAttribute()
     require_payment = BooleanAttribute()
+    unverified_per_hour = NumberAttribute(default=20)
     sort_order = NumberAttribute()
 
     @property

@@ -157,6 +157,7 @@ LEFT_OUT: Mapping[type[Row], str] = {
     leads.SubmissionRow: "keeps a visitor from submitting twice for ten minutes",
     site_visits.SeenRow: "a hash under the place's salt of the day",
     visits.VisitRow: "a widget's visit under way, forgotten after 30 days; it is counted again",
+    bookings.VisitorBookingsRow: "a hash under the place's salt of the day",
     locks.LockRow: "is of no use but to who writes at that moment",
     idempotency.IdempotencyRow: "answers for 24 hours, by principals of the place",
     limits.TakenRow: "a rate limit's window",

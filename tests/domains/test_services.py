@@ -80,6 +80,7 @@ class TestCreate:
             "minNoticeMin": 0,
             "horizonDays": 60,
             "requirePayment": False,
+            "unverifiedPerHour": 20,
             "sortOrder": 0,
             "createdAt": "2027-01-15T12:00:00.000Z",
             "updatedAt": "2027-01-15T12:00:00.000Z",
@@ -103,6 +104,7 @@ class TestCreate:
             "minNoticeMin": 120,
             "horizonDays": 30,
             "requirePayment": True,
+            "unverifiedPerHour": 5,
         }
         service = make_service(api, **fields)
         assert {name: service[name] for name in fields} == fields
@@ -125,6 +127,8 @@ class TestCreate:
             ("minNoticeMin", 43_201),
             ("horizonDays", 0),
             ("horizonDays", 366),
+            ("unverifiedPerHour", 0),
+            ("unverifiedPerHour", 1001),
             ("status", "all"),
             ("tags", ["x"] * 21),
             ("resourceIds", [f"r{n}" for n in range(51)]),

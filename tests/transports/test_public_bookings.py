@@ -9,7 +9,12 @@ from urllib.parse import urlsplit
 import pytest
 from icalendar import Calendar
 
+from chalicelib.core.errors import RateLimitedError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.core.settings import settings
+from chalicelib.flows.invoke import invoke
 from chalicelib.rules import booking_tokens
 from chalicelib.store.bookings import BOOKINGS
 from tests.conftest import Answer, Api, Owner, Time, as_operator, at_once, everything
@@ -43,6 +48,12 @@ def wanted(salon: Salon, start: str = NOON, client: str = "Ada", **fields: Any) 
 
 def book(salon: Salon, start: str = NOON, client: str = "Ada", **fields: Any) -> Any:
     return visitor.post(BOOK, wanted(salon, start, client, **fields))
+
+
+def book_as(who: str, body: dict[str, Any]) -> None:
+    """Book as a visitor who is told apart from others."""
+    operation, principal = REGISTRY["create_public_booking"], VisitorPrincipal(visitor=who)
+    invoke(operation, principal, lambda: body, request_id=new_id())
 
 
 def calendar(made: Any) -> Answer:
@@ -220,7 +231,7 @@ class TestLimits:
             statuses.append(visitor.call("POST", BOOK, sent).status)
         assert statuses == [409] * 200 + [429]
 
-    def test_five_bookings_ahead_of_a_contact_in_any_spelling(
+    def test_a_visitor_books_five_times_ahead_for_a_contact_in_any_spelling(
         self, salon: Salon, time: Time
     ) -> None:
         for day, phone in enumerate(
@@ -231,10 +242,50 @@ class TestLimits:
         sent = wanted(salon, "2027-03-08T12:00:00Z") | {"client": who}
         refused = visitor.refused("POST", BOOK, sent)
         assert refused.status == 429
-        until = datetime(2027, 3, 2, 12, tzinfo=UTC) - datetime(2027, 3, 1, 6, tzinfo=UTC)
-        assert int(refused.headers["Retry-After"]) == until.total_seconds()
         time.now = datetime(2027, 3, 2, 12, 1, tzinfo=UTC)
         visitor.post(BOOK, sent)
+
+    def test_a_cancelled_booking_makes_room_for_another_one(self, salon: Salon) -> None:
+        made = [book(salon, f"2027-03-{day:02}T12:00:00Z") for day in range(2, 7)]
+        sent = wanted(salon, "2027-03-08T12:00:00Z")
+        assert visitor.refused("POST", BOOK, sent).status == 429
+        visitor.post(CANCEL, {"token": made[0]["cancelToken"]})
+        visitor.post(BOOK, sent)
+
+    def test_what_a_contact_has_booked_elsewhere_is_not_counted(self, salon: Salon) -> None:
+        for day in range(2, 8):
+            salon.book(f"2027-03-{day:02}T12:00:00Z")
+        book(salon, "2027-03-08T12:00:00Z")
+
+    def test_a_stranger_who_books_in_a_name_does_not_keep_its_owner_from_booking(
+        self, salon: Salon
+    ) -> None:
+        for day in range(2, 7):
+            book_as("stranger", wanted(salon, f"2027-03-{day:02}T12:00:00Z"))
+        sent = wanted(salon, "2027-03-08T12:00:00Z")
+        with pytest.raises(RateLimitedError):
+            book_as("stranger", sent)
+        book_as("owner", sent)
+
+    def test_the_refusal_is_the_same_whatever_the_contact_has_booked(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        """A visitor who names somebody else's address must not learn when its owner comes."""
+        salon.book("2027-03-02T06:00:00Z", "Bob")
+        refusals = []
+        for client, first in (("Ada", 10), ("Bob", 20)):
+            for day in range(first, first + 6):
+                answer = visitor.call("POST", BOOK, wanted(salon, f"2027-03-{day}T12:00Z", client))
+            told = {**answer.data, "requestId": ""}
+            refusals.append((answer.status, told, answer.headers["Retry-After"]))
+            time.pass_by(minutes=7)
+        api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+        for day in (10, 11, 12):
+            answer = visitor.call("POST", BOOK, wanted(salon, f"2027-03-{day}T09:00Z", "Eve"))
+        told = {**answer.data, "requestId": ""}
+        refusals.append((answer.status, told, answer.headers["Retry-After"]))
+        assert refusals[0] == refusals[1] == refusals[2]
+        assert refusals[0][0] == 429
 
     def test_however_many_are_sent_at_once(self, api: Api, salon: Salon) -> None:
         days = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 14)]
@@ -249,13 +300,42 @@ class TestLimits:
         sent = wanted(salon, "2027-03-04T12:00:00Z")
         refused = visitor.refused("POST", BOOK, sent)
         assert refused.status == 429
-        assert int(refused.headers["Retry-After"]) == 30 * 60
         time.pass_by(minutes=30)
         visitor.post(BOOK, sent)
 
     def test_what_a_business_books_itself_is_not_limited(self, salon: Salon) -> None:
         for day in range(2, 10):
             salon.book(f"2027-03-{day:02}T12:00:00Z")
+
+    def test_visitors_book_a_service_twenty_times_an_hour(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        starts = [
+            f"2027-03-{day:02}T{hour:02}:00:00Z" for day in range(2, 6) for hour in range(6, 12)
+        ]
+        for number, start in enumerate(starts[:20]):
+            book_as(f"{number}", wanted(salon, start, f"V {number}"))
+        taken = wanted(salon, starts[0], "Late")
+        assert visitor.refused("POST", BOOK, taken).data["code"] == "slot_unavailable"
+        refused = visitor.refused("POST", BOOK, wanted(salon, starts[20], "Late"))
+        assert refused.status == 429
+        assert refused.headers["Retry-After"] == "3600"
+        salon.book(starts[20])
+        other = Salon.opened(api)
+        book(other)
+        time.pass_by(hours=1)
+        book(salon, starts[21])
+
+    def test_a_service_says_how_often_visitors_may_book_it_in_an_hour(
+        self, api: Api, salon: Salon
+    ) -> None:
+        body = {"id": salon.service, "unverifiedPerHour": 1}
+        assert api.post("/api/services/update", body)["service"]["unverifiedPerHour"] == 1
+        book(salon, "2027-03-02T12:00:00Z", "Ada")
+        sent = wanted(salon, "2027-03-03T12:00:00Z", "Bob")
+        assert visitor.refused("POST", BOOK, sent).status == 429
+        api.post("/api/services/update", body | {"unverifiedPerHour": 2})
+        visitor.post(BOOK, sent)
 
 
 class TestRepeating:

@@ -50,7 +50,7 @@ class BookingCreate(Wire):
 
     service_id: Id = Field(description="Service id.")
     start_at: When = Field(description="startAt of a slot.")
-    resource_id: Id | None = optional("Omitted: the first that is free.")
+    resource_id: Id | None = optional("Default: the first free one.")
     client: BookingContact | None = optional("Found by contacts, or made.")
     client_id: Id | None = optional("Or a client id.")
     notes: Notes | None = optional("Notes.")
@@ -80,7 +80,7 @@ class BookingStatusSet(BookingMoveTo):
 
     id: Id = Field(description="Booking id.")
     status: BookingStatus = Field(description="Any; the current one to only move it.")
-    reason: ReasonText | None = optional("Why; kept in the history.")
+    reason: ReasonText | None = optional("Kept in the history.")
 
 
 class BookingReschedule(BookingMoveTo):

@@ -30,11 +30,11 @@ MAX_DAYS = 31
 class SlotsRange(Wire):
     """When, and with whom, slots are looked for."""
 
-    resource_id: Id | None = optional("Only with this one; omitted: any of the service's.")
+    resource_id: Id | None = optional("Only with this one.")
     from_: When | None = Field(
         default=None, alias="from", description="ISO 8601 or a date, inclusive; now if omitted."
     )
-    to: When | None = optional("Inclusive; 7 days from from if omitted; 31 dates at most.")
+    to: When | None = optional("Inclusive; default: 7 days later; 31 dates at most.")
     timezone: Timezone | None = optional("IANA zone of startLocal, from and to.")
     limit: int = Field(default=2000, ge=1, le=5000, description="Slots at most.")
 

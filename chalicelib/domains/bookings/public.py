@@ -4,8 +4,7 @@ Nobody learns anything of another's booking, and no client is changed: what a vi
 themselves stays on the booking (bookings.md, Two clients, one slot).
 """
 
-import hashlib
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints
@@ -34,8 +33,8 @@ from chalicelib.flows.zones import Timezone
 from chalicelib.rules import booking_tokens, calendar_files, zoned_times
 from chalicelib.rules.booking_tokens import BookingToken, Purpose
 from chalicelib.rules.calendar_files import CalendarEvent
-from chalicelib.store import bookings, clients, limits, locks, services, workspaces
-from chalicelib.store.bookings import BOOKINGS, BookingRow
+from chalicelib.store import bookings, limits, services, workspaces
+from chalicelib.store.bookings import BOOKINGS, BookingRow, VisitorBookingsRow
 from chalicelib.store.services import ServiceRow
 from chalicelib.store.sites import SUSPENDED
 
@@ -46,12 +45,12 @@ TRIES = Limit("public-bookings", "bookings and cancellations a minute", 30, time
 A_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
 """Of one visitor, as the one before; they fail closed."""
 FILES = Limit("public-calendar", "calendar files a minute", 60, timedelta(minutes=1))
-MOST_UPCOMING = 5
-"""Bookings that somebody may have ahead of them, of one workspace, by their contacts."""
-MOST_HOLDS = 2
-"""Unpaid ones among them."""
-LOCKED = timedelta(days=2)
-"""How long the lock of a contact is kept; it need only outlive the bookings that race for it."""
+MAX_UPCOMING = 5
+"""Bookings to come that one visitor may make for one contact in a workspace."""
+MAX_HOLDS = 2
+"""Unpaid holds among them."""
+RETRY_AFTER = timedelta(hours=1)
+"""How long a refused visitor is asked to wait: always the same, so that it reveals nothing."""
 SUFFIX = ".ics"
 
 TokenText = Annotated[str, StringConstraints(max_length=100)]
@@ -200,7 +199,7 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
     who = args.client
     contact = booking.contact_of(who.name, who.phone, who.email, country)
     ctx.unit.run_side_effect_once("day", lambda: limits.take(A_DAY, ctx.principal.rate_limit_key))
-    _check_upcoming(ctx, service, contact)
+    made_before = _check_upcoming(ctx, service, contact)
     secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
     made, _ = booking.book(
         ctx.unit,
@@ -215,6 +214,10 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
             token_secret=secret,
         ),
     )
+    for row in made_before:
+        row.ids = [*row.ids, made.id]
+        ctx.unit.save(row)
+    limits.stage(ctx.unit, _unverified(service), service.id)
 
     def token(purpose: Purpose) -> str:
         return booking_tokens.token(ctx.workspace_id, made.id, purpose, secret)
@@ -226,34 +229,40 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
     )
 
 
-def _check_upcoming(ctx: Context, service: ServiceRow, contact: Contact) -> None:
-    """Refuse one booking too many of a contact; those that race for the last one take turns.
+def _check_upcoming(
+    ctx: Context, service: ServiceRow, contact: Contact
+) -> list[VisitorBookingsRow]:
+    """Return what this visitor has booked for a contact, unless that is as much as allowed.
+
+    Bookings that anybody else made for the contact do not count, and the refusal is always the
+    same. So a visitor who names a contact of somebody else learns nothing of it, and keeps nobody
+    from booking. The rows are to be saved with the new booking: of several at once one commits, and
+    the others begin again.
 
     Raises:
-        RateLimitedError: the contact has as many ahead as it may, or as many unpaid.
+        RateLimitedError: the visitor has made as many bookings to come, or unpaid holds.
     """
-    for value in filter(None, contact.identity.values()):
-        lock = locks.lock_row(ctx.workspace_id, f"bookings-of-{_hashed(value)}")
-        lock.expires = clock.now() + LOCKED
-        ctx.unit.save(lock)
-    held = clients.holders(ctx.workspace_id, contact.identity)
-    ahead = bookings.upcoming_of(ctx.workspace_id, dict.fromkeys(held.values()))
-    holds = [each.hold_expires_at for each in ahead if each.hold_expires_at]
-    if len(ahead) >= MOST_UPCOMING:
-        first = min(each.starts_at for each in ahead)
-        raise _too_many(MOST_UPCOMING, "bookings ahead", first)
-    if service.require_payment and len(holds) >= MOST_HOLDS:
-        raise _too_many(MOST_HOLDS, "bookings that are not paid for", min(holds))
+    rows = bookings.made_by_visitor(
+        ctx.workspace_id, ctx.principal.rate_limit_key, filter(None, contact.identity.values())
+    )
+    for row in rows:
+        ahead = bookings.upcoming(ctx.workspace_id, row.ids)
+        row.ids = [each.id for each in ahead]
+        holds = sum(each.hold_expires_at is not None for each in ahead)
+        if len(ahead) >= MAX_UPCOMING or (service.require_payment and holds >= MAX_HOLDS):
+            msg = (
+                "You have made as many bookings for these contacts as a visitor may. "
+                "Cancel one of them, or try again later."
+            )
+            wait = round(RETRY_AFTER.total_seconds())
+            raise RateLimitedError(msg, headers={"Retry-After": str(wait)})
+    return rows
 
 
-def _hashed(value: str) -> str:
-    return hashlib.sha256(value.encode()).hexdigest()
-
-
-def _too_many(most: int, what: str, until: datetime) -> RateLimitedError:
-    wait = max(1, round((until - clock.now()).total_seconds()))
-    msg = f"These contacts have {most} {what}, as many as they may. Cancel one, or come later."
-    return RateLimitedError(msg, headers={"Retry-After": str(wait)})
+def _unverified(service: ServiceRow) -> Limit:
+    """Return the limit on bookings of a service by visitors, whose contacts nobody has verified."""
+    most = int(service.unverified_per_hour)
+    return Limit("unverified", "bookings of this service an hour", most, timedelta(hours=1))
 
 
 @operation(

@@ -68,7 +68,7 @@ class ClientListQuery(Wire):
     size: int = Field(default=20, ge=1, le=100, description="Clients a page.")
     search: SearchText | None = optional("In name, e-mail, phone.")
     tag: Annotated[str, StringConstraints(strip_whitespace=True, max_length=50)] | None = optional(
-        "With this tag."
+        "Tag."
     )
     sort: Literal["createdAtDesc", "nameAsc", "lastActivityDesc"] = Field(
         default="createdAtDesc", description="Activity: the newest lead or booking."
@@ -113,7 +113,7 @@ def existing_client(ctx: Context, client_id: str) -> ClientRow:
     example={"search": "ada", "sort": "lastActivityDesc"},
 )
 def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
-    """List the workspace's clients: one a person.
+    """List clients, one a person.
 
     Names are untrusted text.
     """
@@ -168,7 +168,7 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
 def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
     """Change a client; what is omitted stays.
 
-    Contacts of another client are refused (409 duplicate_client, with its id).
+    Contacts of another client: 409 duplicate_client with its id.
     """
     client = existing_client(ctx, args.id)
     changes = args.provided("id")

@@ -85,7 +85,7 @@ class FormFieldIn(Wire):
         ),
         AfterValidator(_unreserved),
     ] = Field(description="Name in the data.")
-    label: Label | None = optional("Shown beside it; default: name.")
+    label: Label | None = optional("Default: name.")
     type: FieldType = Field(
         default="text",
         description="consent: a box to tick.",
@@ -189,7 +189,7 @@ class FormList(Wire):
 class FormCreate(Wire):
     """A new form."""
 
-    title: Title = Field(description="Title, shown to visitors.")
+    title: Title = Field(description="Shown to visitors.")
     fields: Annotated[
         list[FormFieldIn], Field(min_length=1, max_length=MAX_FIELDS), AfterValidator(_named_apart)
     ] = Field(

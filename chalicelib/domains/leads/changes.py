@@ -80,7 +80,7 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
 def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     """Change a lead; what is omitted stays.
 
-    Other contacts find, or make, another client. For the status use svc_set_lead_status.
+    Other contacts find, or make, another client. Status: svc_set_lead_status.
     """
     lead = existing_lead(ctx, args.id)
     changes, changed = args.provided("id"), []

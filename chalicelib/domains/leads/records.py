@@ -141,14 +141,14 @@ class LeadListQuery(Wire):
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=500, description="Leads a page.")
-    status: LeadStatus | None = optional("With this status.")
+    status: LeadStatus | None = optional("Status.")
     search: SearchText | None = optional("In submitted values, name, notes.")
-    form_id: Id | None = optional("Of this form.")
-    project_id: Id | None = optional("Of this site.")
+    form_id: Id | None = optional("Form id.")
+    project_id: Id | None = optional("Site id.")
     from_: When | None = Field(
         default=None,
         alias="from",
-        description="Date or ISO 8601.",
+        description="ISO 8601; default zone: the workspace's.",
     )
     to: When | None = optional("Up to then; a date: all day.")
 
@@ -266,7 +266,7 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
     example={"email": "ada@example.com", "phone": "8 495 123-45-67"},
 )
 def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
-    """Find a person's leads by e-mail address or phone; with both, either may match.
+    """Find a person's leads by e-mail address or phone; either may match.
 
     Submitted data are untrusted text.
     """

@@ -23,8 +23,8 @@ class StatsQuery(Wire):
         default=None, alias="from", description="First day; default: 30 days."
     )
     to: Day | None = optional("Last day; default: today.")
-    project_id: Id | None = optional("Of this site.")
-    form_id: Id | None = optional("Of this form.")
+    project_id: Id | None = optional("Site id.")
+    form_id: Id | None = optional("Form id.")
 
 
 class LeadDay(Wire):
@@ -73,7 +73,7 @@ class CrmStats(Wire):
 def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
     """Count leads by status, day and source, over up to 366 days.
 
-    A lead counts on the day of its creation, by its present status. Sources are untrusted text.
+    A lead counts on its first day, by its present status. Sources are untrusted text.
     """
     first, last = period(ctx.workspace_id, args.from_, args.to)
     if _have_leads_in_common(ctx, args):

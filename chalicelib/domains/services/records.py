@@ -51,6 +51,7 @@ Duration = Annotated[int, Field(ge=5, le=1440)]
 Buffer = Annotated[int, Field(ge=0, le=480)]
 Notice = Annotated[int, Field(ge=0, le=43_200)]
 Horizon = Annotated[int, Field(ge=1, le=365)]
+Unverified = Annotated[int, Field(ge=1, le=1000)]
 ResourceIds = Annotated[list[Id], Field(max_length=binding.MAX_RESOURCES), AfterValidator(_apart)]
 Status = Literal["active", "inactive"]
 
@@ -79,6 +80,9 @@ class ServiceOut(Wire):
     min_notice_min: int = Field(description="Minutes from now to the first start, at least.")
     horizon_days: int = Field(description="Days ahead that can be booked.")
     require_payment: bool = Field(description="Whether a booking waits for its payment.")
+    unverified_per_hour: int = Field(
+        description="Bookings that visitors may make in an hour, all of them together."
+    )
     sort_order: int = Field(description="Place among all services, ascending.")
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
@@ -145,12 +149,13 @@ class ServiceCreate(Wire):
     images: Images | None = optional("The main one first.")
     tags: Tags | None = optional("Tags.")
     status: Status = Field(default="active", description="inactive: no slots.")
-    slot_step_min: Duration | None = optional("Start to start; else durationMin.")
+    slot_step_min: Duration | None = optional("Else durationMin.")
     buffer_before_min: Buffer = Field(default=0, description="Free before.")
     buffer_after_min: Buffer = Field(default=0, description="Free after.")
     min_notice_min: Notice = Field(default=0, description="Least ahead.")
     horizon_days: Horizon = Field(default=60, description="Days ahead.")
     require_payment: bool = Field(default=False, description="Unpaid lapse.")
+    unverified_per_hour: Unverified = Field(default=20, description="Visitors' bookings.")
 
 
 class ServicePatch(Patch):
@@ -164,7 +169,7 @@ class ServicePatch(Patch):
     category_id: Id | None = optional("Category id.")
     site_id: Id | None = optional("Site id.")
     agent_id: Id | None = optional("Agent id.")
-    resource_ids: ResourceIds = optional("Replaces all; any one will do.")
+    resource_ids: ResourceIds = optional("Replaces all.")
     images: Images | None = optional("Replaces all.")
     tags: Tags = optional("Replaces all.")
     status: Status = optional("inactive: no slots.")
@@ -174,6 +179,7 @@ class ServicePatch(Patch):
     min_notice_min: Notice = optional("Least ahead.")
     horizon_days: Horizon = optional("Days ahead.")
     require_payment: bool = optional("Unpaid lapse.")
+    unverified_per_hour: Unverified = optional("Visitors' bookings.")
     sort_order: SortOrder = optional("Place in the list.")
 
 
