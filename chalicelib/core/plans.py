@@ -23,4 +23,4 @@ LEADS_A_MONTH: dict[str, int] = {
     "business": 30_000,
     "enterprise": 300_000,
 }
-"""Leads that forms of a workspace may bring in thirty days."""
+"""Leads of forms and chats in thirty days that a plan includes; those beyond it are marked."""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
+from chalicelib.core.plans import LEADS_A_MONTH
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.core.text import one_line
@@ -133,6 +134,10 @@ class Overview(Wire):
     total: Income = Field(description="What came in on those days.")
     total_before: Income = Field(description="What came in on the fourteen days before them.")
     funds: Funds | None = Field(description="The owner's money, for the owner; else null.")
+    leads_included: int = Field(description="Leads in thirty days that the plan includes.")
+    leads_over_quota: int = Field(
+        description="Leads beyond them in the last four weeks; they are kept, and marked overQuota."
+    )
     new_leads: int = Field(description="Leads of status new, whenever they came.")
     bookings_today: int = Field(description="Bookings that are still to begin today.")
     bookings_week: int = Field(description="Those of today and the six days after it.")
@@ -159,6 +164,8 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:  # noqa: ARG001  ever
         total=_total(lately),
         total_before=_total({day: each for day, each in income.items() if day not in lately}),
         funds=_funds(home) if ctx.principal.account_id == home.owner_id else None,
+        leads_included=LEADS_A_MONTH[home.plan],
+        leads_over_quota=sum(each.totals[crm_metrics.OVER_QUOTA] for each, _ in income.values()),
         new_leads=_having_status(home, LEADS.noun, "new"),
         bookings_today=sum(start <= tonight for start in coming.starts),
         bookings_week=len(coming.starts),

@@ -3,17 +3,14 @@
 One lead a dialog. Later contacts fill what is empty of it.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from chalicelib.core import clock
-from chalicelib.core.errors import RateLimitedError
-from chalicelib.core.limits import Limit
-from chalicelib.core.plans import LEADS_A_MONTH
-from chalicelib.flows import contacts
+from chalicelib.flows import contacts, lead_quota
 from chalicelib.flows.chat_request import ChatContact, ChatRequest
 from chalicelib.flows.contacts import Contact
 from chalicelib.rules import emails, phones, sources
-from chalicelib.store import crm_metrics, leads, limits
+from chalicelib.store import crm_metrics, leads
 from chalicelib.store.dialogs import TEST, DialogRow
 from chalicelib.store.leads import LEADS
 from chalicelib.store.unit import UnitOfWork
@@ -46,17 +43,10 @@ def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
 ) -> bool:
     """Stage the lead of a dialog, whose creation or save the caller stages; say whether it is new.
 
-    A workspace that has as many leads as its plan allows gets no more; the dialog goes on.
+    A lead beyond what the plan includes is kept and marked.
     """
     if dialog.lead_id is not None:
         _fill(unit, dialog.lead_id, contact)
-        return False
-    a_month = Limit(
-        "leads", "leads in thirty days", LEADS_A_MONTH[workspace.plan], timedelta(days=30)
-    )
-    try:
-        unit.run_side_effect_once("month", lambda: limits.take(a_month, workspace.id))
-    except RateLimitedError:
         return False
     match = contacts.match(workspace.id, contact)
     if match is not None:
@@ -70,6 +60,7 @@ def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
         source=sources.source_of(dialog.page_url, None, {}) | {"name": SOURCE},
         source_name=SOURCE,
         day=clock.local_day(at, workspace.timezone).isoformat(),
+        over_quota=lead_quota.is_over_quota(unit, workspace) or None,
     )
     leads.set_data(unit, lead, {"message": text})
     unit.create(lead)

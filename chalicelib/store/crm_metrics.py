@@ -13,6 +13,7 @@ from chalicelib.store.metrics import Increments
 from chalicelib.store.unit import UnitOfWork
 
 CREATED = "created"
+OVER_QUOTA = "over_quota"
 CLIENTS = "clients"
 SOURCE = "source"
 BOOKINGS = "bookings"
@@ -32,7 +33,10 @@ def count_created(unit: UnitOfWork, created: Iterable[tuple[LeadRow, bool]]) -> 
         day = date.fromisoformat(lead.day)
         for each in _subjects(lead):
             counts.add(each, day, {CREATED: 1}, source=lead.source_name)
-            counts.add(each, day, {lead.status: 1, CLIENTS: int(with_client)})
+            over_quota = int(bool(lead.over_quota))
+            counts.add(
+                each, day, {lead.status: 1, CLIENTS: int(with_client), OVER_QUOTA: over_quota}
+            )
     counts.stage(unit)
 
 

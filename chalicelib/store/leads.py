@@ -40,7 +40,8 @@ class LeadRow(Record):
     in a row of its own, written at ``data_revision``, which lists do not read.
     ``day`` is when it was created in the workspace's time zone, and ``source_name`` the source that
     it is counted under; both stay, so that what was counted can be taken back. A ``phone`` that is
-    no number is kept as it was written, but leads to nobody.
+    no number is kept as it was written, but leads to nobody. ``over_quota`` marks a lead that came
+    when the workspace had as many as its plan includes.
     """
 
     status = UnicodeAttribute()
@@ -55,6 +56,7 @@ class LeadRow(Record):
     data: JsonAttribute = JsonAttribute()
     data_revision = NumberAttribute(null=True)
     is_order = BooleanAttribute(null=True)
+    over_quota = BooleanAttribute(null=True)
     notes = UnicodeAttribute(null=True)
     tags: ListAttribute[Any] = ListAttribute(default=list)
     source: JsonAttribute = JsonAttribute(null=True)

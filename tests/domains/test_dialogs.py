@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.core import plans
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from chalicelib.flows import chat_leads
 from chalicelib.flows.invoke import invoke
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError
@@ -287,12 +287,14 @@ class TestLeads:
         ask(bot, text)
         assert self.leads(api) == []
 
-    def test_beyond_the_plans_leads_the_chat_goes_on_without(
+    def test_a_lead_beyond_the_plan_is_kept_and_marked(
         self, api: Api, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setitem(chat_leads.LEADS_A_MONTH, "business", 0)
+        monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 0)
         assert ask(bot, "ada@example.com").events[-1]["type"] == "done"
-        assert self.leads(api) == []
+        (lead,) = self.leads(api)
+        assert (lead["email"], lead["overQuota"]) == ("ada@example.com", True)
+        assert stats(api, bot)["leads"] == 1
 
 
 class TestErasure:

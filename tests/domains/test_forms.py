@@ -1,6 +1,7 @@
 """Forms: what the form calls promise, and what a submission makes (tools.md, rows 24, 28, 29)."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from chalicelib.domains.forms import submission
 from chalicelib.domains.forms.submission import public_form
 from chalicelib.flows.invoke import invoke
 from chalicelib.store import limits, queries
-from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.conftest import Api, Owner, Time, as_operator, everything, in_console
 from tests.factories.examples import FORM, submit
 
 ORDER_FORM = {"title": "Заказ", "fields": [{"name": "phone", "label": "Телефон", "type": "phone"}]}
@@ -345,15 +346,36 @@ class TestLimits:
         time.pass_by(hours=12)
         submit(form, name="Eve")
 
-    def test_a_plan_has_a_quota_of_leads(
+    def test_a_visitor_has_a_cap_a_day_over_all_forms_of_a_workspace(
         self, api: Api, form: str, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cap = submission.A_DAY_OF_VISITOR
+        monkeypatch.setattr(submission, "A_DAY_OF_VISITOR", replace(cap, max_requests=2))
+        submit(form, "visitor", name="Ada")
+        submit(made(api), "visitor", name="Ada")
+        with pytest.raises(RateLimitedError):
+            submit(form, "visitor", name="Eve")
+        submit(form, "another", name="Eve")
+        time.pass_by(hours=12)
+        submit(form, "visitor", name="Eve")
+
+    def test_leads_beyond_the_plan_are_kept_marked_and_counted(
+        self, api: Api, form: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 2)
         for name in ("Ada", "Bob"):
             submit(form, name=name)
-        with pytest.raises(RateLimitedError):
-            submit(made(api), name="Eve")
-        assert len(leads(api)) == 2
+        ids = [submit(made(api), name="Eve", email="eve@example.com"), submit(form, name="Zoe")]
+        found = {each["id"]: each["overQuota"] for each in leads(api)}
+        assert found.pop(ids[0]) is found.pop(ids[1]) is True
+        assert list(found.values()) == [False, False]
+        kept = lead(api, ids[0])
+        assert (kept["overQuota"], kept["email"]) == (True, "eve@example.com")
+        stats = api.get("/api/crm/stats")
+        assert (stats["created"], stats["overQuota"]) == (4, 2)
+        assert api.get(f"/api/crm/stats?formId={form}")["overQuota"] == 1
+        shown = in_console(owner.workspace.id, "get_overview")
+        assert (shown["leadsIncluded"], shown["leadsOverQuota"]) == (2, 2)
 
 
 class TestOrder:

@@ -497,6 +497,7 @@ def _recount(
         "total": len(rows),
         "byStatus": {status: states[status] for status in STATUSES},
         "created": len(within),
+        "overQuota": 0,
         "conversion": states["completed"] / len(within) if within else 0.0,
         "series": [
             {"date": f"{each}", "created": created[each], "completed": completed[each]}

@@ -9,6 +9,7 @@ import pytest
 
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
+from chalicelib.core.plans import LEADS_A_MONTH
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.flows.invoke import invoke
 from chalicelib.store import bot_metrics, crm_metrics, workspace_metrics
@@ -16,6 +17,7 @@ from chalicelib.store.metrics import Increments
 from infra.dynamodb_usage import metering
 from tests.conftest import Api, Owner, Time, in_console
 from tests.factories.chat import read_events
+from tests.factories.console import person
 from tests.factories.examples import AGENT, FORM, submit, talk, top_up
 from tests.factories.salon import CREATE, STATUS, Salon
 
@@ -76,6 +78,8 @@ def test_a_new_workspace_shows_zeros(place: Place) -> None:
         "total": NOTHING,
         "totalBefore": NOTHING,
         "funds": {"available": 0, "reserved": 0},
+        "leadsIncluded": 30_000,
+        "leadsOverQuota": 0,
         "newLeads": 0,
         "bookingsToday": 0,
         "bookingsWeek": 0,
@@ -170,6 +174,19 @@ class TestLeads:
             "createdAt": "2027-01-15T12:07:00.000Z",
         }
         assert shown["newLeads"] == 6
+
+    def test_the_console_says_how_many_came_beyond_the_plan_and_what_to_do(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        form, path = place.opens_a_form(), f"/console/w/{place.owner.workspace.slug}"
+        submit(form, name="Ada")
+        boss = person(place.owner)
+        assert b"beyond the plan" not in boss.get(path, **{"Accept-Language": "en"}).body
+        monkeypatch.setitem(LEADS_A_MONTH, "business", 0)
+        submit(form, name="Bob")
+        page = boss.get(path, **{"Accept-Language": "en"}).body.decode()
+        assert "Leads beyond the plan in the last four weeks: 1; it includes 0 in 30 days." in page
+        assert "upgrade the plan" in page
 
 
 class TestBookings:

@@ -12,12 +12,11 @@ from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, TooFastError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
-from chalicelib.core.plans import LEADS_A_MONTH
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Wire, iso, optional
 from chalicelib.core.settings import settings
 from chalicelib.domains.forms import cart
-from chalicelib.flows import contacts
+from chalicelib.flows import contacts, lead_quota
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import form_fields, site_urls, sources
 from chalicelib.rules.form_fields import CART, FieldSpec
@@ -36,6 +35,8 @@ SUBMISSIONS = Limit(
 )
 """Of one visitor; it fails closed (security.md, Rate limits)."""
 A_DAY = Limit("form-day", "submissions a day of a form", 5_000, timedelta(days=1))
+A_DAY_OF_VISITOR = Limit("form-visitor-day", "submissions a day", 500, timedelta(days=1))
+"""Submissions of one visitor to all forms of a workspace. Like the others, it fails closed."""
 SAME_FOR = timedelta(minutes=10)
 """How long the same values of one visitor make no second lead (contract, public surfaces)."""
 THANKS = {"ru": "Спасибо! Мы получили вашу заявку.", "en": "Thank you! We have received it."}
@@ -142,7 +143,7 @@ def submit_form(ctx: Context, args: FormSubmission) -> SubmissionResult:
     if earlier.lead_id is not None:
         return _submitted(form, earlier.lead_id)
     workspace = workspaces.get(ctx.workspace_id)
-    _take_quota(ctx, form, workspace)
+    _take_limits(ctx, form)
     lead = _new_lead(ctx, form, site, workspace, data, args)
     earlier.lead_id, earlier.expires = lead.id, clock.now() + SAME_FOR
     ctx.unit.save(earlier)
@@ -169,13 +170,15 @@ def _digest(ctx: Context, form: FormRow, data: dict[str, Any]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _take_quota(ctx: Context, form: FormRow, workspace: WorkspaceRow) -> None:
-    """Count the lead, once however often it is begun, towards what the form and the plan allow."""
-    a_month = Limit(
-        "leads", "leads in thirty days", LEADS_A_MONTH[workspace.plan], timedelta(days=30)
-    )
-    ctx.unit.run_side_effect_once("day", lambda: limits.take(A_DAY, form.id))
-    ctx.unit.run_side_effect_once("month", lambda: limits.take(a_month, workspace.id))
+def _take_limits(ctx: Context, form: FormRow) -> None:
+    """Count a submission, once however often it is begun, by its visitor and by its form.
+
+    Raises:
+        RateLimitedError: either has sent, or taken, as many as it may today.
+    """
+    visitor = f"{ctx.principal.rate_limit_key}#{ctx.workspace_id}"
+    ctx.unit.run_side_effect_once("visitor", lambda: limits.take(A_DAY_OF_VISITOR, visitor))
+    ctx.unit.run_side_effect_once("form", lambda: limits.take(A_DAY, form.id))
 
 
 def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
@@ -204,6 +207,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
         client_id=match.client.id if match else None,
         **contact._asdict(),
         is_order=True if CART in data else None,
+        over_quota=lead_quota.is_over_quota(ctx.unit, workspace) or None,
         source=source,
         source_name=source["name"],
         day=clock.local_day(now, workspace.timezone).isoformat(),

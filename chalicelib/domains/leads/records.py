@@ -73,6 +73,7 @@ class LeadOut(Wire):
     notes: str | None = Field(description="Notes, or null.")
     tags: list[str] = Field(description="Tags.")
     source: LeadSourceOut | None = Field(description="Where it came from, or null once erased.")
+    over_quota: bool = Field(description="Whether it came beyond the leads of the plan.")
     truncated: bool = Field(description="Whether data or notes are shortened, as in lists.")
     created_at: Timestamp = Field(description="When it was submitted.")
     updated_at: Timestamp = Field(description="When it was last changed.")
@@ -93,7 +94,8 @@ class LeadOut(Wire):
     @classmethod
     def _of(cls, lead: LeadRow, **made: Any) -> Self:  # noqa: ANN401  the fields made
         source = lead.source and {**lead.source, "campaign": _campaign(lead.source)}
-        return cls.from_row(lead.values, source=source, **made)
+        over_quota = bool(lead.over_quota)
+        return cls.from_row(lead.values, source=source, over_quota=over_quota, **made)
 
 
 def _campaign(source: dict[str, Any]) -> CampaignOut | None:

@@ -57,6 +57,7 @@ class CrmStats(Wire):
         description="Leads created in the period, by their present status."
     )
     created: int = Field(description="Leads created in the period.")
+    over_quota: int = Field(description="Those of them beyond the leads that the plan includes.")
     conversion: float = Field(description="Completed of those, from 0 to 1; 0 if there are none.")
     series: list[LeadDay] = Field(description="Every day of the period.")
     by_source: list[LeadSourceCount] = Field(description="Created, by source, the most first.")
@@ -92,6 +93,7 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
         total=total,
         by_status={status: whole.totals[status] for status in STATUSES},
         created=created,
+        over_quota=whole.totals[crm_metrics.OVER_QUOTA],
         conversion=completed / created if created else 0.0,
         series=[
             LeadDay(

@@ -441,6 +441,18 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
         "ru": "{count} за предыдущие 14 дней",
         "en": "{count} in the 14 days before",
     },
+    "leads_over_quota": {
+        "ru": (
+            "Заявок сверх тарифа за четыре недели: {count}; тариф включает {included} за 30 дней."
+            " Все они сохранены. Если это настоящие заявки, перейдите на тариф выше; если спам,"
+            " удалите форму и создайте другую."
+        ),
+        "en": (
+            "Leads beyond the plan in the last four weeks: {count}; it includes {included} in 30"
+            " days. All are kept. If they are real, upgrade the plan; if they are spam, replace"
+            " the form by a new one."
+        ),
+    },
     "came_leads": {"ru": "Заявки", "en": "Leads"},
     "came_bookings": {"ru": "Записи", "en": "Bookings made"},
     "came_dialogs": {"ru": "Диалоги с ботами", "en": "Dialogs with bots"},
