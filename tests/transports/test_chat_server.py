@@ -87,6 +87,7 @@ def test_who_hangs_up_is_charged_for_what_was_said(
 
     monkeypatch.setattr(chat_exchange.Exchange, "close", closing)
     monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.02)
+    monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 0.0)
     model = Scripted(["word " * 9, Event()])
     monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
     body = {"agentId": bot.id, "message": "Tell me a tale"}
