@@ -286,8 +286,10 @@ _command(
     _option("client", required=False, help="Client id."),
     _option("email", required=False),
     _option("phone", required=False, help="In any spelling."),
+    _option("dry-run", is_flag=True, default=False, help="Only print what would be removed."),
     workspace="workspaceId",
     client="clientId",
+    dry_run="dryRun",
 )
 _ACCOUNT = _option("account", help="E-mail address of the account.")
 _ONCE = _option("idempotency-key", help="The same again prints the same and adds nothing.")

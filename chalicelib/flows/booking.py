@@ -19,7 +19,7 @@ from chalicelib.flows.contacts import Contact, Match
 from chalicelib.flows.placement import Place, Placement
 from chalicelib.rules import phones
 from chalicelib.rules.slots import BusyEntry
-from chalicelib.store import bookings, crm_metrics, jobs
+from chalicelib.store import bookings, crm_metrics, jobs, named_contacts
 from chalicelib.store.bookings import BLOCKING, BOOKINGS, BookingRow, BookingStatus, EventRow
 from chalicelib.store.calendar_days import Days
 from chalicelib.store.clients import ClientRow
@@ -116,6 +116,11 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
         client_email=order.contact.email,
         phone_digits=phones.national_digits(order.contact.phone) if order.contact.phone else None,
         notes=order.notes,
+        named_contacts=named_contacts.added(
+            None,
+            contacts.named_in([order.notes or ""], workspace.country),
+            besides=order.contact.identity.values(),
+        ),
         source=order.source,
         hold_expires_at=expires,
         token_secret=order.token_secret,
@@ -249,7 +254,8 @@ def _end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
 def _match(unit: UnitOfWork, order: Order) -> Match | None:
     if order.client is not None:
         return Match(order.client, is_new=False, is_filled=False)
-    return contacts.match(unit.workspace_id, order.contact, fills=order.fills_client)
+    fills = order.contact if order.fills_client else contacts.NOTHING
+    return contacts.match(unit.workspace_id, order.contact, fills=fills)
 
 
 def _whose(resource: ResourceRow) -> dict[str, Any]:

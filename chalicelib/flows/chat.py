@@ -46,6 +46,7 @@ from chalicelib.store import (
     chat_sessions,
     limits,
     messages,
+    named_contacts,
     open_streams,
     visits,
 )
@@ -335,12 +336,14 @@ class _Taking:
         """
         text, workspace = self.args.message, self.bot.workspace
         contact = chat_leads.contact_of(self.args, workspace.country, exchange.channel)
+        named = chat_leads.named_in(self.args, workspace.country)
 
         def stage(unit: UnitOfWork) -> None:
             now = clock.now()
             known = self._dialog()
             dialog = known or self._new_dialog(exchange)
             number = dialog.hear(text, now)
+            dialog.named_contacts = named_contacts.added(dialog.named_contacts, named)
             if number + 1 != exchange.number:
                 raise SessionBusyError
             counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)

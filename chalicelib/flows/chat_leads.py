@@ -1,6 +1,7 @@
 """Leads of chats: a visitor who leaves an e-mail address or a phone number becomes one.
 
-One lead a dialog. Later contacts fill what is empty of it.
+One lead a dialog. Later contacts fill what is empty of it. All contacts that a visitor names are
+kept with the dialog, whether it has a lead or not, so that an erasure finds it by each of them.
 """
 
 from datetime import datetime
@@ -10,7 +11,7 @@ from chalicelib.flows import contacts, lead_quota
 from chalicelib.flows.chat_request import ChatContact, ChatRequest
 from chalicelib.flows.contacts import Contact
 from chalicelib.rules import emails, phones, sources
-from chalicelib.store import crm_metrics, leads
+from chalicelib.store import crm_metrics, leads, named_contacts
 from chalicelib.store.dialogs import TEST, DialogRow
 from chalicelib.store.leads import LEADS
 from chalicelib.store.unit import UnitOfWork
@@ -31,6 +32,16 @@ def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | No
     else:
         phone = phones.first_phone_in(text, country)
     return Contact(given.name, email, phone) if email or phone else None
+
+
+def named_in(request: ChatRequest, country: str) -> list[str]:
+    """Return every address and number that a visitor names in a message, or in the form with it."""
+    given = request.contact or ChatContact()
+    form = Contact(None, given.email, given.phone and contacts.phone_of(given.phone, country))
+    return [
+        *filter(None, form.identity.values()),
+        *contacts.named_in([request.message], country),
+    ]
 
 
 def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
@@ -59,6 +70,9 @@ def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
         **contact._asdict(),
         source=sources.source_of(dialog.page_url, None, {}) | {"name": SOURCE},
         source_name=SOURCE,
+        named_contacts=named_contacts.added(
+            None, contacts.named_in([text], workspace.country), besides=contact.identity.values()
+        ),
         day=clock.local_day(at, workspace.timezone).isoformat(),
         over_quota=lead_quota.is_over_quota(unit, workspace) or None,
     )
@@ -70,7 +84,7 @@ def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
 
 
 def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
-    """Stage what a lead did not know of its visitor; its client is filled, too."""
+    """Stage what a lead did not know of its visitor."""
     lead = leads.find(unit.workspace_id, lead_id)
     if lead is None:
         return
@@ -84,7 +98,3 @@ def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
     for name, value in missing.items():
         setattr(lead, name, value)
     unit.save(lead)
-    known = Contact(lead.name, lead.email, lead.phone)
-    match = contacts.match(unit.workspace_id, known)
-    if match is not None and match.client.id == lead.client_id:
-        match.count(unit, None)

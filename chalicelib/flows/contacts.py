@@ -1,10 +1,11 @@
 """One client a person: found by e-mail address, then by phone number, or made (ADR 19).
 
-Clients are never merged, and nobody from outside overwrites what a client has: empty contacts are
-filled, unless they are another client's; a value that conflicts stays on the lead.
+Clients are never merged. What a visitor gives makes a client, but changes none: it stays on the
+lead or the booking, for nobody has verified it. Keys and the workspace's people fill empty contacts
+of a client, unless another client has them; nothing is overwritten.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -44,6 +45,16 @@ def contact_of(fields: Sequence[FieldSpec], data: Mapping[str, Any], country: st
     )
 
 
+def named_in(texts: Iterable[str], country: str) -> list[str]:
+    """Return the e-mail addresses and phone numbers within some texts, in their normal forms."""
+    found = (
+        each
+        for text in texts
+        for each in (*emails.emails_in(text), *phones.every_phone_in(text, country))
+    )
+    return list(dict.fromkeys(found))
+
+
 def phone_of(text: str, country: str) -> str:
     """Return a phone number in its normal form, or the text if it is none."""
     return phones.find_phone(text, country) or text[: phones.MAX_CHARACTERS]
@@ -78,10 +89,14 @@ class Match:
             unit.save(client)
 
 
-def match(workspace_id: str, contact: Contact, *, fills: bool = True) -> Match | None:
+NOTHING = Contact(None, None, None)
+
+
+def match(workspace_id: str, contact: Contact, *, fills: Contact = NOTHING) -> Match | None:
     """Return the client that a contact belongs to, to be staged; None without address and number.
 
-    It takes what it has not had yet of the contact, unless the contact ``fills`` nothing.
+    A client that is there takes what it has not had yet of ``fills``: the part of the contact that
+    a key or one of the workspace's people gave.
     Of several units that make one person's client, one commits; the others begin again and find it.
 
     Raises:
@@ -100,12 +115,10 @@ def match(workspace_id: str, contact: Contact, *, fills: bool = True) -> Match |
     held_by = CLIENTS.find(workspace_id, found)
     if held_by is None:
         raise ConcurrentUpdateError
-    if not fills:
-        return Match(held_by, is_new=False, is_filled=False)
-    offered = {name: value for name, value in known_by.items() if name not in held}
+    offered = {name: value for name, value in fills.identity.items() if name not in held}
     missing = {
         name: value
-        for name, value in {**offered, "name": contact.name}.items()
+        for name, value in {**offered, "name": fills.name}.items()
         if value and not getattr(held_by, name)
     }
     for name, value in missing.items():

@@ -57,12 +57,18 @@ def stage_removal(unit: UnitOfWork, batch: Sequence[MessageRow]) -> None:
         unit.delete(message)
 
 
-def stage_erasure(unit: UnitOfWork, dialog_id: str) -> None:
-    """Stage that a dialog loses what its visitor said, and can be continued by nobody."""
+def stage_end(unit: UnitOfWork, dialog_id: str) -> None:
+    """Stage that nobody can continue a dialog."""
     dialog = DIALOGS.find(unit.tenant, dialog_id)
-    if dialog is None:
-        return
-    if dialog.session_hash is not None:
+    if dialog is not None and dialog.session_hash is not None:
         chat_sessions.end(unit, unit.tenant, dialog.session_hash)
-    dialog.words = dialog.page_url = dialog.visit_id = dialog.session_hash = None
-    unit.save(dialog)
+        dialog.session_hash = None
+        unit.save(dialog)
+
+
+def stage_erasure(unit: UnitOfWork, dialog_id: str) -> None:
+    """Stage that a dialog loses what its visitor said, and what it was found by."""
+    dialog = DIALOGS.find(unit.tenant, dialog_id)
+    if dialog is not None:
+        dialog.words = dialog.page_url = dialog.visit_id = dialog.named_contacts = None
+        unit.save(dialog)

@@ -1,12 +1,14 @@
 """E-mail addresses: one form of each, by which accounts, leads and clients are found."""
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
 from chalicelib.core.text import fold
 
 _CANDIDATE = re.compile(r"[^\s@<>()\[\],;:\"']{1,64}@[^\s@<>()\[\],;:\"']{3,255}")
-_TRIED = 5
-"""Of a text's words with an at sign, so many are looked at."""
+_TRIED = 50
+"""Words with an at sign that are checked in one text."""
 
 
 def normal_email(email: str) -> str:
@@ -33,8 +35,12 @@ def find_email(text: str) -> str | None:
         return None
 
 
+def emails_in(text: str) -> Iterator[str]:
+    """Yield the addresses within a text, in their normal forms."""
+    candidates = (match[0].strip(".!?*_`") for match in _CANDIDATE.finditer(text))
+    return filter(None, map(find_email, islice(candidates, _TRIED)))
+
+
 def first_email_in(text: str) -> str | None:
     """Return the first address within a text, or None."""
-    candidates = (match[0].strip(".!?*_`") for match in _CANDIDATE.finditer(text))
-    found = (find_email(each) for _, each in zip(range(_TRIED), candidates, strict=False))
-    return next(filter(None, found), None)
+    return next(emails_in(text), None)

@@ -76,17 +76,37 @@ _MAY_HOLD_ONE = re.compile(r"(?:[0-9][\s().\u2013-]*){7}")
 """Digits enough for a number; texts without them do not load the number plans."""
 
 
-def first_phone_in(text: str, country: str) -> str | None:
-    """Return the first number within a text, in its normal form, or None.
+def phones_in(text: str, country: str) -> Iterator[str]:
+    """Yield the numbers within a text, in their normal forms.
 
     Only what the number plans call valid: a text holds other numbers, too.
     """
     if not _MAY_HOLD_ONE.search(text):
-        return None
+        return
     import phonenumbers  # noqa: PLC0415  as above
 
-    found = phonenumbers.PhoneNumberMatcher(text, country)
-    return next((_normal(match.number) for match in found), None)
+    for match in phonenumbers.PhoneNumberMatcher(text, country):
+        yield _normal(match.number)
+
+
+_RUN = re.compile(r"\+?(?<![0-9])[0-9]{10,15}(?![0-9])")
+
+
+def every_phone_in(text: str, country: str) -> Iterator[str]:
+    """Yield all that may be numbers within a text, in their normal forms; some may come twice.
+
+    Besides the valid ones, each run of digits that alone is a number: beside other digits, as in
+    ``2x 89161234567``, it is not recognised as one.
+    """
+    yield from phones_in(text, country)
+    for run in _RUN.findall(text):
+        if number := find_phone(run, country):
+            yield number
+
+
+def first_phone_in(text: str, country: str) -> str | None:
+    """Return the first number within a text, in its normal form, or None."""
+    return next(phones_in(text, country), None)
 
 
 def is_number(text: str | None) -> bool:

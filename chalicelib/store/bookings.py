@@ -21,6 +21,7 @@ from chalicelib.store.index_entries import BY_ROW, group, partition_of
 from chalicelib.store.index_ranges import IndexRange, key_bounds
 from chalicelib.store.listing import INDEX_SLOTS, Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup
+from chalicelib.store.named_contacts import NAMED
 from chalicelib.store.reading import PARALLEL_PARTITIONS, Cost, Partition
 from chalicelib.store.tables import ContentRow, JsonAttribute, Record
 from chalicelib.store.unit import UnitOfWork
@@ -44,8 +45,8 @@ class BookingRow(Record):
     The names, price, length, buffers, zone and contacts are those of the moment it was made: what
     becomes of the service, the resource or the client later changes none of them. ``phone_digits``
     is the number as people of its country dial it, to be found by. ``hold_expires_at`` is when an
-    unpaid hold lapses. ``sequence`` rises with whatever a calendar should hear of. An erased client
-    leaves no contacts.
+    unpaid hold lapses. ``named_contacts`` are those in the notes. ``sequence`` rises with every
+    change that a calendar shows. An erased client leaves no contacts.
     """
 
     status = UnicodeAttribute()
@@ -66,6 +67,7 @@ class BookingRow(Record):
     client_email = UnicodeAttribute(null=True)
     phone_digits = UnicodeAttribute(null=True)
     notes = UnicodeAttribute(null=True)
+    named_contacts: ListAttribute[str] = ListAttribute(null=True)
     source = UnicodeAttribute()
     hold_expires_at = UTCDateTimeAttribute(null=True)
     sequence = NumberAttribute(default=0)
@@ -115,6 +117,7 @@ BOOKINGS = listed(
         lookups=(
             Lookup("email", lambda booking: booking.client_email),
             Lookup("phone", lambda booking: booking.client_phone),
+            Lookup(NAMED, lambda booking: booking.named_contacts),
         ),
     )
 )
@@ -167,12 +170,10 @@ def _history(workspace_id: str) -> str:
     return f"W#{workspace_id}#BOOKING#HISTORY"
 
 
-def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
-    """Stage that bookings lose what a person has said, and what they were found by."""
-    for booking in BOOKINGS.fetch(unit.workspace_id, ids):
-        booking.client_name = booking.client_phone = booking.client_email = None
-        booking.phone_digits = booking.notes = booking.token_secret = None
-        unit.save(booking)
+def wipe(booking: BookingRow) -> None:
+    """Take from a booking what a person has said, and what it was found by."""
+    booking.client_name = booking.client_phone = booking.client_email = None
+    booking.phone_digits = booking.notes = booking.token_secret = booking.named_contacts = None
 
 
 def reasons(workspace_id: str, booking_id: str) -> list[EventRow]:

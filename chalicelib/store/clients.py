@@ -17,6 +17,7 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.store.index_entries import IndexEntry
 from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup, LookupRow, unique_key
+from chalicelib.store.named_contacts import NAMED
 from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import ContentRow, Record
 from chalicelib.store.unit import UnitOfWork
@@ -28,8 +29,8 @@ PHONE = "phone"
 class ClientRow(Record):
     """A client. ``email`` and ``phone`` are in their normal forms, and no other client's.
 
-    ``last_activity`` is when the newest lead or booking came. An erased client keeps its counts
-    alone.
+    ``last_activity`` is when the newest lead or booking came; ``named_contacts`` are its former
+    address and number. An erased client keeps its counts alone.
     """
 
     name = UnicodeAttribute(null=True)
@@ -37,6 +38,7 @@ class ClientRow(Record):
     phone = UnicodeAttribute(null=True)
     tags: ListAttribute[Any] = ListAttribute(default=list)
     notes = UnicodeAttribute(null=True)
+    named_contacts: ListAttribute[str] = ListAttribute(null=True)
     leads_count = NumberAttribute(default=0)
     bookings_count = NumberAttribute(default=0)
     last_activity = UTCDateTimeAttribute()
@@ -54,6 +56,7 @@ CLIENTS = listed(
         lookups=(
             Lookup(EMAIL, lambda client: client.email, unique=True),
             Lookup(PHONE, lambda client: client.phone, unique=True),
+            Lookup(NAMED, lambda client: client.named_contacts),
         ),
         inline_bytes=1400,  # a name of any script, an address, a number
     )

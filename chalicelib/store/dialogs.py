@@ -7,11 +7,18 @@ year after its last message: expiry by time-to-live would leave it in counters a
 from datetime import datetime, timedelta
 from typing import Literal, get_args
 
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.attributes import (
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
 from pynamodb.expressions.update import Action
 
 from chalicelib.core.text import cut_bytes
 from chalicelib.store.listing import Listing, listed
+from chalicelib.store.lookups import Lookup
+from chalicelib.store.named_contacts import NAMED
 from chalicelib.store.tables import ContentRow, Record
 from chalicelib.store.unit import UnitOfWork
 
@@ -28,7 +35,8 @@ WORDS_BYTES = 2048
 class DialogRow(Record):
     """A dialog. Its id is public; the token that continues it is not kept, only its hash.
 
-    ``words`` is the beginning of what the visitor said, ``last_number`` the number of the last
+    ``words`` is the beginning of what the visitor said, ``named_contacts`` are all addresses and
+    numbers in it, ``last_number`` the number of the last
     message; numbers of messages begin at 1. ``last_message_at`` is when the visitor last spoke.
     ``visit_id`` is the widget's visit that it belongs to. An erased one keeps its counts alone.
     """
@@ -37,6 +45,7 @@ class DialogRow(Record):
     channel = UnicodeAttribute()
     lead_id = UnicodeAttribute(null=True)
     words = UnicodeAttribute(null=True)
+    named_contacts: ListAttribute[str] = ListAttribute(null=True)
     page_url = UnicodeAttribute(null=True)
     visit_id = UnicodeAttribute(null=True)
     session_hash = UnicodeAttribute(null=True)
@@ -67,6 +76,7 @@ DIALOGS = listed(
         partitioned=("agent_id",),
         presence=("lead_id",),
         numbers=("last_message_at",),
+        lookups=(Lookup(NAMED, lambda dialog: dialog.named_contacts),),
     )
 )
 

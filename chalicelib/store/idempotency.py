@@ -111,15 +111,19 @@ def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> 
             log.warning("a mark stays until it expires", exc_info=True)
 
 
-def forget_answers(tenant: str, ids: Collection[str]) -> int:
-    """Remove the stored answers that name any of some ids; return how many there were.
+def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
+    """Return the stored answers that name any of some words, such as ids.
 
     For the operator alone: it reads the whole table, which nothing else does.
     """
     found = IdempotencyRow.scan(IdempotencyRow.pk.startswith(f"W#{tenant}#IDEMPOTENCY#"))
-    wanted = [each.encode() for each in ids]
+    wanted = [each.encode() for each in words]
     with reaching():
-        answers = [row for row in found if any(each in (row.body or b"") for each in wanted)]
+        return [row for row in found if any(each in (row.body or b"") for each in wanted)]
+
+
+def forget_answers(answers: Collection[IdempotencyRow]) -> None:
+    """Remove stored answers."""
+    with reaching():
         for answer in answers:
             answer.delete()
-    return len(answers)

@@ -20,6 +20,7 @@ from chalicelib.rules.shortening import shorten, size_of
 from chalicelib.store.index_entries import group
 from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup
+from chalicelib.store.named_contacts import NAMED
 from chalicelib.store.reading import Key, fetch
 from chalicelib.store.tables import ContentRow, JsonAttribute, Record, Row
 from chalicelib.store.unit import UnitOfWork
@@ -41,7 +42,8 @@ class LeadRow(Record):
     ``day`` is when it was created in the workspace's time zone, and ``source_name`` the source that
     it is counted under; both stay, so that what was counted can be taken back. A ``phone`` that is
     no number is kept as it was written, but leads to nobody. ``over_quota`` marks a lead that came
-    when the workspace had as many as its plan includes.
+    when the workspace had as many as its plan includes. ``named_contacts`` are those in the data,
+    and former ones.
     """
 
     status = UnicodeAttribute()
@@ -58,6 +60,7 @@ class LeadRow(Record):
     is_order = BooleanAttribute(null=True)
     over_quota = BooleanAttribute(null=True)
     notes = UnicodeAttribute(null=True)
+    named_contacts: ListAttribute[str] = ListAttribute(null=True)
     tags: ListAttribute[Any] = ListAttribute(default=list)
     source: JsonAttribute = JsonAttribute(null=True)
     source_name = UnicodeAttribute()
@@ -86,11 +89,12 @@ def _texts(lead: LeadRow) -> Iterator[str]:
     yield lead.name or ""
     yield lead.email or ""
     yield lead.phone or ""
-    yield from _values(lead.whole_data)
+    yield from texts_in(lead.whole_data)
     yield lead.notes or ""
 
 
-def _values(value: Any) -> Iterator[str]:  # noqa: ANN401  JSON
+def texts_in(value: Any) -> Iterator[str]:  # noqa: ANN401  JSON
+    """Yield the texts and numbers of submitted data, without the words of consents."""
     match value:
         case str():
             yield value
@@ -100,9 +104,9 @@ def _values(value: Any) -> Iterator[str]:  # noqa: ANN401  JSON
             yield str(value)
         case list():
             for each in value:
-                yield from _values(each)
+                yield from texts_in(each)
         case dict() if value.keys() != CONSENT:
-            yield from _values(list(value.values()))
+            yield from texts_in(list(value.values()))
 
 
 LEADS = listed(
@@ -124,6 +128,7 @@ LEADS = listed(
         lookups=(
             Lookup("email", lambda lead: lead.email),
             Lookup("phone", lambda lead: lead.phone if phones.is_number(lead.phone) else None),
+            Lookup(NAMED, lambda lead: lead.named_contacts),
         ),
         inline_bytes=1024,  # contacts and some sentences
     )
@@ -226,7 +231,7 @@ def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
     """Stage that leads lose what a person has said, and what they were found by."""
     for lead in whole(unit.workspace_id, ids):
         lead.name = lead.email = lead.phone = lead.notes = lead.source = lead.is_order = None
-        lead.tags = []
+        lead.tags, lead.named_contacts = [], None
         set_data(unit, lead, {})
         unit.save(lead)
 

@@ -4,7 +4,7 @@ A look-up is a row that is written in the transaction of the record that it lead
 people give are hashed: folding may make them longer than a key may be.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -23,16 +23,22 @@ SORT_KEY = "-"
 class Lookup(Generic[R]):
     """A value that leads to records.
 
-    ``value`` gives it, or None; it compares folded. ``unique`` says that one record has it at most,
-    among those with the same ``within``. A ``platform_wide`` one is unique over all workspaces, and
-    leads from a name that arrives without one (``store.claims``); it compares as it is.
+    ``value`` gives it, several of them, or None; they compare folded. ``unique`` says that one
+    record has it at most, among those with the same ``within``. A ``platform_wide`` one is unique
+    over all workspaces, and leads from a name that arrives without one (``store.claims``); it
+    compares as it is.
     """
 
     name: str
-    value: Callable[[R], str | None]
+    value: Callable[[R], str | Sequence[str] | None]
     unique: bool = False
     within: Callable[[R], str] | None = None
     platform_wide: bool = False
+
+    def values(self, record: R) -> list[str]:
+        """Return the values that lead to a record."""
+        found = self.value(record) or ()
+        return list(filter(None, [found] if isinstance(found, str) else found))
 
 
 class SideRow(NamedTuple):
@@ -49,17 +55,16 @@ class LookupRow(ContentRow):
 
 
 def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[SideRow]:
-    """Return the row that a look-up asks of a record, if any."""
-    value = lookup.value(record)
-    if not value:
-        return []
+    """Return the rows that a look-up requires of a record: one for each of its values."""
+    values = lookup.values(record)
     if lookup.platform_wide:
-        return [SideRow(claim(lookup.name, value, record.id, workspace_id), lookup.name)]
+        claims = [claim(lookup.name, value, record.id, workspace_id) for value in values]
+        return [SideRow(row, lookup.name) for row in claims]
     within = lookup.within(record) if lookup.within else ""
-    key = unique_key(workspace_id, noun, lookup.name, value, within)
+    keys = [unique_key(workspace_id, noun, lookup.name, value, within) for value in values]
     sk = SORT_KEY if lookup.unique else record.id
-    row = LookupRow(key.pk, sk, target=record.id)
-    return [SideRow(row, lookup.name if lookup.unique else None)]
+    name = lookup.name if lookup.unique else None
+    return [SideRow(LookupRow(key.pk, sk, target=record.id), name) for key in keys]
 
 
 def unique_key(workspace_id: str, noun: str, name: str, value: str, within: str = "") -> Key:

@@ -377,11 +377,11 @@ class _Reading(Generic[R]):
         ]
         ids = set(found[0]).intersection(*found[1:])
         wanted = {name: fold(value) for name, value in self.lookups.items()}
-        held = {each.name: each.value for each in self.listing.lookups if each.name in wanted}
+        held = {each.name: each.values for each in self.listing.lookups if each.name in wanted}
         records = [
             record
             for record in self._records(ids)
-            if all(fold(held[name](record) or "") == value for name, value in wanted.items())
+            if all(value in map(fold, held[name](record)) for name, value in wanted.items())
         ]
         return self._of(records, "look-up")
 

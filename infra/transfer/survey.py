@@ -123,7 +123,7 @@ class Survey:
                     if isinstance(side.row, LookupRow):
                         self._note_unique(listing, lookup.name, side.row, record.id)
                     else:
-                        value = lookup.value(record) or ""
+                        (value,) = lookup.values(record)
                         self.claims.append(Claim(lookup.name, value, record.id))
         if listing.row is sites.SiteRow:
             self.sites.append(record.slug)

@@ -389,3 +389,19 @@ class TestErasure:
         assert (kept["notes"], kept["statusHistory"][-1]["reason"]) == (None, None)
         check_calendars(owner.workspace.id, salon.resources)
         assert api.get(f"{LIST}?q=bob")["pagination"]["total"] == 1
+
+    def test_cancels_a_booking_still_to_come_and_frees_its_time(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        made = salon.book("2027-01-18T10:00", "Zebedee", notes="or zebedee@work.example.com")
+        erased = as_operator(
+            "erase_client", workspaceId=owner.workspace.id, email="zebedee@work.example.com"
+        )
+        assert (erased["bookings"], erased["cancelledBookings"]) == (1, [made["id"]])
+        kept = api.get(f"/api/bookings/{made['id']}")["booking"]
+        assert (kept["status"], kept["client"]["name"]) == ("cancelled", None)
+        assert kept["statusHistory"][-1]["by"] == "operator"
+        assert kept["statusHistory"][-1]["reason"] == "The client was erased."
+        assert "ebedee" not in str(everything())
+        salon.book("2027-01-18T10:00", "Bob")
+        check_calendars(owner.workspace.id, salon.resources)

@@ -7,6 +7,9 @@ import pytest
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
+from chalicelib.domains.clients import erasure
+from chalicelib.store.clients import CLIENTS
+from chalicelib.store.unit import UnitOfWork, run_unit
 from tests.conftest import Api, Owner, Time, as_operator, everything
 from tests.factories.examples import FORM, submit
 
@@ -32,10 +35,10 @@ def names(api: Api, **query: str) -> list[str]:
 
 class TestOneClientAPerson:
     def test_known_by_address_or_number(self, api: Api, form: str) -> None:
-        first = client_of(api, submit(form, name="Ada", email="ada@example.com"))
-        second = client_of(
-            api, submit(form, name="A. L.", email="ADA@example.com", phone="84951234567")
+        first = client_of(
+            api, submit(form, name="Ada", email="ada@example.com", phone="84951234567")
         )
+        second = client_of(api, submit(form, name="A. L.", email="ADA@example.com"))
         third = client_of(api, submit(form, name="Countess", phone="+7 495 123-45-67"))
         assert first["id"] == second["id"] == third["id"]
         assert (third["name"], third["email"]) == ("Ada", "ada@example.com")
@@ -53,24 +56,38 @@ class TestOneClientAPerson:
         assert api.get(f"/api/forms/collection/{both}")["lead"]["phone"] == "+74951234567"
         assert api.get(f"/api/clients/{by_phone['id']}")["client"] == by_phone
 
-    def test_a_visitor_fills_what_is_empty_but_overwrites_nothing(
-        self, api: Api, form: str
+    @pytest.mark.parametrize(
+        ("has", "gives"),
+        [
+            ({"email": "ada@example.com"}, {"phone": "+74951234568"}),
+            ({"phone": "+74951234567"}, {"email": "mallory@example.com"}),
+            ({"email": "ada@example.com", "phone": "+74951234567"}, {"phone": "+74951234568"}),
+        ],
+    )
+    def test_what_a_visitor_gives_stays_on_the_lead_and_changes_no_client(
+        self, has: dict[str, str], gives: dict[str, str], api: Api, form: str
     ) -> None:
-        submit(form, name="Ada", email="ada@example.com", phone="84951234567")
-        other = submit(form, name="Mallory", email="ada@example.com", phone="84951234568")
+        before = client_of(api, submit(form, name="Ada", **has))
+        other = submit(form, name="Mallory", **{**has, **gives})
         kept = client_of(api, other)
-        assert (kept["name"], kept["phone"], kept["leadsCount"]) == ("Ada", "+74951234567", 2)
-        assert api.get(f"/api/forms/collection/{other}")["lead"]["phone"] == "+74951234568"
-        late = client_of(api, submit(form, name="Bob", phone="84951234568"))
-        assert late["id"] != kept["id"]
+        same = ("id", "name", "email", "phone")
+        assert [kept[name] for name in same] == [before[name] for name in same]
+        assert kept["leadsCount"] == 2
+        lead = api.get(f"/api/forms/collection/{other}")["lead"]
+        assert {name: lead[name] for name in gives} == gives
+        assert client_of(api, submit(form, name="Mallory", **gives))["id"] != kept["id"]
 
-    def test_the_number_of_who_also_gives_a_new_address_gets_the_address(
+    def test_a_key_fills_what_is_empty_of_a_client_with_what_it_gives_alone(
         self, api: Api, form: str
     ) -> None:
-        client = client_of(api, submit(form, name="Ada", phone="84951234567"))
-        again = submit(form, name="Ada", phone="84951234567", email="ada@example.com")
-        assert client_of(api, again)["id"] == client["id"]
-        assert client_of(api, again)["email"] == "ada@example.com"
+        ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        theirs = submit(form, name="Mallory", email="m@example.com", phone="84951234567")
+        change = {"id": theirs, "email": "ada@example.com"}
+        assert api.post("/api/forms/collection-update", change)["lead"]["clientId"] == ada["id"]
+        assert client_of(api, theirs)["phone"] is None
+        api.post("/api/forms/collection-update", {"id": theirs, "phone": "84951234568"})
+        kept = client_of(api, theirs)
+        assert (kept["id"], kept["name"], kept["phone"]) == (ada["id"], "Ada", "+74951234568")
 
 
 class TestListClients:
@@ -163,12 +180,18 @@ class TestEraseClient:
         before = api.get("/api/crm/stats")
         whom = {"clientId": client["id"], "email": "ADA@example.com", "phone": "8 495 123 45 67"}
         gone = self.erase(owner, **{by: whom[by]})
+        assert gone.pop("clientIds") == [client["id"]]
+        found = [{each["kind"], each["id"]} for each in gone.pop("found")]
+        assert found == [{"client", client["id"]}, {"lead", first}, {"lead", second}]
         assert gone == {
+            "erased": True,
             "clientId": client["id"],
             "leads": 2,
             "bookings": 0,
+            "cancelledBookings": [],
             "dialogs": 0,
             "storedAnswers": 1,
+            "linkedClients": [],
         }
         rows = str(everything())
         assert [secret for secret in SECRETS if secret in rows] == []
@@ -204,6 +227,111 @@ class TestEraseClient:
             submit(form, **ADA)
         assert self.erase(owner, email="ada@example.com")["leads"] == 23
         assert self.erase(owner, clientId=api.get(LIST)["clients"][0]["id"])["leads"] == 23
+
+    def test_a_stranger_with_an_address_of_somebody_is_erased_alone(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        theirs = submit(form, name="Mallory", email="ada@example.com", phone="84951234567")
+        erased = self.erase(owner, phone="84951234567")
+        assert (erased["clientId"], erased["leads"]) == (None, 1)
+        linked = {"id": ada["id"], "name": "Ada", "email": "ada@example.com", "phone": None}
+        assert erased["linkedClients"] == [linked]
+        assert api.get(f"/api/forms/collection/{theirs}")["lead"]["email"] is None
+        kept = api.get(f"/api/clients/{ada['id']}")["client"]
+        assert (kept["name"], kept["email"]) == ("Ada", "ada@example.com")
+        assert "Mallory" not in str(everything())
+
+    def test_a_dry_run_shows_each_record_with_its_contacts_and_removes_nothing(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        lead = submit(form, **ADA, message="or ada@work.example.com")
+        client = client_of(api, lead)
+        before = everything()
+        shown = as_operator(
+            "erase_client", workspaceId=owner.workspace.id, email=ADA["email"], dryRun=True
+        )
+        assert everything() == before
+        assert (shown["erased"], shown["leads"], shown["storedAnswers"]) == (False, 1, 0)
+        who = {"name": "Ада", "email": "ada@example.com", "phone": "+74951234567"}
+        by = {"foundBy": "contact"}
+        other = {"namedContacts": ["ada@work.example.com"]}
+        assert shown["found"] == [
+            {"kind": "client", "id": client["id"], **by, **who, "namedContacts": []},
+            {"kind": "lead", "id": lead, **by, **who, **other},
+        ]
+
+    @pytest.mark.parametrize("former", ["ada@example.com", "84951234567"])
+    def test_a_former_contact_of_the_client_leads_to_it(
+        self, former: str, api: Api, owner: Owner, form: str
+    ) -> None:
+        client = client_of(api, submit(form, **ADA))
+        now = {"email": "ada@new.example.com", "phone": "84951234568"}
+        api.post(UPDATE, {"id": client["id"], **now})
+        submit(form, name="Ада", email=now["email"], message="Secret")
+        name = "email" if "@" in former else "phone"
+        erased = self.erase(owner, **{name: former})
+        assert (erased["clientId"], erased["leads"]) == (client["id"], 2)
+        rows = str(everything())
+        secrets = (*SECRETS, "ada@new", "4951234568")
+        assert [secret for secret in secrets if secret in rows] == []
+
+    def test_a_former_contact_of_before_there_was_an_index_leads_to_the_client(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        client = client_of(api, submit(form, name="Ада", email="ada@example.com"))
+        api.post(UPDATE, {"id": client["id"], "email": "ada@new.example.com"})
+        row = CLIENTS.find(owner.workspace.id, client["id"])
+        assert row is not None
+
+        def stage(unit: UnitOfWork) -> None:
+            row.named_contacts = None
+            unit.save(row)
+
+        run_unit(owner.workspace.id, None, stage)
+        assert self.erase(owner, email="ada@example.com")["clientId"] == client["id"]
+        assert "ada@new" not in str(everything())
+
+    @pytest.mark.parametrize("where", ["changed by a key", "in the text"])
+    def test_another_contact_of_a_lead_leads_to_it(
+        self, where: str, api: Api, owner: Owner, form: str
+    ) -> None:
+        text = "Ржаной, or 8 916 123-45-67, ada@work.example.com" if where == "in the text" else ""
+        lead = submit(form, **ADA, message=text)
+        if not text:
+            api.post("/api/forms/collection-update", {"id": lead, "email": "ada@work.example.com"})
+        for contact in ({"phone": "89161234567"}, {"email": "ada@work.example.com"})[not text :]:
+            found = as_operator(
+                "erase_client", workspaceId=owner.workspace.id, dryRun=True, **contact
+            )
+            assert found["leads"] == 1
+        assert self.erase(owner, email="ada@example.com")["leads"] == 1
+        assert [secret for secret in SECRETS if secret in str(everything())] == []
+
+    @pytest.mark.parametrize("stop", range(1, 6))
+    def test_is_finished_by_a_second_call_wherever_the_first_one_broke_off(
+        self, stop: int, api: Api, owner: Owner, form: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        client = client_of(api, submit(form, name="Ада", email="ada@example.com"))
+        api.post(UPDATE, {"id": client["id"], "email": "ada@new.example.com"})
+        for number in range(3):
+            submit(form, name="Ада", email="ada@new.example.com", message=f"Secret {number}")
+        commit, done = UnitOfWork.commit_batch, 0
+
+        def breaking(unit: UnitOfWork, *args: Any, **options: Any) -> bytes:
+            nonlocal done
+            done += 1
+            if done == stop:
+                raise RuntimeError
+            return commit(unit, *args, **options)
+
+        monkeypatch.setattr(erasure, "ITEMS_A_UNIT", 1)  # a lead a transaction
+        monkeypatch.setattr(UnitOfWork, "commit_batch", breaking)
+        with pytest.raises(RuntimeError):
+            self.erase(owner, email="ada@example.com")
+        assert self.erase(owner, email="ada@example.com")["erased"]
+        rows = str(everything())
+        assert [secret for secret in (*SECRETS, "ada@new") if secret in rows] == []
 
     def test_nobody_is_not_found(self, owner: Owner) -> None:
         for whom in ({"email": "nobody@example.com"}, {"clientId": new_id()}):

@@ -21,6 +21,7 @@ from chalicelib.gateways.llm import ModelError
 from chalicelib.store import counters
 from chalicelib.store.bot_metrics import STAGES
 from chalicelib.store.dialogs import DIALOGS
+from chalicelib.store.unit import run_unit
 from chalicelib.transports import chat_route, chat_stream, schedules
 from chalicelib.transports.console import door
 from tests.conftest import Answer, Api, Owner, Time, as_operator, everything
@@ -248,7 +249,7 @@ class TestLeads:
         dialog = newest(api, bot)
         assert (lead["dialogId"], dialog["leadId"]) == (dialog["id"], lead["id"])
         client = api.get(f"/api/clients/{lead['clientId']}")["client"]
-        assert (client["email"], client["phone"]) == ("ada@example.com", "+74951234567")
+        assert (client["email"], client["phone"]) == ("ada@example.com", None)
         assert client["leadsCount"] == 1
         assert stats(api, bot)["leads"] == 1
         crm = api.get("/api/crm/stats")
@@ -263,7 +264,7 @@ class TestLeads:
         assert (lead["name"], lead["phone"]) == ("Ada", "+74951234567")
         assert lead["email"] == "ada@example.com"
         (client,) = api.get("/api/clients/list")["clients"]
-        assert (client["name"], client["email"]) == ("Ada", "ada@example.com")
+        assert (client["name"], client["phone"], client["email"]) == ("Ada", "+74951234567", None)
 
     def test_a_form_that_does_not_fit_is_refused_by_its_field(self, bot: Bot) -> None:
         refused = answer_to(request_to(bot.id, "Hi", contact={"email": "nobody"}))
@@ -316,6 +317,47 @@ class TestErasure:
         assert (after["preview"], after["messagesCount"]) == ("", before["messagesCount"])
         assert stats(api, bot) == counted
         assert ask(bot, "Hi", sessionId=told.session).status == 404
+
+    @pytest.mark.parametrize("channel", ["api", "widget"])
+    @pytest.mark.parametrize(
+        "contact",
+        [
+            {"email": "ada@work.example.com"},
+            {"email": "ada@home.example.com"},
+            {"phone": "+79161234567"},
+        ],
+    )
+    def test_every_contact_that_a_visitor_names_leads_to_the_dialog(
+        self, contact: dict[str, str], channel: str, api: Api, bot: Bot, owner: Owner
+    ) -> None:
+        told = ask(bot, "I am ada@example.com or ada@home.example.com", channel=channel)
+        form = {"email": "ada@work.example.com", "phone": "8 916 123-45-67"}
+        ask(bot, "My secret garden", contact=form, sessionId=told.session)
+        erased = as_operator("erase_client", workspaceId=owner.workspace.id, **contact)
+        assert (erased["dialogs"], erased["leads"], len(erased["clientIds"])) == (1, 1, 1)
+        kept = repr(everything()).lower()
+        for word in ("garden", "ada@", "9161234567"):
+            assert word not in kept
+
+    def test_a_dialog_without_a_lead_is_found_by_what_was_named_in_it(
+        self, api: Api, bot: Bot, owner: Owner
+    ) -> None:
+        row = DIALOGS.new(
+            owner.workspace.id,
+            agent_id=bot.id,
+            channel="test",
+            last_number=2,
+            messages_count=2,
+            words="ada@example.com",
+            named_contacts=["ada@example.com"],
+            last_message_at=datetime.now(UTC),
+        )
+        run_unit(owner.workspace.id, None, lambda unit: unit.create(row))
+        erased = as_operator(
+            "erase_client", workspaceId=owner.workspace.id, email="ada@example.com"
+        )
+        assert (erased["dialogs"], erased["leads"], erased["clientIds"]) == (1, 0, [])
+        assert "ada@example" not in repr(everything())
 
     def test_an_answer_that_is_under_way_leaves_nothing_behind(
         self, api: Api, bot: Bot, owner: Owner

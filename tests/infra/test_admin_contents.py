@@ -118,13 +118,23 @@ class TestEraseClient:
         lead = submit(form, name="Ada", phone="8 (495) 123-45-67")
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
         words = ("erase-client", "--workspace", workspace)
+        shown = operator.does(*words, "--phone", "+7 495 123 45 67", "--dry-run")
+        assert shown["erased"] is False
+        assert [each["phone"] for each in shown["found"]] == ["+74951234567"] * 2
+        assert api.get(f"/api/forms/collection/{lead}")["lead"]["phone"] == "+74951234567"
         printed = operator.does(*words, "--phone", "+7 495 123 45 67")
+        kinds = [(each["kind"], each["phone"]) for each in printed.pop("found")]
+        assert kinds == [("client", None), ("lead", None)]
         assert printed == {
+            "erased": True,
             "clientId": client,
+            "clientIds": [client],
             "leads": 1,
             "bookings": 0,
+            "cancelledBookings": [],
             "dialogs": 0,
             "storedAnswers": 0,
+            "linkedClients": [],
         }
         assert api.get(f"/api/forms/collection/{lead}")["lead"]["phone"] is None
         (entry,) = [e for e in audit.latest(workspace) if e.operation == "erase_client"][-1:]

@@ -11,7 +11,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import ClientOut, Email, Notes, PersonName, PhoneText, Tags
 from chalicelib.rules import phones
-from chalicelib.store import clients, workspaces
+from chalicelib.store import clients, named_contacts, workspaces
 from chalicelib.store.bookings import BOOKINGS
 from chalicelib.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.store.leads import LEADS
@@ -175,8 +175,12 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
     if changes.get(PHONE):
         changes[PHONE] = _number(ctx, changes[PHONE])
     _check_free(ctx, client, changes)
+    former = [getattr(client, name) for name in (EMAIL, PHONE) if name in changes]
     for name, value in changes.items():
         setattr(client, name, value)
+    client.named_contacts = named_contacts.added(
+        client.named_contacts, former, besides=(client.email, client.phone)
+    )
     ctx.unit.save(client)
     return ClientResult(client=ClientOut.of(client))
 

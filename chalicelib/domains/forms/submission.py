@@ -20,7 +20,7 @@ from chalicelib.flows import contacts, lead_quota
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import form_fields, site_urls, sources
 from chalicelib.rules.form_fields import CART, FieldSpec
-from chalicelib.store import crm_metrics, forms, leads, limits, pages, workspaces
+from chalicelib.store import crm_metrics, forms, leads, limits, named_contacts, pages, workspaces
 from chalicelib.store.forms import FORMS, FormRow
 from chalicelib.store.leads import LEADS, LeadRow
 from chalicelib.store.sites import ACTIVE, SITES, SUSPENDED, SiteRow
@@ -210,12 +210,21 @@ def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
         over_quota=lead_quota.is_over_quota(ctx.unit, workspace) or None,
         source=source,
         source_name=source["name"],
+        named_contacts=named_contacts.added(
+            None,
+            contacts.named_in(leads.texts_in(_without_cart(data)), workspace.country),
+            besides=contact.identity.values(),
+        ),
         day=clock.local_day(now, workspace.timezone).isoformat(),
     )
     leads.set_data(ctx.unit, lead, data | _consents(form, data))
     ctx.unit.create(lead)
     crm_metrics.count_created(ctx.unit, [(lead, match is not None and match.is_new)])
     return lead
+
+
+def _without_cart(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name != CART}
 
 
 def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:

@@ -19,7 +19,7 @@ from chalicelib.rules import form_fields
 from chalicelib.rules.form_fields import CART, FieldSpec
 from chalicelib.rules.merge_patch import merge
 from chalicelib.rules.shortening import cut_fields, size_of
-from chalicelib.store import clients, crm_metrics, leads, workspaces
+from chalicelib.store import clients, crm_metrics, leads, named_contacts, workspaces
 from chalicelib.store.clients import CLIENTS
 from chalicelib.store.forms import FORMS
 from chalicelib.store.leads import LeadRow, LeadStatus
@@ -103,7 +103,13 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     if not changed:
         return LeadResult(lead=LeadOut.of(lead))
     if contact.identity != was.identity:
-        _match_anew(ctx, lead, contact, workspace)
+        _match_anew(ctx, lead, contact, was, workspace)
+    texts = leads.texts_in({k: v for k, v in lead.whole_data.items() if k != CART})
+    lead.named_contacts = named_contacts.added(
+        lead.named_contacts,
+        [*was.identity.values(), *contacts.named_in(texts, workspace.country)],
+        besides=contact.identity.values(),
+    )
     ctx.unit.save(lead)
     names = [wire_name(LeadPatch, name) for name in changed]
     leads.record_event(ctx.unit, lead, ctx.principal.audit_actor, fields=names)
@@ -150,9 +156,13 @@ def _follow(
     return contact._replace(**{name: new[name] for name in new if new[name] != old[name]})
 
 
-def _match_anew(ctx: Context, lead: LeadRow, contact: Contact, workspace: WorkspaceRow) -> None:
-    """Give a lead the client that its new contacts belong to."""
-    match = contacts.match(ctx.workspace_id, contact)
+def _match_anew(
+    ctx: Context, lead: LeadRow, contact: Contact, was: Contact, workspace: WorkspaceRow
+) -> None:
+    """Give a lead the client that its new contacts belong to; they alone may fill it."""
+    given = zip(contact, was, strict=True)
+    fills = Contact(*(new if new != old else None for new, old in given))
+    match = contacts.match(ctx.workspace_id, contact, fills=fills)
     moved = (match.client.id if match else None) != lead.client_id
     if moved and lead.client_id is not None:
         former = CLIENTS.find(ctx.workspace_id, lead.client_id)
