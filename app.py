@@ -7,6 +7,12 @@ from typing import Any
 
 gc.disable()  # What is imported stays: looking for garbage among it is an eighth of a cold start.
 
+SERVING_LOCALLY = os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv
+if SERVING_LOCALLY:
+    from infra import autoreload
+
+    autoreload.watch_sources()  # First of all, because imports write byte code.
+
 from chalice.app import Rate
 
 from chalicelib.core import logs
@@ -15,11 +21,10 @@ from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
 from chalicelib.transports import chalice_app
 
-SERVING_LOCALLY = os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv
 if SERVING_LOCALLY:
     from infra.local import use_local_database
 
-    use_local_database()
+    port = use_local_database()
 
 settings()  # A function without its settings ends here, not at its first request.
 logs.configure()
@@ -48,7 +53,7 @@ def chat_stream(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, AR
 if SERVING_LOCALLY:
     from infra import devserver
 
-    devserver.install()
+    devserver.install(port=port)
 
 gc.freeze()
 gc.enable()

@@ -46,6 +46,15 @@ class DataDir:
         return lock
 
     @property
+    def held(self) -> bool:
+        """Whether another process has the folder."""
+        lock = self.hold()
+        if lock is None:
+            return True
+        lock.close()
+        return False
+
+    @property
     def run(self) -> dict[str, Any]:
         """What the running local stack, or one that was killed, wrote of itself."""
         return _read(self._run)

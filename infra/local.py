@@ -1,8 +1,8 @@
 """The local stack: ``make dev``, and the same database for a ``chalice local`` run by hand.
 
-Everything that is started is supervised (``infra.supervisor``), so killing the stack
-leaves nothing running. The ``chalice local`` process makes tables and demo, through
-``use_local_database``.
+Everything that is started ends with what started it (``infra.supervisor``,
+``infra.database_keeper``), so killing the stack leaves nothing running. The ``chalice local``
+process makes tables and demo, through ``use_local_database``.
 """
 
 import errno
@@ -27,6 +27,7 @@ from infra.local_stack import (
     HOST,
     LOCAL_AWS,
     REAL_AWS,
+    ROOT,
     LocalStack,
     OpenDatabase,
     database_by_hand,
@@ -37,7 +38,6 @@ from infra.local_stack import (
 
 __all__ = ["LOCAL_AWS", "banner", "dev", "use_local_database"]
 
-ROOT = Path(__file__).parent.parent
 READY_SECONDS = 180
 """To make tables and the demo in, which takes minutes on a busy machine."""
 LOOK_SECONDS = 0.5
@@ -75,19 +75,21 @@ def dev() -> None:
                 signal.signal(name, signal.SIG_IGN)  # What follows takes seconds at most.
 
 
-def use_local_database() -> None:
+def use_local_database() -> int | None:
     """Give ``chalice local`` the local database, with tables and demo, and its settings.
 
-    For ``app.py``, before the settings are read. Chalice's other commands import
-    ``app.py``, too: for those it does nothing.
+    For ``app.py``, before the settings are read. Returns the port to serve on. Chalice's other
+    commands import ``app.py``, too: for those it does nothing, and returns None.
     """
     arguments = sys.argv[1:]
     if _chalice_command(arguments) != "local":
-        return
+        return None
+    from infra.autoreload import command_pid  # noqa: PLC0415  make dev starts without Chalice
+
     given = os.environ.get(ENDPOINT)
     try:
         stack = LocalStack.from_environment(_port_option(arguments))
-        database = OpenDatabase(given, "") if given else database_by_hand(stack)
+        database = OpenDatabase(given, "") if given else database_by_hand(stack, command_pid())
     except SetupError as error:
         print(f"chalice local: {error}", file=sys.stderr, flush=True)
         os._exit(1)  # With autoreload this is not the main thread, which would wait forever.
@@ -109,6 +111,7 @@ def use_local_database() -> None:
     key = seed(stack.data)
     if not given:
         print(banner(stack, database, key), flush=True)
+    return stack.port
 
 
 def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:

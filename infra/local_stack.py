@@ -1,8 +1,9 @@
 """What a local stack is: its settings, its data folder and its database."""
 
-import atexit
 import os
 import re
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from infra import dynamodb, supervisor
 from infra.data_dir import DataDir
 from infra.dynamodb import Database, DynamoDBLocalMissingError, SetupError
 
+ROOT = Path(__file__).parent.parent
 HOST = "127.0.0.1"
-START_SECONDS = 60
-"""How long another local stack may take until its database answers."""
+START_SECONDS = 180
+"""How long another local stack may take until its database answers, on a busy machine."""
 ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
 LOCAL_AWS = {
     "AWS_ACCESS_KEY_ID": "local",
@@ -27,10 +29,6 @@ DEMO_BALANCE = "100000"
 """Kopecks that a new workspace comes with, so that its bots can answer."""
 REAL_AWS = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
 """What of a developer's shell would stand in their way."""
-
-
-class InUseError(SetupError):
-    """Another process has the data folder."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +97,18 @@ class LocalStack:
         }
 
 
+class InUseError(SetupError):
+    """Another process has the data folder."""
+
+    def __init__(self, stack: LocalStack) -> None:
+        port = stack.data.run.get("port")
+        where = f" (http://{HOST}:{port})" if port else ""
+        super().__init__(
+            f"Another local stack{where} is using {stack.data.path}. Stop it, or give this one a"
+            " port and a folder of its own: PORT=8001 DATA_DIR=.local2 make dev"
+        )
+
+
 def take_folder(stack: LocalStack, started: ExitStack) -> None:
     """Take the data folder, and end what is left of a run that was killed.
 
@@ -107,17 +117,11 @@ def take_folder(stack: LocalStack, started: ExitStack) -> None:
     """
     lock = stack.data.hold()
     if lock is None:
-        port = stack.data.run.get("port")
-        where = f" (http://{HOST}:{port})" if port else ""
-        msg = (
-            f"Another local stack{where} is using {stack.data.path}. Stop it, or give this one a"
-            " port and a folder of its own: PORT=8001 DATA_DIR=.local2 make dev"
-        )
-        raise InUseError(msg)
+        raise InUseError(stack)
     started.enter_context(lock)
     for pid in stack.data.run.get("pids", {}).values():
         supervisor.end_leftover(pid, str(stack.data.path))
-    started.callback(stack.data.forget_run)
+    stack.data.forget_run()
 
 
 def open_database(stack: LocalStack, started: ExitStack) -> OpenDatabase:
@@ -127,6 +131,8 @@ def open_database(stack: LocalStack, started: ExitStack) -> OpenDatabase:
     else:
         database = _start_database(stack.data.path, started)
     record(stack, database)
+    # Before the database stops: nobody is to begin with one that is about to end.
+    started.callback(stack.data.forget_run)
     return database
 
 
@@ -151,29 +157,50 @@ def _start_database(folder: Path, started: ExitStack) -> OpenDatabase:
     return OpenDatabase(server.endpoint, note, server)
 
 
-def database_by_hand(stack: LocalStack) -> OpenDatabase:
-    """Return the database of the local stack that has the data folder, else one started until exit.
+def database_by_hand(stack: LocalStack, command: int) -> OpenDatabase:
+    """Return the database of the data folder, started until ``command`` ends if there is none.
+
+    ``command`` is the process that the developer started. A database that is there belongs to
+    another local stack, or to the worker that this one replaces after an edit.
 
     Raises:
         SetupError: it cannot be started, or another local stack has the folder and does not answer.
     """
     if stack.given_endpoint:
         return _given_database(stack.given_endpoint)
-    started = ExitStack()
-    atexit.register(started.close)
-    try:
-        take_folder(stack, started)
-    except InUseError:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            endpoint = stack.data.run.get("endpoint", "")
-            if endpoint and dynamodb.answers(endpoint):
-                return OpenDatabase(
-                    endpoint, f"{stack.data.path} (of the local stack already running)"
-                )
-            time.sleep(0.2)
-        raise
-    return open_database(stack, started)
+    keeper: subprocess.Popen[bytes] | None = None
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        if keeper is not None and (status := keeper.poll()) is not None:
+            if status:
+                raise SetupError("the database did not start; the reason is above.")
+            keeper = None
+        elif keeper is None and not stack.data.held:
+            keeper = _start_keeper(stack, command)
+        elif (database := _running_database(stack)) is not None:
+            return database
+        elif keeper is None and time.monotonic() > deadline:
+            raise InUseError(stack)
+        time.sleep(0.1)
+
+
+def _start_keeper(stack: LocalStack, command: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "infra.database_keeper", str(command)],
+        cwd=ROOT,
+        env={**os.environ, "DATA_DIR": str(stack.data.path), "PORT": str(stack.port)},
+        stdin=subprocess.DEVNULL,
+        process_group=0,  # Ctrl-C reaches only the command, whose end it follows.
+    )
+
+
+def _running_database(stack: LocalStack) -> OpenDatabase | None:
+    """Return the database of the local stack that has the folder, None until it answers."""
+    run = stack.data.run
+    endpoint = run.get("endpoint", "")
+    if endpoint and dynamodb.answers(endpoint):
+        return OpenDatabase(endpoint, run.get("note", str(stack.data.path)))
+    return None
 
 
 def record(stack: LocalStack, database: OpenDatabase, **pids: int) -> None:
@@ -181,4 +208,9 @@ def record(stack: LocalStack, database: OpenDatabase, **pids: int) -> None:
     if database.server:
         pids["database"] = database.server.pid
     pids["stand"] = os.getpid()
-    stack.data.run = {"endpoint": database.endpoint, "port": stack.port, "pids": pids}
+    stack.data.run = {
+        "endpoint": database.endpoint,
+        "note": database.note,
+        "port": stack.port,
+        "pids": pids,
+    }

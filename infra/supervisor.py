@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -20,6 +21,8 @@ PR_SET_PDEATHSIG = 1
 """``prctl(2)``: the signal a process gets when its parent dies."""
 STOP_SECONDS = 10
 """How long a process may take to end by itself before it is killed."""
+LOOK_SECONDS = 0.5
+"""How often ``end_with`` checks the other process."""
 
 
 def spawn(
@@ -57,7 +60,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 def end_leftover(pid: int, label: str) -> bool:
     """Kill what an earlier run spawned, if this is still that process; return whether it was."""
-    if f" {__file__} {label} " not in _command_line(pid):
+    if f" {__file__} {label} " not in command_line(pid):
         return False
     try:
         os.killpg(pid, signal.SIGKILL)
@@ -66,8 +69,23 @@ def end_leftover(pid: int, label: str) -> bool:
     return True
 
 
-def _command_line(pid: int) -> str:
-    """Return a process's command line, empty if it is gone.
+def end_with(pid: int) -> None:
+    """Send this process SIGTERM once another one has ended, however that ended.
+
+    For a process that the other one did not ``spawn``.
+    """
+    command = command_line(pid)
+
+    def watch() -> None:
+        while command and command_line(pid) == command:
+            time.sleep(LOOK_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True, name="end-with").start()
+
+
+def command_line(pid: int) -> str:
+    """Return a process's command line, empty if it has ended.
 
     Slim containers lack ``ps``, macOS lacks ``/proc``.
     """
@@ -78,13 +96,14 @@ def _command_line(pid: int) -> str:
                 .read_bytes()
                 .replace(b"\0", b" ")
                 .decode(errors="replace")
+                .strip()
             )
         except OSError:
             return ""
     shown = subprocess.run(
         ["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
-    return shown.stdout
+    return shown.stdout.strip()
 
 
 def _die_with_the_leash() -> None:

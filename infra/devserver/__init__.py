@@ -7,7 +7,6 @@ hands requests to the same ``App`` that runs on Lambda.
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 import chalice.local
 from chalice.app import Chalice
@@ -53,7 +52,13 @@ class DevServer:
         self.server.stop()
 
 
-def install(routes: Sequence[LocalRoute] = ROUTES) -> None:
-    """Have ``chalice local`` run our server; Chalice's other commands never make one."""
-    server = partial(DevServer, routes=routes)
-    chalice.local.LocalDevServer = server  # type: ignore[assignment,misc]
+def install(routes: Sequence[LocalRoute] = ROUTES, port: int | None = None) -> None:
+    """Have ``chalice local`` run our server; Chalice's other commands never make one.
+
+    It serves on ``port``, or on Chalice's, which is 8000 without ``--port``.
+    """
+
+    def make(app_object: Chalice, config: Config, host: str, chalices_port: int) -> DevServer:
+        return DevServer(app_object, config, host, port or chalices_port, routes=routes)
+
+    chalice.local.LocalDevServer = make  # type: ignore[assignment,misc]

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,36 +19,53 @@ from typing import Any
 import pytest
 import requests
 
-from infra import local
+from infra import autoreload, local
+from infra.autoreload import SOURCES
 from infra.data_dir import DataDir
 from infra.demo.bakery import SITE
 from infra.dynamodb import SetupError
 from infra.local_stack import LocalStack
+from tests.patience import PATIENCE, wait_for
 
 ROOT = Path(local.__file__).parent.parent
 DEV = [sys.executable, "-m", "infra", "dev"]
-VARIABLES = ("PORT", "DYNAMODB_ENDPOINT", "AWS_ENDPOINT_URL_DYNAMODB", "MAKELEVEL", "MAKEFLAGS")
+MARK = "LOCAL_STACK_OF"
+"""The variable by which a test finds the processes of its local stacks; its value is the folder."""
+VARIABLES = (
+    "PORT",
+    "DATA_DIR",
+    "DYNAMODB_ENDPOINT",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "MAKELEVEL",
+    "MAKEFLAGS",
+)
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
 
 class Run:
     """A local stack that a test runs, in a data folder of its own."""
 
-    def __init__(self, data: Path, command: list[str], **environment: str) -> None:
+    def __init__(
+        self, data: Path, command: list[str], folder: Path, logs: Path, **environment: str
+    ) -> None:
         self.data, self.port = data, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-        self.log = data.with_name(f"{data.name}-{self.port}.log")
+        if folder == ROOT:  # A copy of the checkout has its data where it is without a setting.
+            kept |= {"PORT": str(self.port), "DATA_DIR": str(data)}
+        self.log = logs / f"{data.name}-{self.port}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [argument.replace("{port}", str(self.port)) for argument in command],
-                cwd=ROOT,
-                env={**kept, "PORT": str(self.port), "DATA_DIR": str(data), **environment},
+                cwd=folder,
+                env={**kept, MARK: str(data), **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 process_group=0,
+                # As from a terminal: what a script runs in the background ignores Ctrl-C.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
             )
 
     @property
@@ -63,10 +81,10 @@ class Run:
 
     @property
     def key(self) -> str:
-        """The demo key, as shown."""
-        match = re.search(r"API key +(svc_live_\w+)", self.said)
-        assert match, self.said
-        return match[1]
+        """The demo key, as last shown."""
+        keys = re.findall(r"API key +(svc_live_\w+)", self.said)
+        assert keys, self.said
+        return str(keys[-1])
 
     def wait_until_ready(self) -> "Run":
         """Wait for the banner and the service."""
@@ -78,14 +96,16 @@ class Run:
     def healthy(self) -> bool:
         """Whether the service answers."""
         try:
-            return requests.get(f"{self.url}/api/health", timeout=10).ok
+            return requests.get(f"{self.url}/api/health", timeout=PATIENCE).ok
         except requests.RequestException:
             return False
 
     def call(self, method: str, path: str, **options: Any) -> Any:
         """Send a request with the demo key; it must succeed."""
         headers = {"Authorization": f"Bearer {self.key}"}
-        answer = requests.request(method, self.url + path, headers=headers, timeout=20, **options)
+        answer = requests.request(
+            method, self.url + path, headers=headers, timeout=PATIENCE, **options
+        )
         answer.raise_for_status()
         return answer.json()["data"]
 
@@ -103,7 +123,7 @@ class Run:
     def stop(self, name: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal and wait for the end."""
         self.process.send_signal(name)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE)
 
 
 @pytest.fixture
@@ -111,8 +131,13 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     """Start stands, in one data folder unless another is given; end what is left of them."""
     runs = []
 
-    def make(command: list[str] = DEV, data: str = "data", **environment: str) -> Run:
-        run = Run(tmp_path / data, command, **environment)
+    def make(
+        command: list[str] = DEV,
+        data: str = "data",
+        folder: Path = ROOT,
+        **environment: str,
+    ) -> Run:
+        run = Run(tmp_path / data, command, folder, tmp_path, **environment)
         runs.append(run)
         return run
 
@@ -193,7 +218,7 @@ class TestRefusals:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
             run = start(PORT=str(port))
-            assert run.process.wait(30) == 1
+            assert run.process.wait(PATIENCE) == 1
         assert f"make dev: Port {port} cannot be used: another program is using it" in run.said
         assert "PORT=8001 make dev" in run.said
 
@@ -204,7 +229,7 @@ class TestRefusals:
         with lock:
             data.run = {"endpoint": "http://127.0.0.1:1", "port": 8765, "pids": {}}
             run = start()
-            assert run.process.wait(30) == 1
+            assert run.process.wait(PATIENCE) == 1
         assert f"Another local stack (http://127.0.0.1:8765) is using {data.path}" in run.said
         assert data.run["port"] == 8765, "the living stand's file is left alone"
 
@@ -213,12 +238,12 @@ class TestRefusals:
     ) -> None:
         (tmp_path / "data").touch()
         run = start()
-        assert run.process.wait(30) == 1
+        assert run.process.wait(PATIENCE) == 1
         assert re.search(r"make dev: The data folder .*/data cannot be written", run.said)
 
     def test_an_endpoint_where_nothing_answers(self, start: Callable[..., Run]) -> None:
         run = start(DYNAMODB_ENDPOINT="http://127.0.0.1:9")
-        assert run.process.wait(30) == 1
+        assert run.process.wait(PATIENCE) == 1
         assert "No DynamoDB answers at DYNAMODB_ENDPOINT=http://127.0.0.1:9. Start it" in run.said
 
 
@@ -246,13 +271,28 @@ class TestStandIn:
         assert not (tmp_path / "data" / "dev.json").exists()
 
     @pytest.mark.slow
+    @pytest.mark.parametrize("options", [[], ["--no-autoreload"], ["--stage", "prod"]])
     def test_chalice_local_by_hand_brings_up_a_database(
-        self, start: Callable[..., Run], no_java: dict[str, str], tmp_path: Path
+        self,
+        start: Callable[..., Run],
+        no_java: dict[str, str],
+        tmp_path: Path,
+        options: list[str],
     ) -> None:
-        run = start(by_hand(), **no_java).wait_until_ready()
+        run = start(by_hand(*options), **no_java).wait_until_ready()
+        assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.said
         assert run.titles() == {SITE}
         run.stop()
         wait_for(lambda: processes_of(tmp_path / "data") == [])
+        assert not (tmp_path / "data" / "dev.json").exists()
+
+    @pytest.mark.slow
+    def test_chalice_local_without_a_port_option_serves_on_the_port_of_the_environment(
+        self, start: Callable[..., Run], no_java: dict[str, str]
+    ) -> None:
+        command = [part for part in by_hand() if part not in {"--port", "{port}"}]
+        run = start(command, **no_java).wait_until_ready()
+        assert run.titles() == {SITE}
 
     @pytest.mark.slow
     def test_a_part_that_ends_by_itself_ends_the_rest(
@@ -260,9 +300,151 @@ class TestStandIn:
     ) -> None:
         run = start(**no_java).wait_until_ready()
         os.kill(run.pids["database"], signal.SIGKILL)
-        assert run.process.wait(30) == 1
+        assert run.process.wait(PATIENCE) == 1
         assert "make dev: The database ended by itself" in run.said
         assert processes_of(tmp_path / "data") == []
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A fresh copy of the checkout: what ``chalice local`` needs of it."""
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    for source in (ROOT / source for source in SOURCES):
+        target = folder / source.relative_to(ROOT)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(source, target)
+    return folder
+
+
+class Edited:
+    """``chalice local``, as Chalice's documentation has it, in a copy of the checkout."""
+
+    def __init__(self, start: Callable[..., Run], clone: Path, **environment: str) -> None:
+        self._module = clone / "chalicelib" / "__init__.py"
+        self._begin = lambda: start(by_hand(), "clone/.local", clone, **environment)
+        self.folder = clone
+        self.run = self.starts()
+
+    def starts(self) -> Run:
+        """Start it."""
+        self.run = self._begin().wait_until_ready()
+        return self.run
+
+    @property
+    def restarts(self) -> int:
+        """How often it has begun to serve."""
+        return self.run.said.count("Serving on")
+
+    @property
+    def version(self) -> str:
+        """The version that the service answers with; empty while none answers."""
+        try:
+            answer = requests.get(f"{self.run.url}/api/health", timeout=PATIENCE)
+        except requests.RequestException:
+            return ""
+        return str(answer.json()["data"]["version"])
+
+    def edit(self, line: str) -> None:
+        """Replace the line of the version in a module of the service."""
+        self._module.write_text(
+            re.sub(r"^VERSION.*$", line, self._module.read_text(), flags=re.MULTILINE)
+        )
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("stand-in", marks=pytest.mark.slow),
+        pytest.param("DynamoDB Local", marks=pytest.mark.dynamodb),
+    ]
+)
+def edited(
+    start: Callable[..., Run],
+    clone: Path,
+    no_java: dict[str, str],
+    request: pytest.FixtureRequest,
+) -> Edited:
+    """``chalice local`` in a copy of the checkout, on either database."""
+    return Edited(start, clone, **(no_java if request.param == "stand-in" else {}))
+
+
+class TestAutoreload:
+    """``chalice local`` with Chalice's default: it restarts when a file changes."""
+
+    def test_writes_to_the_database_and_beside_the_sources_restart_nothing(
+        self, edited: Edited
+    ) -> None:
+        restarts, worker = edited.restarts, edited.run.pids
+        writes = 0
+        end = time.monotonic() + 5 * autoreload.LOOK_SECONDS
+        while time.monotonic() < end or writes < 20:
+            writes += 1
+            edited.run.call("POST", "/api/projects/create", json={"title": f"Site {writes}"})
+            for place in (".git/index", "build/x", "tests/test_x.py", "infra/__pycache__/x.pyc"):
+                path = edited.folder / place
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(str(writes))
+        assert len(edited.run.titles()) == writes + 1
+        assert (edited.restarts, edited.run.pids) == (restarts, worker)
+
+    def test_an_edit_is_served_by_the_same_database(self, edited: Edited) -> None:
+        edited.run.call("POST", "/api/projects/create", json={"title": "Before the edit"})
+        before = edited.run.pids
+        for version in ("edited once", "edited twice"):
+            edited.edit(f'VERSION = "{version}"')
+            wait_for(lambda version=version: edited.version == version)
+        assert edited.run.titles() == {SITE, "Before the edit"}
+        assert edited.run.pids == before
+        os.killpg(edited.run.process.pid, signal.SIGINT)  # Ctrl-C, as a terminal sends it
+        assert edited.run.process.wait(PATIENCE) == 0
+        wait_for(lambda: processes_of(edited.run.data) == [])
+        assert not (edited.run.data / "dev.json").exists()
+
+    def test_an_edit_that_cannot_be_imported_is_shown_and_mended_by_the_next(
+        self, edited: Edited
+    ) -> None:
+        edited.run.call("POST", "/api/projects/create", json={"title": "Before the mistake"})
+        edited.edit("VERSION = ")
+        wait_for(lambda: "SyntaxError" in edited.run.said)
+        assert edited.run.process.poll() is None
+        edited.edit('VERSION = "mended"')
+        wait_for(lambda: edited.version == "mended")
+        assert edited.run.titles() == {SITE, "Before the mistake"}
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
+    @pytest.mark.parametrize("victim", ["command", "worker", "keeper", "database"])
+    def test_nothing_is_left_of_it_after_a_kill(self, edited: Edited, victim: str) -> None:
+        pids = {
+            "command": edited.run.process.pid,
+            "worker": worker_of(edited.run),
+            "keeper": edited.run.pids["stand"],
+            "database": edited.run.pids["database"],
+        }
+        os.kill(pids[victim], signal.SIGKILL)
+        if victim in {"keeper", "database"}:
+            # The service goes on without a database; an edit brings one up.
+            wait_for(lambda: pids["keeper"] not in processes(edited.run.data))
+            edited.edit('VERSION = "edited"')
+            wait_for(lambda: edited.version == "edited")
+            assert SITE in edited.run.titles()
+            edited.run.stop()
+        edited.run.process.wait(PATIENCE)
+        wait_for(lambda: processes_of(edited.run.data) == [])
+        assert SITE in edited.starts().titles()
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
+    @pytest.mark.slow
+    def test_a_worker_whose_command_is_killed_at_once_ends(
+        self, start: Callable[..., Run], no_java: dict[str, str]
+    ) -> None:
+        run = start(by_hand(), **no_java)
+        wait_for(lambda: len(processes_of(run.data)) > 1)
+        os.kill(run.process.pid, signal.SIGKILL)
+        run.process.wait(PATIENCE)
+        wait_for(lambda: processes_of(run.data) == [])
 
 
 class TestOtherCommandsOfChalice:
@@ -349,7 +531,7 @@ def write_until_killed(run: Run, pid: int) -> set[str]:
                         f"{run.url}/api/projects/create",
                         headers=headers,
                         json={"title": title},
-                        timeout=20,
+                        timeout=PATIENCE,
                     )
                 except requests.RequestException:
                     return
@@ -361,27 +543,42 @@ def write_until_killed(run: Run, pid: int) -> set[str]:
             pool.submit(write, thread)
         wait_for(lambda: len(acknowledged) >= 100)
         os.kill(pid, signal.SIGKILL)
-        run.process.wait(30)
+        run.process.wait(PATIENCE)
     assert len(acknowledged) >= 100
     return acknowledged
 
 
-def by_hand() -> list[str]:
+def by_hand(*options: str) -> list[str]:
     """Return the command of a developer who runs ``chalice local``."""
     chalice = str(Path(sys.executable).with_name("chalice"))
-    return [sys.executable, chalice, "local", "--no-autoreload", "--port", "{port}"]
+    return [chalice, "local", "--port", "{port}", *options]
 
 
 def processes_of(data: Path) -> list[str]:
     """Return the commands of all processes of a data folder's stands; on Linux, else nothing."""
-    found = []
+    return list(processes(data).values())
+
+
+def processes(data: Path) -> dict[int, str]:
+    """Return the same commands, by process id."""
+    found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if f"DATA_DIR={data}\0" in (folder / "environ").read_bytes().decode(errors="replace"):
-                found.append((folder / "cmdline").read_bytes().decode(errors="replace"))
+            if f"{MARK}={data}\0" in (folder / "environ").read_bytes().decode(errors="replace"):
+                command = (folder / "cmdline").read_bytes().decode(errors="replace")
+                found[int(folder.name)] = command.replace("\0", " ")
         except OSError:
             continue  # It has just ended, or is not ours.
     return found
+
+
+def worker_of(run: Run) -> int:
+    """Return the process that serves for ``chalice local`` with autoreload; on Linux."""
+    for pid in processes(run.data):
+        status = Path(f"/proc/{pid}/stat").read_text()
+        if int(status.rpartition(")")[2].split()[1]) == run.process.pid:
+            return pid
+    raise AssertionError(run.said)
 
 
 def free_port() -> int:
@@ -390,11 +587,3 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something is so, two minutes at most: machines may be busy."""
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
