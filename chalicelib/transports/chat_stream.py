@@ -114,7 +114,18 @@ def encode(event: ChatEvent) -> bytes:
             data = {"type": "error", "error": error}
         case Ping():
             return PING
-    return b"data: " + to_json(data) + b"\n\n"
+    return b"data: " + _one_line(to_json(data)) + b"\n\n"
+
+
+_LINE_ENDS = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\u0085\u2028\u2029"}
+"""Characters that end a line for Unicode, but not for JSON or event streams."""
+
+
+def _one_line(text: bytes) -> bytes:
+    """Return JSON whose text has no line ends of Unicode's: some clients split events there."""
+    for end, escaped in _LINE_ENDS.items():
+        text = text.replace(end, escaped)
+    return text
 
 
 def _usage(usage: Usage) -> dict[str, int]:

@@ -154,6 +154,16 @@ class TestStream:
         assert told.text == "".join(said)
         assert [event["type"] for event in told.events].count("done") == 1
 
+    def test_line_ends_of_unicode_are_escaped_in_a_data_line(
+        self, bot: Bot, script: Script
+    ) -> None:
+        said = "one\u2028two\u2029three\x85four\x0bfive\x1e"
+        script(said, Usage(1, 2))
+        told = ask(bot, "Hi")
+        assert told.text == said
+        lines = told.raw.decode().splitlines()
+        assert all(line == "" or line.startswith("data: {") for line in lines), lines
+
     def test_httpx_sse_reads_it(self, bot: Bot) -> None:
         told = ask(bot, "How much is rye bread?")
         source = EventSource(httpx.Response(200, headers=told.response.headers, content=told.raw))
