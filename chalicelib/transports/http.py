@@ -27,6 +27,7 @@ from chalicelib.core.errors import (
     envelope,
     log_fields,
 )
+from chalicelib.transports.json_faults import fault_of
 
 MAX_BODY_BYTES = 5_000_000
 """Lambda takes 6 MB, base64 included (contract, Envelope)."""
@@ -268,22 +269,17 @@ def parse_json(body: bytes) -> Any:  # noqa: ANN401  any JSON value
     """Parse JSON, after a byte order mark if there is one (RFC 8259, 8.1).
 
     Raises:
-        ValueError: malformed, or with NaN, an infinity, a lone surrogate or a number out of range;
-            says so, and where.
+        ValueError: malformed, or outside of what is taken (``json_faults``); the text goes on from
+            "The body".
     """
     try:
         value = from_json(body.removeprefix(BOM_UTF8), allow_inf_nan=False)
     except ValueError as error:
-        place = _PLACE.search(str(error))
-        where = f"at line {place[1]}, column {place[2]}" if place else "at its end"
-        msg = f"not valid JSON {where}; look for a missing quote, comma or bracket there"
-        raise ValueError(msg) from None
+        raise ValueError(fault_of(body.removeprefix(BOM_UTF8), error)) from None
     if _MAY_OVERFLOW.search(body) and not _finite(value):
-        raise ValueError("not valid JSON here: a number is out of range")
+        msg = "is valid JSON, but has a number above 1.8e308; send a smaller one, or text"
+        raise ValueError(msg)
     return value
-
-
-_PLACE = re.compile(r"line ([0-9]+) column ([0-9]+)")
 
 
 def _finite(value: object) -> bool:
@@ -302,15 +298,14 @@ def json_object(body: bytes) -> dict[str, Any]:
     """Parse a body that must be a JSON object; an empty one counts as ``{}``.
 
     Raises:
-        ValidationError: malformed JSON (NaN, infinities and lone surrogates included) or another
-        kind of value.
+        ValidationError: malformed JSON, JSON that is not taken, or another kind of value.
     """
     if not body.strip():
         return {}
     try:
         value = parse_json(body)
     except ValueError as error:
-        msg = f"The body is {error}."
+        msg = f"The body {error}."
         raise ValidationError(msg) from None
     if not isinstance(value, dict):
         what = "an array" if isinstance(value, list) else "a bare value"

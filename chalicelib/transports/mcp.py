@@ -155,7 +155,7 @@ def _read(request: HttpRequest, principal: ApiKeyPrincipal) -> Call | None:
     try:
         message = parse_json(request.body)
     except ValueError as error:
-        raise RpcError(PARSE_ERROR, f"Parse error: {error}.") from None
+        raise RpcError(PARSE_ERROR, f"Parse error: the body {error}.") from None
     if not isinstance(message, dict):
         what = "A batch is" if isinstance(message, list) else "A bare value is"
         raise RpcError(INVALID_REQUEST, f"{what} not a request; send one JSON-RPC object.")
