@@ -171,11 +171,14 @@ class _Unknown:
 
 
 def unknown_fields(model: type[Wire], raw: Mapping[str, Any]) -> list[str]:
-    """Return a warning for each key of ``raw`` that the model ignores, with the nearest name."""
+    """Return a warning for each key of ``raw`` that the model ignores, with the nearest name.
+
+    Parameters of a query that were sent more than once are named, too.
+    """
     found = [str(each) for each in islice(_unknown(model, raw), MOST_NAMED + 1)]
     if len(found) > MOST_NAMED:
         found[MOST_NAMED] = "More unknown fields were ignored, too."
-    return found
+    return [*(raw.repeated if isinstance(raw, QueryInput) else ()), *found]
 
 
 def _unknown(
@@ -214,14 +217,27 @@ def _sent_instead(location: Sequence[int | str], unknown: Iterable[_Unknown]) ->
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
-def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+class QueryInput(dict[str, Any]):
+    """Input that was read from a query string; ``repeated`` are warnings of values not used."""
+
+    repeated: Sequence[str] = ()
+
+
+def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> QueryInput:
     """Read a query string by the types that the model declares.
 
     A value that does not read as its type is passed on as text, so that validation can name it;
-    so is an unknown parameter, to be named as unknown fields are.
+    so is an unknown parameter, to be named as unknown fields are. Of a parameter that takes one
+    value, the last one counts.
     """
     fields = fields_of(model)
-    raw: dict[str, Any] = {}
+    raw = QueryInput()
+    raw.repeated = [
+        f'"{name}" was sent {len(values)} times, but takes one value; the last was used, {used}.'
+        for name, values in islice(query.items(), MOST_NAMED)
+        if len(values) > 1 and name in fields and list not in fields[name].kinds
+        for used in [_describe(_read(values[-1], fields[name].kinds))]
+    ]
     for name, values in query.items():
         kinds = fields[name].kinds if name in fields else frozenset()
         if list in kinds:

@@ -1,6 +1,6 @@
 """The registry as REST routes: each operation answers on its own route, in the common envelope."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import clock, parsing
-from chalicelib.core.errors import AppError
+from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import Audience, Principal
 from chalicelib.core.schema import iso
@@ -104,13 +104,35 @@ def success(reply: Reply) -> HttpResponse:
 
 def _input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
     """Read the query or the body; path parameters win over both."""
+    given: dict[str, Any]
     if operation.reads_query:
-        return {**parsing.from_query(operation.input, request.query), **request.path}
-    if media_type(request) not in _form_types(operation):
-        return {**json_object(request.body), **request.path}
-    if operation.file_field:
-        return {**form_data.read_file(request, operation.file_field), **request.path}
-    return {**parsing.from_query(operation.input, form_data.read_fields(request)), **request.path}
+        _check_encoding(request.query)
+        given = parsing.from_query(operation.input, request.query)
+    elif media_type(request) not in _form_types(operation):
+        given = json_object(request.body)
+    elif operation.file_field:
+        given = dict(form_data.read_file(request, operation.file_field))
+    else:
+        given = parsing.from_query(operation.input, form_data.read_fields(request))
+    given.update(request.path)
+    return given
+
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def _check_encoding(query: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a query whose percent-encoding could not be decoded.
+
+    The gateway decodes it, and puts a replacement character where bytes are not UTF-8.
+
+    Raises:
+        ValidationError: names the parameter.
+    """
+    for name, values in query.items():
+        if any(_REPLACEMENT in text for text in (name, *values)):
+            msg = "expected percent-encoded UTF-8, such as %D1%91 for \u0451 and %25 for %"
+            raise ValidationError.of(name, msg)
 
 
 def body_types(operation: Operation) -> tuple[str, ...]:

@@ -22,6 +22,9 @@ Handler = Callable[[HttpRequest], HttpResponse]
 
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?]*")
 _GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:[.]0*)?(?:,|$))")
+_BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+_UNREADABLE = quote("\N{REPLACEMENT CHARACTER}")
+"""What an escape in a query that is none is decoded to, as bytes are that are no UTF-8."""
 _IN_PATH = "/%:@!$&'()*+,=~"
 """What API Gateway leaves as it is in a path; the rest it encodes."""
 
@@ -56,7 +59,7 @@ class ApiGateway:
     def respond(self, request: Request) -> None:
         """Answer a request: the path is looked at first, then its method, then the body."""
         path, _, query = _ORIGIN.sub("", request.uri.decode(), count=1).partition("?")
-        path = quote(path, safe=_IN_PATH) or "/"
+        path, query = quote(path, safe=_IN_PATH) or "/", _BROKEN_ESCAPE.sub(_UNREADABLE, query)
         try:
             response = self._run(request, unquote(path), query) or self._invoke(
                 request, path, query

@@ -1,0 +1,59 @@
+"""Query strings: how they are encoded, and parameters that are sent more than once."""
+
+import pytest
+
+from tests.conftest import Api
+from tests.transports.conftest import LocalServer
+
+LIST = "/api/projects/list"
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("search=%ff", "search"),
+        ("page=1&search=a%ED%A0%80", "search"),
+        ("search=ok&search=%D0", "search"),
+        ("unknown=%C3", "unknown"),
+    ],
+)
+def test_a_parameter_that_is_not_utf8_is_refused_by_its_name(
+    query: str, field: str, api: Api
+) -> None:
+    answer = api.refused("GET", f"{LIST}?{query}")
+    assert (answer.status, answer.data["code"]) == (400, "validation_error")
+    assert [error["field"] for error in answer.data["errors"]] == [field]
+    assert "expected percent-encoded UTF-8" in answer.data["message"]
+
+
+@pytest.mark.parametrize("text", ["100%", "%zz", "a%2"])
+def test_a_broken_escape_in_a_query_is_refused_by_the_parameters_name(
+    text: str, local_server: LocalServer, api: Api
+) -> None:
+    head = f"GET {LIST}?search={text} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.token}"
+    reply = local_server.ask(f"{head}\r\n\r\n".encode())
+    assert reply.status == 400
+    assert [error["field"] for error in reply.data["errors"]] == ["search"]
+
+
+def test_a_key_is_checked_before_the_encoding_of_a_query() -> None:
+    assert Api(None).call("GET", f"{LIST}?search=%ff").status == 401
+
+
+def test_a_parameter_sent_twice_is_answered_with_a_warning_of_the_value_used(api: Api) -> None:
+    for title in ("One", "Two"):
+        api.post("/api/projects/create", {"title": title})
+    data = api.get(f"{LIST}?size=1&search=one&search=two&size=5")
+    assert [project["title"] for project in data["projects"]] == ["Two"]
+    assert data["warnings"] == [
+        '"size" was sent 2 times, but takes one value; the last was used, number 5.',
+        '"search" was sent 2 times, but takes one value; the last was used, text "two".',
+    ]
+
+
+def test_a_failure_names_the_parameter_that_was_sent_twice(api: Api) -> None:
+    data = api.refused("GET", f"{LIST}?page=1&page=0").data
+    assert data["errors"][0]["field"] == "page"
+    assert data["warnings"] == [
+        '"page" was sent 2 times, but takes one value; the last was used, number 0.'
+    ]
