@@ -13,10 +13,14 @@ from pydantic.json_schema import (
 from pydantic_core import core_schema
 
 from chalicelib.core.fields import fields_of
-from chalicelib.core.schema import Wire
+from chalicelib.core.schema import DOCUMENT, Patch, Wire, wire_name
 
 NULL = {"type": "null"}
 REF = "#/components/schemas/"
+
+
+NULL_OMITS = "x-null-omits"
+"""Marks, in the OpenAPI document, a field whose ``null`` stands for its omission."""
 
 
 class _Generate(GenerateJsonSchema):
@@ -29,21 +33,69 @@ class _Generate(GenerateJsonSchema):
         if self.mode == "validation" and issubclass(model, Wire):
             fields = fields_of(model)
             for name, declared in made.get("properties", {}).items():
-                if "anyOf" in declared and not fields[name].null_counts:
-                    options = [each for each in declared.pop("anyOf") if each != NULL]
-                    more = options[0] if len(options) == 1 else {"anyOf": options}
-                    declared.update(more | declared)
+                if not fields[name].null_counts:
+                    _without_null(declared)
+                    self.describe_omission(declared)
+            self.describe_rules(model, made)
         return made
+
+    def describe_omission(self, declared: dict[str, Any]) -> None:
+        """Complete the schema of a field whose ``null`` stands for its omission."""
+
+    def describe_rules(self, model: type[Wire], made: JsonSchemaValue) -> None:
+        """Complete the schema of a model by the rules between its fields."""
+
+
+class _GenerateDocument(_Generate):
+    """The generator of OpenAPI's components, which publish all that is enforced.
+
+    Rules between fields are a number of properties and a sentence: generators of clients make a
+    union of a model with ``anyOf`` or ``oneOf``, whatever is in it.
+    """
+
+    def describe_omission(self, declared: dict[str, Any]) -> None:
+        """Admit ``null``."""
+        beside = ("description", "default")
+        solid = {name: value for name, value in declared.items() if name not in beside}
+        for name in solid:
+            del declared[name]
+        declared.update({"anyOf": [solid, NULL], NULL_OMITS: True})
+
+    def describe_rules(self, model: type[Wire], made: JsonSchemaValue) -> None:
+        """Add what must be sent beside the required fields."""
+        if rules := _rules(model):
+            made["description"] = " ".join(filter(None, (made.get("description"), *rules)))
+            made["minProperties"] = len(made.get("required", ())) + len(rules)
+
+
+def _without_null(declared: dict[str, Any]) -> None:
+    if "anyOf" in declared:
+        options = [each for each in declared.pop("anyOf") if each != NULL]
+        more = options[0] if len(options) == 1 else {"anyOf": options}
+        declared.update(more | declared)
+
+
+def _rules(model: type[Wire]) -> list[str]:
+    """Return a sentence for each optional field that must be sent, one of several."""
+    groups = [(names, "Exactly") for names in model.EXACTLY_ONE_OF]
+    if model.AT_LEAST_ONE_OF:
+        groups.append((model.AT_LEAST_ONE_OF, "At least"))
+    rules = ["At least one change is required."] if issubclass(model, Patch) else []
+    for names, how_many in groups:
+        wired = [f"`{wire_name(model, name)}`" for name in names]
+        rules.append(f"{how_many} one of {', '.join(wired[:-1])} and {wired[-1]} is required.")
+    return rules
 
 
 @cache
-def json_schema(model: type[Wire]) -> dict[str, Any]:
-    """Return the closed JSON Schema (2020-12) of an input, as agents read it best.
+def json_schema(model: type[Wire], *, document: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of an input, as agents read it best.
 
-    That is without ``$ref``, titles and defaults of null and false.
+    That is without ``$ref``, titles and defaults of null and false. ``document`` adds the keywords
+    that are published for the OpenAPI document alone.
     """
     raw = model.model_json_schema(by_alias=True, schema_generator=_Generate)
-    schema: dict[str, Any] = _tidy(raw, raw.get("$defs", {}))
+    schema: dict[str, Any] = _tidy(raw, raw.get("$defs", {}), document=document)
     schema.pop("description", None)
     schema.setdefault("properties", {})
     return schema
@@ -52,7 +104,7 @@ def json_schema(model: type[Wire]) -> dict[str, Any]:
 def components(
     inputs: Iterable[type[Wire]], outputs: Iterable[type[Wire]]
 ) -> tuple[dict[type[Wire], str], dict[str, Any]]:
-    """Return what models are called as OpenAPI's components, and the closed schemas of all those.
+    """Return what models are called as OpenAPI's components, and the schemas of all those.
 
     That is as their classes are called, without the ``Out`` of records.
 
@@ -63,14 +115,14 @@ def components(
     modes += [(model, "validation") for model in dict.fromkeys(inputs)]
     modes += [(model, "serialization") for model in dict.fromkeys(outputs)]
     refs, raw = models_json_schema(
-        modes, by_alias=True, ref_template=f"{REF}{{model}}", schema_generator=_Generate
+        modes, by_alias=True, ref_template=f"{REF}{{model}}", schema_generator=_GenerateDocument
     )
     definitions = raw["$defs"]
     renamed = {f"{REF}{name}": f"{REF}{name.removesuffix('Out')}" for name in definitions}
     if len(set(renamed.values())) < len(renamed):
         raise ValueError("two models would be called the same as components")
     schemas = {
-        name.removesuffix("Out"): _rename(_tidy(schema, None), renamed)
+        name.removesuffix("Out"): _rename(_tidy(schema, None, document=True), renamed)
         for name, schema in definitions.items()
     }
     names = {model: renamed[refs[model, mode]["$ref"]].removeprefix(REF) for model, mode in modes}
@@ -88,11 +140,19 @@ def _rename(node: Any, renamed: Mapping[str, str]) -> Any:  # noqa: ANN401  any 
     return node
 
 
-def _tidy(node: Any, definitions: Mapping[str, Any] | None) -> Any:  # noqa: ANN401  any JSON value
-    """Close objects and drop what only fills bytes; with definitions, put them in place."""
+def _tidy(
+    node: Any,  # noqa: ANN401  any JSON value
+    definitions: Mapping[str, Any] | None,
+    *,
+    document: bool,
+) -> Any:  # noqa: ANN401  as above
+    """Drop what only fills bytes; with definitions, put them in place.
+
+    Objects stay open: unknown fields of an input are ignored, and answers are given new fields.
+    """
     implied = (None,) if definitions is None else (None, False)
     if isinstance(node, list):
-        return [_tidy(item, definitions) for item in node]
+        return [_tidy(item, definitions, document=document) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node and definitions is not None:
@@ -100,31 +160,33 @@ def _tidy(node: Any, definitions: Mapping[str, Any] | None) -> Any:  # noqa: ANN
         merged = {k: v for k, v in target.items() if k != "description"}
         node = merged | {k: v for k, v in node.items() if k != "$ref"}
     if "anyOf" in node:
-        node = _merge_nullable(node, definitions)
-    tidy = {
+        node = _merge_nullable(node, definitions, document=document)
+    if document:
+        node = {**node, **node.get(DOCUMENT, {})}
+    return {
         key: (
-            {name: _tidy(prop, definitions) for name, prop in value.items()}
+            {name: _tidy(prop, definitions, document=document) for name, prop in value.items()}
             if key == "properties"
-            else _tidy(value, definitions)
+            else _tidy(value, definitions, document=document)
         )
         for key, value in node.items()
-        if key not in {"$defs", "title"}
+        if key not in {"$defs", "title", DOCUMENT}
         and not (key == "default" and any(value is each for each in implied))
     }
-    if tidy.get("type") == "object" and "properties" in tidy:
-        tidy["additionalProperties"] = False
-    return tidy
 
 
-def _merge_nullable(node: dict[str, Any], definitions: Mapping[str, Any] | None) -> dict[str, Any]:
+def _merge_nullable(
+    node: dict[str, Any], definitions: Mapping[str, Any] | None, *, document: bool
+) -> dict[str, Any]:
     """Turn pydantic's ``anyOf: [X, null]`` into X with ``type: [x, "null"]``."""
-    options = [_tidy(option, definitions) for option in node["anyOf"]]
+    options = [_tidy(option, definitions, document=document) for option in node["anyOf"]]
     solid = [option for option in options if option != NULL]
     if len(solid) != 1 or len(options) != 2 or "$ref" in solid[0]:  # noqa: PLR2004  X or null
         return node
     merged = {**solid[0], **{k: v for k, v in node.items() if k != "anyOf"}}
     if "type" in merged:
-        merged["type"] = [merged["type"], "null"]
+        kinds = merged["type"]
+        merged["type"] = [*([kinds] if isinstance(kinds, str) else kinds), "null"]
     if "enum" in merged:
         merged["enum"] = [*merged["enum"], None]
     return merged

@@ -51,6 +51,11 @@ class Wire(BaseModel):
     Sent, they are refused rather than ignored.
     """
 
+    EXACTLY_ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of optional fields; a validator demands exactly one of each (``exactly_one``)."""
+    AT_LEAST_ONE_OF: ClassVar[tuple[str, ...]] = ()
+    """Optional fields of which a validator demands one or more (``has_one``)."""
+
     @classmethod
     def from_row(cls, stored: Mapping[str, Any], **made: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of stored values with ``made`` over them; the rest is null."""
@@ -99,15 +104,21 @@ class Patch(Partial):
         return self
 
 
-def exactly_one(model: Wire, *names: str) -> None:
-    """Demand that exactly one of some optional fields is given; for the model's validators."""
-    if sum(getattr(model, name) is not None for name in names) != 1:
-        wired = [wire_name(type(model), name) for name in names]
-        raise PydanticCustomError(
-            "exactly_one",
-            "expected exactly one of {names}",
-            {"names": " and ".join(wired), "field": wired[0]},
-        )
+def exactly_one(model: Wire) -> None:
+    """Demand one field of each group of ``EXACTLY_ONE_OF``; for the model's validators."""
+    for names in model.EXACTLY_ONE_OF:
+        if sum(getattr(model, name) is not None for name in names) != 1:
+            wired = [wire_name(type(model), name) for name in names]
+            raise PydanticCustomError(
+                "exactly_one",
+                "expected exactly one of {names}",
+                {"names": " and ".join(wired), "field": wired[0]},
+            )
+
+
+def has_one(model: Wire) -> bool:
+    """Whether one of ``AT_LEAST_ONE_OF`` is given and not empty; for the model's validators."""
+    return any(getattr(model, name) for name in model.AT_LEAST_ONE_OF)
 
 
 def in_order(model: Wire, least: str, most: str) -> None:
@@ -132,6 +143,14 @@ NULL_COUNTS: Final = "null counts"
 """Marks, in ``Annotated``, an optional field whose ``null`` is not its omission.
 
 It is validated as any value is: taken, or refused where omission itself acts.
+"""
+
+
+DOCUMENT = "x-document"
+"""A keyword of a field's JSON Schema: holds keywords that only the OpenAPI document publishes.
+
+Tool schemas leave them out: some clients of models refuse keywords that they do not know, and each
+costs bytes in every list of the tools.
 """
 
 
@@ -188,6 +207,34 @@ class Pattern:
         if not re.fullmatch(self.pattern, text):
             raise PydanticCustomError("pattern", "expected {what}", {"what": self.expected})
         return text
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """A list of texts without repetitions, in ``Annotated``; a refusal says what is ``expected``.
+
+    Items of other types, such as those that fail alone, are not compared.
+    """
+
+    expected: str
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Check the list after its items."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Publish that the items differ."""
+        return {**handler(schema), DOCUMENT: {"uniqueItems": True}}
+
+    def _check(self, items: list[Any]) -> list[Any]:
+        texts = [item for item in items if isinstance(item, str)]
+        if len(set(texts)) < len(texts):
+            raise PydanticCustomError("unique", "expected {what}", {"what": self.expected})
+        return items
 
 
 Slug = Annotated[
@@ -275,6 +322,12 @@ Moment = Annotated[datetime, BeforeValidator(_moment)]
 
 _YEARS = range(1971, 3000)
 """Of times that callers give: whatever time zone they are read in, ids can hold them."""
+_IN_YEARS = {
+    DOCUMENT: {
+        "pattern": "^(19(7[1-9]|[89][0-9])|2[0-9]{3})",
+        "x-pattern-name": "from 1971 to 2999",
+    }
+}
 
 
 _SPACED_OFFSET = re.compile(r"(\S+[T ]\S+) ([0-9]{2}:?[0-9]{2})")
@@ -314,10 +367,13 @@ _ISO = PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used
 So a fingerprint of the input distinguishes a time from its date.
 """
 Day = Annotated[
-    date, PlainValidator(_day), _ISO, WithJsonSchema({"type": "string", "format": "date"})
+    date,
+    PlainValidator(_day),
+    _ISO,
+    WithJsonSchema({"type": "string", "format": "date", **_IN_YEARS}),
 ]
 """A calendar day."""
-When = Annotated[date, PlainValidator(_when), _ISO, WithJsonSchema({"type": "string"})]
+When = Annotated[date, PlainValidator(_when), _ISO, WithJsonSchema({"type": "string", **_IN_YEARS})]
 """A day, or a ``datetime`` that may lack its offset; ``clock.moment_of`` says which moment."""
 
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import NotFoundError, ValidationError
-from chalicelib.core.schema import Id, Wire, optional
+from chalicelib.core.schema import Id, Wire, exactly_one, optional
 from chalicelib.flows import rehosting
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import ImportedImage
@@ -20,13 +19,14 @@ MAX_IMAGES = 10
 class ImageIn(Wire):
     """An image to show: one from elsewhere, which is copied, or a file of the workspace."""
 
+    EXACTLY_ONE_OF = (("url", "file_id"),)
+
     url: Annotated[str, StringConstraints(max_length=2048)] = optional("https; copied.")
     file_id: Id = optional("Or a file.")
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        if (self.url is None) == (self.file_id is None):
-            raise PydanticCustomError("exactly_one", "expected exactly one of url and fileId")
+        exactly_one(self)
         return self
 
 

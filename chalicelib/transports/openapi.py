@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.core.json_schema import REF, components
+from chalicelib.core.json_schema import NULL_OMITS, REF, components, json_schema
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Wire
 from chalicelib.flows.chat import MESSAGES
 from chalicelib.flows.chat_request import ChatRequest
 from chalicelib.flows.invoke import IDEMPOTENCY_KEY
-from chalicelib.transports import chat_route, form_data, openapi_failures, public, rest
+from chalicelib.transports import chat_events, chat_route, form_data, openapi_failures, public, rest
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
 from chalicelib.transports.openapi_failures import STATUSES
 from chalicelib.transports.reference import SERVER
@@ -70,11 +70,13 @@ def document() -> dict[str, Any]:
             name = names[operation.input]
             schemas[name] = _without(schemas[name], operation.path_parameters)
         if operation.file_field:
-            form = _file_form(operation.input_schema, operation.file_field)
+            form = _file_form(_schema(operation), operation.file_field)
             schemas[f"{names[operation.input]}Form"] = form
         if _takes_key_in_body(operation):
             schemas[names[operation.input]]["properties"][IDEMPOTENCY_KEY] = {
                 **_IDEMPOTENCY_KEY["schema"],
+                "type": ["string", "null"],
+                NULL_OMITS: True,
                 "description": "In place of the header.",
             }
     for output in {operation.output for operation in operations}:
@@ -98,7 +100,11 @@ def document() -> dict[str, Any]:
             "securitySchemes": {
                 _SECURITY: {"type": "http", "scheme": "bearer", "description": "An API key."}
             },
-            "schemas": {**schemas, "Failure": openapi_failures.schema(_WARNINGS, codes)},
+            "schemas": {
+                **schemas,
+                **chat_events.schemas(),
+                "Failure": openapi_failures.schema(_WARNINGS, codes),
+            },
             "responses": {
                 f"Failure{status}": {
                     "description": text,
@@ -131,7 +137,9 @@ AREAS = {
 
 _DESCRIPTION = (
     "Manage a workspace with an API key. Every answer is `{data: {status, ...}}`; "
-    "money is in kopecks, durations are in minutes, times are ISO 8601 in UTC."
+    "money is in kopecks, durations are in minutes, times are ISO 8601 in UTC. "
+    "Unknown fields of a request are ignored and named in `data.warnings`; answers are given "
+    "further fields without notice, so ignore those that you do not know."
 )
 
 
@@ -227,7 +235,14 @@ No key: pages of any origin may call it."""
 
 def _chat(body: str) -> dict[str, Any]:
     """Return the entry of the chat, which is no operation of the registry: it streams."""
-    event_stream = {"schema": {"type": "string", "description": "The events, as described."}}
+    event_stream = {
+        "schema": {
+            "type": "string",
+            "description": f"Events: `data:` lines, each with a `{chat_events.EVENT}` as JSON.",
+            "contentMediaType": JSON_TYPE,
+            "contentSchema": {"$ref": f"{REF}{chat_events.EVENT}"},
+        }
+    }
     codes = openapi_failures.codes(iter(openapi_failures.CHAT))
     entry = {
         "operationId": "chat_stream",
@@ -265,7 +280,7 @@ def _has_named_body(operation: Operation) -> bool:
 
 def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     entrance = public.ENTRANCES.get(operation.name)
-    inline = _without(operation.input_schema, operation.path_parameters)
+    inline = _without(_schema(operation), operation.path_parameters)
     name = names.get(operation.input)
     schema: Mapping[str, Any] = {"$ref": f"{REF}{name}"} if name else inline
     if entrance is not None and entrance.body is not None:
@@ -301,11 +316,18 @@ def _without(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     properties = {k: v for k, v in schema["properties"].items() if k not in names}
     required = [name for name in schema.get("required", ()) if name not in names]
     rest = {k: v for k, v in schema.items() if k not in {"properties", "required"}}
+    if least := rest.pop("minProperties", 0):
+        rest["minProperties"] = least - (len(schema.get("required", ())) - len(required))
     return {**rest, "properties": properties, **({"required": required} if required else {})}
 
 
+def _schema(operation: Operation) -> dict[str, Any]:
+    """Return the schema of an operation's input without components, as parameters are described."""
+    return json_schema(operation.input, document=True)
+
+
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
-    schema = operation.input_schema
+    schema = _schema(operation)
     parameters = []
     for name, declared in schema["properties"].items():
         in_path = name in operation.path_parameters

@@ -8,10 +8,13 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from chalicelib.core.operations import Operation
-from tests.conftest import Answer, Api
+from chalicelib.flows.chat_answer import Failed
+from chalicelib.transports.chat_stream import encode
+from tests.conftest import Answer, Api, Owner
 from tests.contract.conftest import World
 from tests.contract.test_access import send
 from tests.contract.test_registry import check_node, nodes
+from tests.factories.chat import ask, new_bot
 from tests.factories.examples import every_operation, example
 
 
@@ -72,7 +75,10 @@ def test_a_body_is_documented_as_tools_see_it(operation: Operation, answer: Answ
     for name in declarations.keys() - set(operation.path_parameters):
         declared = declarations[name]
         bounds = {key: value for key, value in declared.items() if key in BOUNDS}
-        assert bounds == {k: v for k, v in body["properties"][name].items() if k in BOUNDS}
+        published = {key: body["properties"][name].get(key) for key in bounds}
+        if published.get("enum") and body["properties"][name].get("x-null-omits"):
+            published["enum"].remove(None)
+        assert bounds == published
 
 
 BOUNDS = {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum"}
@@ -139,3 +145,109 @@ def test_the_chat_is_documented_though_it_is_no_operation(answer: Answer) -> Non
     assert body["required"] == ["agentId", "message"]
     assert {"sessionId", "apiKey", "channel", "pageUrl"} < set(body["properties"])
     assert body["properties"]["message"]["maxLength"] == 10_000
+
+
+def component(answer: Answer, name: str) -> dict[str, Any]:
+    """Return a component's schema."""
+    return resolved({"$ref": f"#/components/schemas/{name}"}, answer)
+
+
+def validator_of(answer: Answer, name: str) -> Any:
+    """Return a validator of a component."""
+    from jsonschema import Draft202012Validator
+
+    components = json.loads(answer.body)["components"]
+    return Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": components})
+
+
+def test_no_schema_of_an_answer_or_an_input_forbids_unknown_fields(answer: Answer) -> None:
+    components = json.loads(answer.body)["components"]["schemas"]
+    closed = [
+        f"{name}{path}"
+        for name, schema in components.items()
+        for path, node in nodes(schema)
+        if node.get("additionalProperties") is False
+    ]
+    assert closed == []
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("ProductPatch", 2),
+        ("AgentPatch", 1),  # the id is in the path
+        ("ImageIn", 1),
+        ("BookingCreate", 3),
+        ("BookingReschedule", 2),
+        ("PageImport", 2),
+    ],
+)
+def test_an_input_says_how_many_fields_it_needs_beside_the_required(
+    name: str, least: int, answer: Answer
+) -> None:
+    schema = component(answer, name)
+    assert schema["minProperties"] == least
+    assert schema["description"].endswith("required.")
+
+
+def test_alternatives_are_named_in_the_description(answer: Answer) -> None:
+    told = component(answer, "ImageIn")["description"]
+    assert "Exactly one of `url` and `fileId` is required." in told
+
+
+def test_null_is_published_where_it_is_taken(answer: Answer, api: Api) -> None:
+    body = {"name": "Loaf", "price": 1, "sku": None, "status": None, "images": None}
+    validator_of(answer, "ProductCreate").validate(body)
+    product = api.post("/api/products/create", body)["product"]
+    patch = {"id": product["id"], "name": None, "description": None}
+    validator_of(answer, "ProductPatch").validate(patch)
+    api.post("/api/products/update", patch)
+    properties = component(answer, "ProductPatch")["properties"]
+    assert properties["name"]["x-null-omits"] is True
+    assert "x-null-omits" not in properties["description"]
+    required = component(answer, "ProductCreate")["properties"]["name"]
+    assert required["type"] == "string"
+
+
+def test_a_repeated_id_is_refused_by_schema_and_server(answer: Answer, api: Api) -> None:
+    body = {"ids": ["one", "one"]}
+    assert not validator_of(answer, "ProductReorder").is_valid(body)
+    assert api.refused("POST", "/api/products/reorder", body).status == 400
+
+
+@pytest.mark.parametrize(
+    ("day", "taken"),
+    [("1970-12-31", False), ("1971-01-02", True), ("2999-12-30", True), ("3000-01-01", False)],
+)
+def test_the_years_of_dates_are_published_as_they_are_enforced(
+    day: str, taken: bool, answer: Answer, api: Api
+) -> None:
+    parameters = json.loads(answer.body)["paths"]["/api/bookings/list"]["get"]["parameters"]
+    (schema,) = (each["schema"] for each in parameters if each["name"] == "from")
+    assert bool(re.search(schema["pattern"], day)) == taken
+    assert (api.call("GET", f"/api/bookings/list?from={day}").status == 200) == taken
+
+
+def test_every_integer_of_a_query_has_a_largest_value(answer: Answer) -> None:
+    unbounded = [
+        f"{entry['operationId']}.{parameter['name']}"
+        for path in json.loads(answer.body)["paths"].values()
+        for entry in path.values()
+        for parameter in entry["parameters"]
+        if parameter["schema"].get("type") == "integer" and "maximum" not in parameter["schema"]
+    ]
+    assert unbounded == []
+
+
+def test_the_events_of_the_chat_are_published_by_type(answer: Answer, owner: Owner) -> None:
+    entry = json.loads(answer.body)["paths"]["/api/agents/public/chat-stream"]["post"]
+    stream = entry["responses"]["200"]["content"]["text/event-stream"]["schema"]
+    assert stream["contentSchema"] == {"$ref": "#/components/schemas/ChatEvent"}
+    mapping = component(answer, "ChatEvent")["discriminator"]["mapping"]
+    assert set(mapping) == {"start", "chunk", "done", "error"}
+    told = ask(new_bot(owner), "How much is rye bread?").events
+    sent = [*told, json.loads(encode(Failed("broken")).removeprefix(b"data: "))]
+    assert {event["type"] for event in sent} == set(mapping)
+    for event in sent:
+        validator_of(answer, "ChatEvent").validate(event)
+        validator_of(answer, mapping[event["type"]].rpartition("/")[2]).validate(event)

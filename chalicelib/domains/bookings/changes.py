@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core.errors import NotFoundError, SlotUnavailableError
 from chalicelib.core.operations import operation
-from chalicelib.core.schema import Id, When, Wire, exactly_one, optional
+from chalicelib.core.schema import Id, When, Wire, exactly_one, has_one, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.bookings.records import (
     BookingResult,
@@ -34,19 +34,23 @@ ReasonText = Annotated[str, StringConstraints(max_length=500)]
 class BookingContact(Wire):
     """Who is coming."""
 
+    AT_LEAST_ONE_OF = ("phone", "email")
+
     name: PersonName = Field(description="Name.")
     phone: PhoneText | None = optional("Any spelling; or email.")
     email: Email | None = optional("E-mail address.")
 
     @model_validator(mode="after")
     def _can_be_reached(self) -> Self:
-        if not (self.phone or self.email):
+        if not has_one(self):
             raise PydanticCustomError("contact", "expected phone, email or both")
         return self
 
 
 class BookingCreate(Wire):
     """A new booking."""
+
+    EXACTLY_ONE_OF = (("client", "client_id"),)
 
     service_id: Id = Field(description="Service id.")
     start_at: When = Field(description="startAt of a slot.")
@@ -63,7 +67,7 @@ class BookingCreate(Wire):
 
     @model_validator(mode="after")
     def _is_for_somebody(self) -> Self:
-        exactly_one(self, "client", "client_id")
+        exactly_one(self)
         return self
 
 
@@ -86,11 +90,13 @@ class BookingStatusSet(BookingMoveTo):
 class BookingReschedule(BookingMoveTo):
     """Which booking to move, and where."""
 
+    AT_LEAST_ONE_OF = ("start_at", "resource_id")
+
     id: Id = Field(description="Booking id.")
 
     @model_validator(mode="after")
     def _goes_somewhere(self) -> Self:
-        if self.start_at is None and self.resource_id is None:
+        if not has_one(self):
             raise PydanticCustomError("nowhere", "expected startAt, resourceId or both")
         return self
 

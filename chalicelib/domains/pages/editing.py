@@ -44,6 +44,8 @@ class HtmlEdit(Wire):
 class PageSaveHtml(Wire):
     """New HTML for a page, or changes to it."""
 
+    EXACTLY_ONE_OF = (("html", "edits"),)
+
     id: Id = PAGE_ID
     html: str | None = optional("Up to 1 MiB; or give edits.")
     edits: Annotated[list[HtmlEdit], Field(min_length=1, max_length=MAX_EDITS)] | None = optional(
@@ -54,7 +56,7 @@ class PageSaveHtml(Wire):
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageSaveHtml":
-        exactly_one(self, "html", "edits")
+        exactly_one(self)
         return self
 
 

@@ -99,6 +99,8 @@ BaseUrl = Annotated[
 class PageImport(Wire):
     """A page to import, and where to."""
 
+    EXACTLY_ONE_OF = (("project_id", "page_id"), ("html", "url"))
+
     project_id: Id | None = optional("Site for a new page; or give pageId.")
     page_id: Id | None = optional("Page to replace.")
     if_version: IfVersion | None = IF_VERSION
@@ -111,8 +113,7 @@ class PageImport(Wire):
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageImport":
-        exactly_one(self, "project_id", "page_id")
-        exactly_one(self, "html", "url")
+        exactly_one(self)
         _refuse_beside(self, "slug", "page_id", "a page that is there keeps its slug")
         _refuse_beside(self, "if_version", "project_id", "a new page has no version yet")
         _refuse_beside(self, "base_url", "url", "a page that is fetched has its own URL")

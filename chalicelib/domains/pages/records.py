@@ -135,7 +135,9 @@ class PageQuery(Wire):
     """Which page to read, and which part of its HTML."""
 
     id: Id = PAGE_ID
-    offset: Annotated[int, Field(ge=0)] = Field(default=0, description="First byte to return.")
+    offset: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        default=0, description="First byte to return."
+    )
     max_bytes: Annotated[int, Field(ge=1, le=MAX_HTML_BYTES)] | None = optional(
         "Most bytes to return."
     )

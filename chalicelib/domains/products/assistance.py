@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.core.errors import InvalidBarcodeError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
-from chalicelib.core.schema import Wire, optional
+from chalicelib.core.schema import Wire, has_one, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.products.records import ProductOut
 from chalicelib.flows import barcodes, drafting
@@ -65,6 +65,8 @@ class BarcodeResult(Wire):
 class ProductDraftRequest(Wire):
     """What to draft a card from."""
 
+    AT_LEAST_ONE_OF = ("name", "barcode", "prompt")
+
     name: CardName | None = optional("Rough name.")
     barcode: str | None = optional("Looked up first.")
     prompt: Prompt | None = optional("What to stress.")
@@ -72,7 +74,7 @@ class ProductDraftRequest(Wire):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if not (self.name or self.barcode or self.prompt):
+        if not has_one(self):
             raise PydanticCustomError("empty", "send at least one of name, barcode, prompt")
         return self
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
-from chalicelib.core import batch_items, parsing
+from chalicelib.core import parsing
 from chalicelib.core.batch_items import FailsAlone, InvalidItem
 from chalicelib.core.errors import (
     AppError,
@@ -17,7 +17,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.schema import MAX_ID, MAX_KOPECKS, NULL_COUNTS, Id, Kopecks, Wire
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, BatchSummary, commit_outcomes
-from chalicelib.domains.products.order import unique
+from chalicelib.domains.products.order import EVERY_ID_ONCE
 from chalicelib.domains.products.records import (
     Stock,
     stage_deletion,
@@ -38,18 +38,13 @@ STEP = 15
 Value = Annotated[Any, NULL_COUNTS, WithJsonSchema({"type": ["number", "string", "null"]})]
 
 
-def _unique(ids: list[str | InvalidItem]) -> list[str | InvalidItem]:
-    unique(batch_items.valid(ids))
-    return ids
-
-
 class BulkProducts(Wire):
     """What to do with which products."""
 
     ids: Annotated[
         list[Annotated[Id | InvalidItem, FailsAlone(Id, "id")]],
         Field(min_length=1, max_length=MAX_AT_ONCE),
-        AfterValidator(_unique),
+        EVERY_ID_ONCE,
     ] = Field(description="Product ids.")
     action: Literal[
         "activate",

@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.operations import operation
-from chalicelib.core.schema import Id, Wire, optional
+from chalicelib.core.schema import Id, Unique, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.products.records import (
     Name,
@@ -34,11 +33,7 @@ MAX_NAME = 255
 COPY = " (копия)"
 
 
-def unique(ids: list[str]) -> list[str]:
-    """Refuse a list that names an id twice."""
-    if len(set(ids)) < len(ids):
-        raise PydanticCustomError("unique", "expected every id once")
-    return ids
+EVERY_ID_ONCE = Unique("every id once")
 
 
 class ProductDuplicate(Wire):
@@ -51,9 +46,9 @@ class ProductDuplicate(Wire):
 class ProductReorder(Wire):
     """Which products to put first."""
 
-    ids: Annotated[
-        list[Id], Field(min_length=1, max_length=MAX_REORDERED), AfterValidator(unique)
-    ] = Field(description="Products to move, in the wanted order.")
+    ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_REORDERED), EVERY_ID_ONCE] = Field(
+        description="Products to move, in the wanted order."
+    )
     category_id: Id | None = optional("Put them first within this category.")
 
 

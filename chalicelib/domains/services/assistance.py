@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
-from chalicelib.core.schema import Wire, optional
+from chalicelib.core.schema import Wire, has_one, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.flows import drafting
 from chalicelib.flows.drafting import CardName, DraftOut, Language, Prompt
@@ -18,13 +18,15 @@ from chalicelib.flows.photos import PhotoOut
 class ServiceDraftRequest(Wire):
     """What to draft a card from."""
 
+    AT_LEAST_ONE_OF = ("name", "prompt")
+
     name: CardName | None = optional("Rough name.")
     prompt: Prompt | None = optional("What to stress.")
     language: Language = Field(default="ru", description="Language code.")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if not (self.name or self.prompt):
+        if not has_one(self):
             raise PydanticCustomError("empty", "send at least one of name, prompt")
         return self
 

@@ -258,6 +258,7 @@ class Reference:
     def _field(
         self, name: str, schema: Mapping[str, Any], place: str = "", *, required: bool
     ) -> Field:
+        schema = _without_omitting_null(schema)
         inner = schema.get("items", schema)
         return Field(
             name=name,
@@ -311,6 +312,25 @@ def _type(schema: Mapping[str, Any]) -> Iterator[TypePart]:
             yield TypePart(f" or {kind}")
 
 
+def _without_omitting_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a field's schema without a ``null`` that only stands for the field's omission.
+
+    The guide says so once; where ``null`` clears a field, the field says so.
+    """
+    if not schema.get("x-null-omits"):
+        return schema
+    solid = {name: value for name, value in schema.items() if name != "anyOf"}
+    for option in schema.get("anyOf", ()):
+        if option != {"type": "null"}:
+            solid |= option
+    if "type" in solid and not isinstance(solid["type"], str):
+        kinds = [kind for kind in solid["type"] if kind != "null"]
+        solid["type"] = kinds[0] if len(kinds) == 1 else kinds
+    if "enum" in solid:
+        solid["enum"] = [value for value in solid["enum"] if value is not None]
+    return solid
+
+
 def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a schema says of values beyond their type."""
     if "enum" in schema:
@@ -318,12 +338,14 @@ def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
     if "const" in schema:
         yield f"always `{_shown(schema['const'])}`"
     if "pattern" in schema:
-        yield f"pattern `{schema['pattern']}`"
+        yield schema.get("x-pattern-name") or f"pattern `{schema['pattern']}`"
     if schema.get("format"):
         yield f"{schema['format']}"
     for least, most, what in _LIMITS:
         if bounds := _range(schema.get(least), schema.get(most)):
             yield f"{bounds} {what}".strip()
+    if schema.get("uniqueItems"):
+        yield "no item twice"
     items = schema.get("items")
     if isinstance(items, Mapping) and (inner := list(_facts(items))):
         yield "each: " + ", ".join(inner)
