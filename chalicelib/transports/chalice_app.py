@@ -161,13 +161,12 @@ def mount(app: App) -> None:
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
         handler = _lazily(f"web.{module}", name)
         _share(app, view, "GET", path, handler, cors.PUBLIC)
-        _route(app, f"{view}_head", "HEAD", path, handler, cors.PUBLIC.handle)
     for path, page in routes.ROUTES.items():
         view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
-        for method, taken in (("GET", page.get), ("HEAD", page.get), ("POST", page.post)):
+        for method, taken in (("GET", page.get), ("POST", page.post)):
             if taken:
                 _route(app, f"{view}_{method.lower()}", method, path, _console(page))
-            elif method != "HEAD":
+            else:
                 refused = f"{REFUSING}{view}_{method.lower()}"
                 _route(app, refused, method, path, _console_refusing(app))
     _share(app, "widget_js", "GET", WIDGET_PATH, _lazily("widget", "script"), cors.PUBLIC)
@@ -242,11 +241,19 @@ def _module(name: str) -> Any:  # noqa: ANN401  whatever it has
 def _route(  # noqa: PLR0913, PLR0917  what a route is
     app: App, name: str, method: str, path: str, handler: Handler, run: Runner = handle
 ) -> None:
+    """Give a path a route, and one for HEAD beside that for GET.
+
+    HEAD is answered as GET is, and the server in front sends no body (RFC 9110, 9.3.2): from a body
+    it computes the headers that describe it.
+    """
+
     def view(**path_values: str) -> Response:
         return _chalice(run(_request(app, method, path, path_values), handler))
 
     view.__name__ = name
     app.route(path, methods=[method], name=name, content_types=[])(view)
+    if method == "GET":
+        _route(app, f"{name}_head", "HEAD", path, handler, run)
 
 
 def _request(app: App, method: str, path: str, path_values: dict[str, str]) -> HttpRequest:

@@ -57,7 +57,10 @@ class Policy:
     ) -> HttpResponse:
         """Run a handler as all are run; admitted pages may read whatever it answers."""
         response = http.handle(request, handler)
-        return response._replace(headers={**response.headers, **self._shared(request)})
+        headers = {**response.headers, **self._shared(request)}
+        return response._replace(
+            headers=headers if self.admits is None else http.varying(headers, "Origin")
+        )
 
     def _shared(self, request: HttpRequest) -> dict[str, str]:
         shared = {"Access-Control-Expose-Headers": self.exposed}
@@ -65,8 +68,8 @@ class Policy:
             return {"Access-Control-Allow-Origin": "*", **shared}
         origin = request.headers.get("origin")
         if origin is None or not self.admits(origin):
-            return {"Vary": "Origin"}
-        return {"Vary": "Origin", "Access-Control-Allow-Origin": origin, **shared}
+            return {}
+        return {"Access-Control-Allow-Origin": origin, **shared}
 
 
 def _admitted(origin: str) -> bool:

@@ -127,9 +127,19 @@ def set_cookie(name: str, value: str, max_age: int) -> str:
 _COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+=[!#-+\--:<-\[\]-~]*", re.ASCII)
 
 
-def etag(body: bytes) -> str:
-    """Return the entity tag of a body."""
-    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+def etag(body: bytes, *, strong: bool = False) -> str:
+    """Return the entity tag of a body.
+
+    It is weak, because the gateway and the edge send the same body compressed or not. A ``strong``
+    one, which ranges need, is for what is never compressed (RFC 9110, 8.8.1).
+    """
+    return f'{"" if strong else "W/"}"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def varying(headers: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return the headers of an answer that depends on a request's header as well."""
+    names = [each.strip() for each in headers.get("Vary", "").split(",") if each.strip()]
+    return {**headers, "Vary": ", ".join(dict.fromkeys([*names, name]))}
 
 
 def failure(error: AppError, request_id: str, **headers: str) -> HttpResponse:
@@ -173,6 +183,8 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
         },
     )
     headers = {**response.headers, "X-Request-Id": request.request_id}
+    if isinstance(response.body, bytes):  # which is what the gateway and the edge compress
+        headers = varying(headers, "Accept-Encoding")
     if headers.keys().isdisjoint({"Cache-Control", "ETag"}):
         headers["Cache-Control"] = "no-store"
     return response._replace(headers=headers)
@@ -184,7 +196,7 @@ def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     tag = response.headers.get("ETag", "").removeprefix("W/")
     if (
         not tag
-        or response.status != HTTPStatus.OK
+        or response.status not in {HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT}
         or request.method not in {"GET", "HEAD"}
         or (wanted.strip() != "*" and tag not in _ENTITY_TAG.findall(wanted))
     ):

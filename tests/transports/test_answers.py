@@ -38,7 +38,7 @@ def test_every_answer_has_a_request_id(method: str, path: str) -> None:
 def test_a_wrong_method_names_the_right_ones() -> None:
     answer = Api(None).refused("PUT", "/api/projects/list")
     assert (answer.status, answer.data["code"]) == (405, "method_not_allowed")
-    assert answer.headers["Allow"] == "GET"
+    assert answer.headers["Allow"] == "GET, HEAD"
 
 
 def test_an_unknown_path_is_404_and_stays_unknown() -> None:

@@ -77,7 +77,7 @@ class TestPost:
         publish()
         answer = get("/blog/bread")
         assert answer.headers["Cache-Control"] == "public, max-age=60"
-        assert answer.headers["Vary"] == "Accept-Language"
+        assert answer.headers["Vary"] == "Accept-Language, Accept-Encoding"
         again = get("/blog/bread", if_none_match=answer.headers["ETag"])
         assert (again.status, again.body) == (304, b"")
         head = get("/blog/bread", "HEAD")

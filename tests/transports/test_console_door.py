@@ -451,7 +451,7 @@ class TestSignIn:
         visitor = Person("boss@example.com")
         page = visitor.get("/console/sign-in", accept_language="ru")
         assert "Войти" in page.body.decode()
-        assert page.headers["Vary"] == "Accept-Language"
+        assert page.headers["Vary"] == "Accept-Language, Accept-Encoding"
 
     def test_of_the_first_workspace_is_where_one_begins(self, world: World) -> None:
         boss = Person("boss@example.com", begun("boss@example.com"))

@@ -41,7 +41,7 @@ class TestCaching:
     def test_an_answer_with_caching_headers_keeps_them(self, header: str) -> None:
         headers = get(HttpResponse(200, b"a", {header: '"kept"'})).headers
         assert headers[header] == '"kept"'
-        assert headers.keys() == {header, "X-Request-Id"}
+        assert headers.keys() == {header, "X-Request-Id", "Vary"}
 
     @pytest.mark.parametrize("tag", ['"a"', 'W/"a"'])
     @pytest.mark.parametrize("known", ['"a"', 'W/"a"', '"b", W/"a"', '"b","a"', "*", ' W/"a" '])
@@ -51,7 +51,8 @@ class TestCaching:
         page = HttpResponse(200, b"page", {**kept, "Content-Type": HTML_TYPE})
         reply = get(page, method, if_none_match=known)
         assert (reply.status, reply.body) == (304, b"")
-        assert dict(reply.headers) == {**kept, "X-Request-Id": reply.headers["X-Request-Id"]}
+        sent = {**kept, "Vary": "Accept, Accept-Encoding"}
+        assert dict(reply.headers) == {**sent, "X-Request-Id": reply.headers["X-Request-Id"]}
 
     @pytest.mark.parametrize("known", ["", "a", '"b"', '"b", W/"ab"', '"a', "W/a"])
     def test_what_the_client_does_not_have_is_sent(self, known: str) -> None:

@@ -20,8 +20,11 @@ def _quiet(logged: Records) -> Iterator[None]:
     assert logged.errors == []
 
 
-def ask(server: LocalServer, path: str, method: str = "GET", body: bytes = b"") -> WireReply:
-    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+def ask(
+    server: LocalServer, path: str, method: str = "GET", body: bytes = b"", **headers: str
+) -> WireReply:
+    more = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{more}Content-Length: {len(body)}\r\n\r\n"
     return server.ask(head.encode("latin-1") + body)
 
 
@@ -120,6 +123,80 @@ class TestReading:
         reply = ask(local_server, f"/{key(upload(api)['url'])}", method, b"x")
         assert refusal(reply) == (405, "method_not_allowed")
         assert reply.header("Allow") == "GET, HEAD"
+
+
+class TestRanges:
+    """Parts of files, as S3 sends them: what players and resumed downloads ask for."""
+
+    @pytest.fixture
+    def path(self, api: Api) -> str:
+        return f"/{key(upload(api, 'a.txt', b'0123456789')['url'])}"
+
+    @pytest.mark.parametrize(
+        ("wanted", "part", "place"),
+        [
+            ("bytes=0-3", b"0123", "0-3"),
+            ("bytes=4-", b"456789", "4-9"),
+            ("bytes=-2", b"89", "8-9"),
+            ("bytes=-99", b"0123456789", "0-9"),
+            ("Bytes=8-99", b"89", "8-9"),
+            ("bytes=9-9", b"9", "9-9"),
+        ],
+    )
+    @pytest.mark.parametrize("method", ["GET", "HEAD"])
+    def test_one_range_is_206_with_its_bytes(
+        self,
+        method: str,
+        wanted: str,
+        part: bytes,
+        place: str,
+        path: str,
+        local_server: LocalServer,
+    ) -> None:
+        reply = ask(local_server, path, method, Range=wanted)
+        assert reply.status == 206
+        assert reply.header("Content-Range") == f"bytes {place}/10"
+        assert reply.header("Content-Length") == str(len(part))
+        assert reply.header("Content-Type") == "text/plain; charset=utf-8"
+        assert reply.body == (part if method == "GET" else b"")
+
+    @pytest.mark.parametrize(
+        "wanted", ["bytes=0-1,4-5", "bytes=5-2", "bytes=-", "bytes=a-b", "lines=0-1", "bytes", ""]
+    )
+    def test_what_is_no_single_range_is_answered_whole(
+        self, wanted: str, path: str, local_server: LocalServer
+    ) -> None:
+        reply = ask(local_server, path, Range=wanted)
+        assert (reply.status, reply.body) == (200, b"0123456789")
+        assert reply.header("Accept-Ranges") == "bytes"
+        assert reply.header("Content-Range") is None
+
+    @pytest.mark.parametrize("wanted", ["bytes=10-", "bytes=99-100", "bytes=-0"])
+    def test_a_range_beyond_the_end_is_416_with_the_size(
+        self, wanted: str, path: str, local_server: LocalServer
+    ) -> None:
+        reply = ask(local_server, path, Range=wanted)
+        assert refusal(reply) == (416, "range_not_satisfiable")
+        assert reply.header("Content-Range") == "bytes */10"
+
+    def test_a_range_of_another_version_is_answered_whole(
+        self, path: str, local_server: LocalServer
+    ) -> None:
+        tag = ask(local_server, path).header("ETag") or ""
+        assert tag.startswith('"')
+        same = ask(local_server, path, Range="bytes=0-0", If_Range=tag)
+        assert (same.status, same.body) == (206, b"0")
+        for other in ('"other"', f"W/{tag}", "Sun, 22 Nov 2026 00:00:00 GMT"):
+            changed = ask(local_server, path, Range="bytes=0-0", If_Range=other)
+            assert (changed.status, changed.body) == (200, b"0123456789")
+
+    def test_a_file_that_the_client_has_is_304(self, path: str, local_server: LocalServer) -> None:
+        tag = ask(local_server, path).header("ETag") or ""
+        for more in ({}, {"Range": "bytes=0-0"}):
+            known = ask(local_server, path, If_None_Match=tag, **more)
+            assert (known.status, known.body) == (304, b"")
+            assert known.header("ETag") == tag
+        assert ask(local_server, path, If_None_Match='"other"').status == 200
 
 
 class TestUploads:

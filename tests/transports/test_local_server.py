@@ -60,12 +60,12 @@ class TestPathsAndMethods:
         assert (reply.status, reply.data["code"]) == (404, "not_found")
         assert b"hush" not in reply.body
 
-    @pytest.mark.parametrize("method", ["POST", "PUT", "HEAD", "OPTIONS", "TRACE", "BREW"])
+    @pytest.mark.parametrize("method", ["POST", "PUT", "OPTIONS", "TRACE", "BREW"])
     def test_a_wrong_method_is_405_and_names_the_right_ones(
         self, local_server: LocalServer, method: str
     ) -> None:
         reply = local_server.ask(f"{method} /api/health HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        assert (reply.status, reply.header("Allow")) == (405, "GET")
+        assert (reply.status, reply.header("Allow")) == (405, "GET, HEAD")
 
     def test_a_preflight_of_the_tool_server_is_answered_without_a_key(
         self, local_server: LocalServer
@@ -108,7 +108,7 @@ class TestPathsAndMethods:
             head = connection.reply(to="HEAD")
             connection.send(HEALTH)
             assert connection.reply().status == 200
-        assert head.status == 405
+        assert head.status == 200
         assert int(head.header("Content-Length") or 0) > 0
 
 
@@ -203,7 +203,7 @@ class TestConnections:
             statuses = [connection.reply(to=to).status for to in ("GET", "POST", "GET", "HEAD")]
             connection.send(HEALTH)
             assert connection.reply().status == 200
-        assert statuses == [200, 401, 404, 405]
+        assert statuses == [200, 401, 404, 200]
 
     @pytest.mark.parametrize(
         "framing",

@@ -147,7 +147,7 @@ class TestOrigins:
             *("mcp-session-id", "last-event-id"),
         }
         assert int(answer.headers["Access-Control-Max-Age"]) > 0
-        assert answer.headers["Vary"] == "Origin"
+        assert answer.headers["Vary"] == "Accept-Encoding, Origin"
 
     @pytest.mark.parametrize(
         "origin", ["https://evil.example", "null", f"{APP}.evil.example", f"{APP}:444", "*", ""]
@@ -155,7 +155,7 @@ class TestOrigins:
     def test_that_are_not_admitted_are_refused_in_the_envelope(self, origin: str, api: Api) -> None:
         for answer in (self.ask(origin), api.call("POST", "/api/mcp", {}, {"Origin": origin})):
             assert (answer.status, answer.data["code"]) == (403, "forbidden")
-            assert answer.headers["Vary"] == "Origin"
+            assert answer.headers["Vary"] == "Accept-Encoding, Origin"
             assert not [name for name in answer.headers if name.startswith("Access-Control")]
 
     def test_may_read_the_answers_whatever_they_are(self, api: Api, owner: Owner) -> None:
@@ -175,7 +175,7 @@ class TestOrigins:
         for status, answer in answers.items():
             assert answer.status == status
             assert answer.headers["Access-Control-Allow-Origin"] == self.APP
-            assert answer.headers["Vary"] == "Origin"
+            assert answer.headers["Vary"] == "Accept-Encoding, Origin"
             shown = self.listed(answer, "Access-Control-Expose-Headers")
             assert {"x-request-id", "retry-after", "www-authenticate"} <= shown
 
@@ -186,7 +186,7 @@ class TestOrigins:
         ):
             assert answer.status < 300
             assert "Access-Control-Allow-Origin" not in answer.headers
-            assert answer.headers["Vary"] == "Origin"
+            assert answer.headers["Vary"] == "Accept-Encoding, Origin"
 
     def test_of_the_tool_server_mean_nothing_elsewhere(self, api: Api) -> None:
         answer = api.call("GET", "/api/projects/list", headers={"Origin": self.APP})

@@ -32,7 +32,7 @@ def test_who_has_it_is_not_sent_it_again() -> None:
 
 
 def test_it_is_read_and_nothing_else() -> None:
-    assert Api(None).refused("POST", "/widget.js").headers["Allow"] == "GET"
+    assert Api(None).refused("POST", "/widget.js").headers["Allow"] == "GET, HEAD"
     assert Api(None).call("OPTIONS", "/widget.js").status == 204
 
 
