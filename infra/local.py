@@ -101,13 +101,17 @@ def use_local_database() -> int | None:
     os.environ.update(stack.environment(database.endpoint))
 
     from chalicelib.core import logs  # noqa: PLC0415  the stack starts without the service
+    from chalicelib.core.settings import settings  # noqa: PLC0415
     from chalicelib.store import tables  # noqa: PLC0415
-    from infra import workarounds  # noqa: PLC0415
+    from chalicelib.store.connection import connection  # noqa: PLC0415
+    from infra import refolding, workarounds  # noqa: PLC0415
     from infra.demo.seed import seed  # noqa: PLC0415
 
     logs.configure()
     tables.ensure_tables()
     workarounds.apply()
+    chosen = settings()
+    refolding.schedule(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
     key = seed(stack.data)
     if not given:
         print(banner(stack, database, key), flush=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
-from chalicelib.core.text import fold
+from chalicelib.core.text import fold, line_fold
 
 Unit = Literal["rubles", "kopecks"]
 
@@ -232,10 +232,10 @@ def _refuse_repeated(rows: Sequence[Row]) -> list[Row]:
     """Refuse all rows of an SKU that several have: which of them is meant, nobody can tell."""
     numbers: dict[str, list[int]] = {}
     for row in rows:
-        numbers.setdefault(fold(row.sku), []).append(row.number)
+        numbers.setdefault(line_fold(row.sku), []).append(row.number)
     return [
         Row(row.number, row.cells, row.item, f"sku: also in row {_others(same, row.number)}")
-        if row.sku and len(same := numbers[fold(row.sku)]) > 1 and row.fault is None
+        if row.sku and len(same := numbers[line_fold(row.sku)]) > 1 and row.fault is None
         else row
         for row in rows
     ]

@@ -24,10 +24,53 @@ def fold(text: str) -> str:
 
     Control characters, which the list engine separates parts with, become spaces.
 
-    The rule of every order and search (contract, Envelope).
+    Texts that fold alike are the same to a reader: what is unique compares so.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     return unicodedata.normalize("NFKC", folded).translate(_SAME)
+
+
+SEARCH_FOLDING = 2
+"""The version of ``search_fold`` and ``line_fold``.
+
+Raise it with a change that folds a text differently: a deployment then has all that is stored
+folded again (ADR 42).
+"""
+_ZERO_WIDTH = re.compile(
+    "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
+)
+_MARKS_OF_LETTERS = re.compile(
+    # Letters of Latin and Greek, then what stands above, below or through them.
+    "(?<=[a-z\u00df-\u024f\u0250-\u02af\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f"
+    "\u0370-\u03ff\u1f00-\u1fff])"
+    "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f]+"
+)
+_STROKES = str.maketrans(
+    {"\u0131": "i", "ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "æ": "ae", "œ": "oe"}
+)
+"""Letters that Unicode does not decompose, as they are typed without them; none gets longer."""
+
+
+def search_fold(text: str) -> str:
+    """Return the text folded, and without zero-width characters and diacritics: for every search.
+
+    Diacritics of Latin and Greek alone: elsewhere a mark makes another letter, as in Cyrillic's
+    short i. The result takes no more bytes than that of ``fold``.
+    """
+    folded = fold(text)
+    if folded.isascii():
+        return folded
+    apart = unicodedata.normalize("NFD", _ZERO_WIDTH.sub("", folded))
+    bare = _MARKS_OF_LETTERS.sub("", apart).translate(_STROKES)
+    return unicodedata.normalize("NFC", bare)
+
+
+def line_fold(text: str) -> str:
+    """Return the text folded, without zero-width characters, its white space as single spaces.
+
+    For what is copied from other programs and compared as a whole, such as an SKU.
+    """
+    return squeezed(fold(_ZERO_WIDTH.sub("", text)))
 
 
 def squeezed(text: str) -> str:

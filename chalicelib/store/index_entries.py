@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pynamodb.attributes import Attribute, UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 
-from chalicelib.core.text import cut_bytes, fold, squeezed
+from chalicelib.core.text import cut_bytes, fold, search_fold, squeezed
 from chalicelib.store.reading import MergedPartitions, Partition
 from chalicelib.store.tables import ContentRow
 
@@ -107,7 +107,7 @@ class IndexEntry(NamedTuple):
 
 def wanted_in(search: str | None) -> str:
     """Return what a search looks for: the folded text, its white space as single spaces."""
-    return squeezed(fold(search or ""))
+    return squeezed(search_fold(search or ""))
 
 
 def holds(text: str, wanted: str) -> bool:

@@ -131,6 +131,7 @@ LEADS = listed(
             Lookup(NAMED, lambda lead: lead.named_contacts),
         ),
         inline_bytes=1024,  # contacts and some sentences
+        complete=lambda workspace_id, read: with_data(workspace_id, read),  # noqa: PLW0108  it is below
     )
 )
 

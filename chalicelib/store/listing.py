@@ -8,7 +8,7 @@ the same transaction. ``store.queries`` then reads pages of them in the cheapest
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -20,7 +20,7 @@ from pynamodb.expressions.condition import Condition
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import new_id
 from chalicelib.core.manifest import Declarations, manifest
-from chalicelib.core.text import cut_bytes, fold
+from chalicelib.core.text import cut_bytes, search_fold
 from chalicelib.rules.ordering import Place
 from chalicelib.store import counters, lookups, queries
 from chalicelib.store.file_uses import ShownFiles
@@ -91,6 +91,7 @@ class Listing(Generic[R]):
             them is read whole, whatever its size.
         lookups: what a record is found by, or what is unique among records.
         files: which files a record shows.
+        complete: reads what the texts of records need beyond their rows.
         inline_bytes: of search text in an index entry; longer texts cost a row more.
 
     Raises:
@@ -113,6 +114,7 @@ class Listing(Generic[R]):
     indexes: tuple[SortIndex, ...] = ()
     lookups: tuple[Lookup[R], ...] = ()
     files: ShownFiles[Any] | None = None
+    complete: Callable[[str, list[R]], list[R]] | None = None
     inline_bytes: int = INLINE_TEXT_BYTES
 
     def __post_init__(self) -> None:
@@ -221,6 +223,22 @@ class Listing(Generic[R]):
             rows += lookups.rows(lookup, workspace_id, self.noun, record)
         return {(side.row.pk, side.row.sk): side for side in rows}
 
+    def held_side_rows(
+        self, workspace_id: str, record: R, staying: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], SideRow]:
+        """Return the rows that a stored record has, but for those that stay.
+
+        They are those of ``side_rows``; only where a value was once kept under another key, the
+        database is asked under which of the two it is, if under any.
+        """
+        rows = self.side_rows(workspace_id, record)
+        for lookup in self.lookups:
+            moved = lookups.moved(lookup, workspace_id, self.noun, record)
+            if moved and (moved.now.pk, moved.now.sk) not in staying:
+                rows.pop((moved.now.pk, moved.now.sk), None)
+                rows.update({(row.pk, row.sk): SideRow(row) for row in moved.held_by(record.id)})
+        return rows
+
     def counters(self, facets: Facets) -> list[str]:
         """Return the names of the counters that a record with these facets is in."""
         values = dict(zip(FACET_SLOTS, facets, strict=True))
@@ -249,16 +267,21 @@ class Listing(Generic[R]):
         self, workspace_id: str, lookup: str, value: str, cost: Cost | None = None
     ) -> list[str]:
         """Return the ids of the records that have this value of a look-up, oldest first."""
-        (declared,) = (each for each in self.lookups if each.name == lookup)
-        return lookups.find(declared, workspace_id, self.noun, value, cost=cost)
+        return lookups.find(self._lookup(lookup), workspace_id, self.noun, value, cost=cost)
 
     def find_unique(self, workspace_id: str, lookup: str, values: Iterable[str]) -> dict[str, str]:
         """Return the ids of the records that have these values of a unique look-up, by value."""
+        declared = self._lookup(lookup)
         keys = {
-            value: lookups.unique_key(workspace_id, self.noun, lookup, value) for value in values
+            value: lookups.unique_key(workspace_id, self.noun, lookup, declared.key(value))
+            for value in values
         }
         held = {row.pk: row.target for row in fetch(keys.values()) if isinstance(row, LookupRow)}
         return {value: held[key.pk] for value, key in keys.items() if key.pk in held}
+
+    def _lookup(self, name: str) -> Lookup[R]:
+        (declared,) = (each for each in self.lookups if each.name == name)
+        return declared
 
     def key(self, workspace_id: str, record_id: str) -> Key:
         """Return the record's key, for ``fetch``."""
@@ -268,6 +291,15 @@ class Listing(Generic[R]):
         """Return the live records with these ids, in their order; missing ones are left out."""
         found = fetch((self.key(workspace_id, record_id) for record_id in ids), cost)
         return [record for record in found if isinstance(record, self.row)]
+
+    def after(self, workspace_id: str, record_id: str, limit: int) -> list[R]:
+        """Return the first records after an id, "" for all, in the order of their ids."""
+        items = Partition(self.partition(workspace_id), Cost()).items(
+            limit,
+            range_key_condition=ContentRow.sk > record_id if record_id else None,
+            consistent_read=True,
+        )
+        return [self.row.from_raw_data(item) for item in items]
 
     def latest(self, workspace_id: str, limit: int) -> list[R]:
         """Return the last records that were created, newest first, in one request."""
@@ -351,7 +383,7 @@ class Listing(Generic[R]):
 
     def folded(self, record: R) -> str:
         """Return the searched texts as they compare, a line each."""
-        return "\n".join(fold(part) for part in self.text(record))
+        return "\n".join(search_fold(part) for part in self.text(record))
 
 
 LISTINGS: dict[type[Row], Listing[Any]] = {}

@@ -10,8 +10,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from pynamodb.attributes import UnicodeAttribute
 
+from chalicelib.core.text import fold
 from chalicelib.store.claims import ClaimRow, claim, name_hash
-from chalicelib.store.reading import Cost, Key, Partition
+from chalicelib.store.reading import Cost, Key, Partition, fetch
 from chalicelib.store.tables import ContentRow, Record, Row
 
 R = TypeVar("R", bound=Record)
@@ -27,6 +28,11 @@ class Lookup(Generic[R]):
     record has it at most, among those with the same ``within``. A ``platform_wide`` one is unique
     over all workspaces, and leads from a name that arrives without one (``store.claims``); it
     compares as it is.
+
+    Values compare by their ``key``. Rows of before a change of that may still lie under
+    ``former_key``. Of records whose values have become the same by it, the one that is found first
+    has the value; ``yielded`` is the attribute that the others keep theirs in, so that they are not
+    found by it.
     """
 
     name: str
@@ -34,6 +40,9 @@ class Lookup(Generic[R]):
     unique: bool = False
     within: Callable[[R], str] | None = None
     platform_wide: bool = False
+    key: Callable[[str], str] = fold
+    former_key: Callable[[str], str] | None = None
+    yielded: str | None = None
 
     def values(self, record: R) -> list[str]:
         """Return the values that lead to a record."""
@@ -61,10 +70,44 @@ def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[Sid
         claims = [claim(lookup.name, value, record.id, workspace_id) for value in values]
         return [SideRow(row, lookup.name) for row in claims]
     within = lookup.within(record) if lookup.within else ""
-    keys = [unique_key(workspace_id, noun, lookup.name, value, within) for value in values]
+    keys = [
+        unique_key(workspace_id, noun, lookup.name, lookup.key(value), within) for value in values
+    ]
     sk = SORT_KEY if lookup.unique else record.id
     name = lookup.name if lookup.unique else None
     return [SideRow(LookupRow(key.pk, sk, target=record.id), name) for key in keys]
+
+
+class Moved(NamedTuple):
+    """The row of a unique value, and the one that it was before its key changed."""
+
+    now: LookupRow
+    before: LookupRow
+
+    def held(self) -> list[LookupRow]:
+        """Return those of the two that there are."""
+        keys = [Key(LookupRow, row.pk, row.sk) for row in self]
+        return [row for row in fetch(keys) if isinstance(row, LookupRow)]
+
+    def held_by(self, record_id: str) -> list[LookupRow]:
+        """Return those that lead to a record."""
+        return [row for row in self.held() if row.target == record_id]
+
+
+def moved(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> Moved | None:
+    """Return both rows of a record's unique value, if its key has changed; else None."""
+    value = next(iter(lookup.values(record)), None)
+    if not value or lookup.former_key is None or lookup.former_key(value) == lookup.key(value):
+        return None
+    within = lookup.within(record) if lookup.within else ""
+    now, before = (
+        unique_key(workspace_id, noun, lookup.name, key(value), within)
+        for key in (lookup.key, lookup.former_key)
+    )
+    return Moved(
+        LookupRow(now.pk, SORT_KEY, target=record.id),
+        LookupRow(before.pk, SORT_KEY, target=record.id),
+    )
 
 
 def unique_key(workspace_id: str, noun: str, name: str, value: str, within: str = "") -> Key:
@@ -86,6 +129,6 @@ def find(  # noqa: PLR0913  what a look-up goes by
     if lookup.platform_wide:
         held = ClaimRow.find_claim(lookup.name, value)
         return [held.target] if held else []
-    key = unique_key(workspace_id, noun, lookup.name, value, within)
+    key = unique_key(workspace_id, noun, lookup.name, lookup.key(value), within)
     rows = Partition(key.pk, cost or Cost()).items(consistent_read=True)
     return [row["target"]["S"] for row in rows]

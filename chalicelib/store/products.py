@@ -10,6 +10,7 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.core import clock
+from chalicelib.core.text import fold, line_fold
 from chalicelib.rules import barcodes, ordering
 from chalicelib.rules.ordering import Place
 from chalicelib.store.images import SHOWN_IMAGES, ImageMap
@@ -27,13 +28,16 @@ class ProductRow(Record):
     """A product.
 
     ``price`` is in kopecks; ``stock`` is None if it is not tracked; ``sort_order`` is sparse, so
-    that a product moves without its neighbours being rewritten.
+    that a product moves without its neighbours being rewritten. ``sku_elsewhere`` is the SKU if
+    another product has one that differs in white space alone, from before such SKUs were the same;
+    a search by SKU finds that product.
     """
 
     name = UnicodeAttribute()
     price = NumberAttribute()
     description = UnicodeAttribute(null=True)
     sku = UnicodeAttribute(null=True)
+    sku_elsewhere = UnicodeAttribute(null=True)
     barcode = UnicodeAttribute(null=True)
     stock = NumberAttribute(null=True)
     category_id = UnicodeAttribute(null=True)
@@ -60,7 +64,14 @@ PRODUCTS = listed(
             SortIndex("sortOrder", partition_by="status"),
         ),
         lookups=(
-            Lookup("sku", lambda product: product.sku, unique=True),
+            Lookup(
+                "sku",
+                lambda product: None if product.sku == product.sku_elsewhere else product.sku,
+                unique=True,
+                key=line_fold,
+                former_key=fold,
+                yielded="sku_elsewhere",
+            ),
             Lookup("barcode", lambda p: p.barcode and barcodes.gtin14(p.barcode)),
         ),
         files=SHOWN_IMAGES,

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pynamodb.expressions.condition import Condition
 
-from chalicelib.core.text import fold
 from chalicelib.store import counters
 from chalicelib.store.index_entries import (
     BY_ROW,
@@ -376,12 +375,12 @@ class _Reading(Generic[R]):
             for name, value in self.lookups.items()
         ]
         ids = set(found[0]).intersection(*found[1:])
-        wanted = {name: fold(value) for name, value in self.lookups.items()}
-        held = {each.name: each.values for each in self.listing.lookups if each.name in wanted}
+        declared = [each for each in self.listing.lookups if each.name in self.lookups]
+        wanted = {each: each.key(self.lookups[each.name]) for each in declared}
         records = [
             record
             for record in self._records(ids)
-            if all(value in map(fold, held[name](record)) for name, value in wanted.items())
+            if all(value in map(each.key, each.values(record)) for each, value in wanted.items())
         ]
         return self._of(records, "look-up")
 

@@ -6,6 +6,7 @@ All five local indexes of ``content`` are made with the table, because DynamoDB 
 """
 
 import json
+from collections.abc import Collection
 from types import new_class
 from typing import Any, Self, cast
 
@@ -249,16 +250,19 @@ class Record(ContentRow):
         record.facets_read, record.revision = record.facets, int(record.version or 0)
         return record
 
-    def changes(self) -> list[Action]:
+    def changes(self, among: Collection[str] | None = None) -> list[Action]:
         """Return what makes the stored row this one: an action per attribute that has changed.
 
-        So a long text does not ride along where one number changes (data.md, Writing).
+        ``among`` limits them to some attributes. A long text is not written where one number
+        changes.
         """
         before, after = self.stored or {}, self.serialize()
         actions: list[Action] = []
         for name, attribute in self.get_attributes().items():
             wire = attribute.attr_name
             if wire in {"pk", "sk", "version"} or before.get(wire) == after.get(wire):
+                continue
+            if among is not None and name not in among:
                 continue
             path: Any = getattr(type(self), name)
             actions.append(path.set(getattr(self, name)) if wire in after else path.remove())

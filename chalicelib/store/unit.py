@@ -320,8 +320,8 @@ class UnitOfWork:
         if listing.files and (record := after or before):
             name = f"{listing.noun}#{record.id}"
             self._file_uses.note(name, listing.files, before, after)
-        old = listing.side_rows(self.tenant, before) if before else {}
         new = listing.side_rows(self.tenant, after) if after else {}
+        old = listing.held_side_rows(self.tenant, before, new) if before else {}
         for key in old.keys() - new.keys():
             row = old[key].row
             self._transaction.deletes.append((delete_stage(row), None))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from chalicelib.core.text import fold
+from chalicelib.core.text import search_fold
 from chalicelib.store.listing import Listing
 from chalicelib.store.products import PRODUCTS, ProductRow
 from chalicelib.store.queries import CONSISTENT_ROWS, Query
@@ -165,13 +165,17 @@ def _pick(products: list[ProductRow], query: Query) -> tuple[list[str], int]:
     for name, (least, most) in query.ranges.items():
         products = [p for p in products if (least or 0) <= getattr(p, name) <= (most or 10**12)]
     if query.search:
-        wanted = fold(query.search)
-        products = [p for p in products if wanted in fold(p.name) or wanted in fold(p.sku or "")]
+        wanted = search_fold(query.search)
+        products = [
+            p
+            for p in products
+            if wanted in search_fold(p.name) or wanted in search_fold(p.sku or "")
+        ]
     keys: dict[str, Callable[[ProductRow], object]] = {
         "sortOrder": lambda p: p.sort_order,
         "createdAt": lambda p: p.id,
         "price": lambda p: p.price,
-        "name": lambda p: fold(p.name),
+        "name": lambda p: search_fold(p.name),
     }
     key = keys[query.sort]
     found = sorted(products, key=lambda p: (key(p), p.id), reverse=query.descending)

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from infra import package, policies, stage_config
+from infra import package, policies, refolding, stage_config
 from infra.deploy import chalice_state, gateway, releases, settings, tables
 from infra.deploy.account import Account
 from infra.deploy.choices import Choices
@@ -90,6 +90,7 @@ class Deployment:
                 self.progress.note(release.id)
             self._publish(facts)
             resources = self._put_code(store, release, built.python, built.project)
+            self._refold(choices)
             edge = self._put_edge(choices, outputs, facts, resources)
             self._tell(resources, replace(facts, public_url=edge["BaseUrl"]))
             releases.prune(store)
@@ -109,6 +110,8 @@ class Deployment:
             self.lock(held, store, break_lock=break_lock)
             release = releases.find(store, name) if name else releases.previous(store)
             facts = self._learn(outputs, Choices.of(store))
+            # The earlier code may fold texts differently: the next deployment looks after that.
+            refolding.forget(self.account.client("dynamodb"), f"{facts.table_prefix}-{self.stage}")
             with self.progress.step(f"Release {release.id}"):
                 project = package.project_of(self.stage, self.root)
                 releases.unpack(store, release, project)
@@ -248,6 +251,13 @@ class Deployment:
                     "Delete build/ and run again."
                 )
                 raise click.ClickException(msg)
+
+    def _refold(self, choices: Choices) -> None:
+        """Have texts folded again that were stored by an older version's rule."""
+        with self.progress.step("Search texts"):
+            client = self.account.client("dynamodb")
+            if jobs := refolding.schedule(client, f"{choices.table_prefix}-{self.stage}"):
+                self.progress.note(f"{jobs} jobs fold the texts of all workspaces again")
 
     def _put_edge(
         self,

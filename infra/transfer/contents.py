@@ -11,7 +11,7 @@ from typing import Any
 from chalicelib.domains.blog import covers
 from chalicelib.domains.files import uploads
 from chalicelib.domains.pages import html
-from chalicelib.flows import booking, dialogs, invoke, rehosting
+from chalicelib.flows import booking, dialogs, invoke, refolding, rehosting
 from chalicelib.store import (
     accounts,
     api_keys,
@@ -185,6 +185,7 @@ JOBS_LEFT_OUT: Mapping[str, str] = {
     rehosting.ORPHAN: "objects that no record names stay behind",
     html.UNUSED: "as above",
     covers.UNUSED: "the blog is the platform's own",
+    refolding.REFOLD: "an import folds all texts itself",
 }
 """Scheduled jobs that are not taken. All others are: they finish deletions that have begun."""
 

@@ -1,11 +1,12 @@
 """How texts compare, and which of them can be shown."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from chalicelib.core.schema import MAX_TITLE, Title
-from chalicelib.core.text import one_line
+from chalicelib.core.text import fold, line_fold, one_line, search_fold
 
 titles = TypeAdapter(Title)
 odd = st.sampled_from(
@@ -26,3 +27,46 @@ def test_one_line_leaves_a_title_as_it_is(text: str) -> None:
     except ValueError:
         return
     assert one_line(title, MAX_TITLE) == " ".join(title.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "found_by"),
+    [
+        ("Café Ångström", "cafe angstrom"),
+        ("İstanbul", "istanbul"),
+        ("DIYARBAKIR dıyarbakır", "diyarbakir diyarbakir"),
+        ("Łódź, Ørsted, Đakovo", "lodz, orsted, dakovo"),
+        ("Straße", "strasse"),
+        ("naïve cœur", "naive coeur"),
+        ("Phở Việt", "pho viet"),
+        ("Άγιος Ϊ", "αγιοσ ι"),
+        ("cafe\u0301", "cafe"),
+        ("ca\u200bf\ufeffe\u00ad", "cafe"),
+        ("❤\ufe0f", "❤"),
+        ("Ёжик", "ежик"),
+    ],
+)
+def test_a_search_finds_a_text_without_its_diacritics(text: str, found_by: str) -> None:
+    assert search_fold(text) == found_by == search_fold(found_by)
+
+
+@pytest.mark.parametrize(
+    ("letter", "other"),
+    [("й", "и"), ("Й", "И"), ("ї", "і"), ("ў", "у"), ("が", "か"), ("한", "하"), ("ड़", "ड")],
+)
+def test_a_mark_that_makes_another_letter_stays(letter: str, other: str) -> None:
+    assert search_fold(letter) == fold(letter) != search_fold(other)
+
+
+@given(st.text(max_size=50))
+def test_folding_for_a_search_never_makes_a_text_longer(text: str) -> None:
+    folded = search_fold(text)
+    assert len(folded.encode()) <= len(fold(text).encode())
+    assert search_fold(folded) == folded
+
+
+@pytest.mark.parametrize(
+    "sku", ["R 1", " r 1 ", "R   1", "R\u00a01", "R\t1", "\ufeffR 1", "R\u3000\u200b1", "Ｒ 1"]
+)
+def test_a_line_compares_without_regard_to_white_space_around_and_doubled(sku: str) -> None:
+    assert line_fold(sku) == "r 1"

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,8 @@ def is_whole(aws: Aws, store: Store, result: dict[str, Any]) -> bool:
 
 STEPS = (
     "Stack workspace-api-dev-data", "Tables", "Zip", "Release", "Functions and API",
-    "Answers and throttle", "Stack workspace-api-dev-edge-global", "Stack workspace-api-dev-edge",
-    "Stack workspace-api-dev-alarms", "Base URL",
+    "Answers and throttle", "Search texts", "Stack workspace-api-dev-edge-global",
+    "Stack workspace-api-dev-edge", "Stack workspace-api-dev-alarms", "Base URL",
 )  # fmt: skip
 
 
@@ -216,6 +216,27 @@ class TestRollback:
         elsewhere = aws.deployment(new_checkout(checkout.parent / "other"))
         assert elsewhere.rollback(second["release"], break_lock=False, python=None) == second
         assert code(aws) != before
+
+    def test_after_a_rollback_the_next_deployment_folds_search_texts_again(
+        self, aws: Aws, deploy: Deploy, checkout: Path
+    ) -> None:
+        def jobs() -> int:
+            items = aws.client("dynamodb").scan(TableName="workspace-dev-control")["Items"]
+            return sum(item.get("kind") == {"S": "refold"} for item in items)
+
+        def next_day() -> datetime:
+            return datetime.now(UTC) + timedelta(days=1)
+
+        deploy()
+        assert jobs() == 1  # of the platform: there is no workspace yet
+        deploy()
+        assert jobs() == 1
+        commit(checkout, "app = 2\n")
+        deploy()
+        aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        with clock.using(next_day):
+            deploy()
+        assert jobs() == 2
 
     def test_after_a_deployment_that_was_killed_it_is_the_one_that_ran(
         self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path

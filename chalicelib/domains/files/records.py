@@ -19,7 +19,7 @@ from chalicelib.core.schema import (
     optional,
 )
 from chalicelib.core.scopes import Scope
-from chalicelib.core.text import fold
+from chalicelib.core.text import search_fold
 from chalicelib.domains.files.folders import FolderOut, require_folder, unknown_folder
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import public_url
@@ -123,7 +123,11 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
     inside = [
         folder
         for folder in folders
-        if (fold(args.q) in fold(folder.name) if args.q else folder.parent_id == args.folder_id)
+        if (
+            search_fold(args.q) in search_fold(folder.name)
+            if args.q
+            else folder.parent_id == args.folder_id
+        )
     ]
     return FileList(
         folders=[FolderOut.of(folder, counts) for folder in inside],

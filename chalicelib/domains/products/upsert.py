@@ -19,7 +19,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Kopecks, Partial, Wire, optional
 from chalicelib.core.scopes import Scope
-from chalicelib.core.text import fold
+from chalicelib.core.text import line_fold
 from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, BatchSummary, commit_outcomes
 from chalicelib.domains.products.records import (
     MAX_SKU,
@@ -128,13 +128,13 @@ def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
     Repeating the call changes nothing more. An image that cannot be taken, or for which the time is
     too short, is a warning of its item; if none can, the product keeps those it has.
     """
-    skus = Counter(fold(_sku(item)) for item in args.items)
+    skus = Counter(line_fold(_sku(item)) for item in args.items)
     once: dict[int, UpsertItem] = {}
     results: dict[int, UpsertOutcome] = {}
     for number, item in enumerate(args.items):
         if isinstance(item, InvalidItem):
             results[number] = _failed(item, item.error)
-        elif skus[fold(item.sku)] > 1:
+        elif skus[line_fold(item.sku)] > 1:
             results[number] = _failed(item, _named_twice())
         else:
             once[number] = item

@@ -13,6 +13,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.schema import MAX_KOPECKS
 from chalicelib.core.settings import settings
+from chalicelib.core.text import search_fold
 from chalicelib.rules.spending import WINDOWS
 from chalicelib.transports import chat_route
 from chalicelib.transports.console.visit import SEARCH_FROM, Problem, Visit
@@ -41,7 +42,7 @@ def index(visit: Visit) -> HttpResponse:
     wanted = visit.asked("q").strip()
     return visit.page(
         "bots",
-        bots=[bot for bot in listed if wanted.casefold() in bot["name"].casefold()],
+        bots=[bot for bot in listed if search_fold(wanted) in search_fold(bot["name"])],
         count=len(listed),
         searchable=len(listed) > SEARCH_FROM,
         wanted=wanted,

@@ -15,6 +15,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
+from chalicelib.core.text import search_fold
 from chalicelib.transports.console.visit import SEARCH_FROM, Problem, Visit
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -29,11 +30,11 @@ GONE = 20
 def index(visit: Visit) -> HttpResponse:
     """List the keys, those that work first."""
     listed = visit.call("list_keys")
-    wanted = visit.asked("q").strip().casefold()
+    wanted = search_fold(visit.asked("q").strip())
     keys = [
         {**key, "rights": rights(key["scopes"])}
         for key in listed["keys"]
-        if not wanted or wanted in f"{key['name']} {key['masked']}".casefold()
+        if not wanted or wanted in search_fold(f"{key['name']} {key['masked']}")
     ]
     live = [key for key in keys if key["state"] == "live"]
     gone = [key for key in keys if key["state"] != "live"]
