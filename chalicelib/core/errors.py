@@ -4,7 +4,7 @@ A message says what was expected, what came and what to do. It never carries a s
 or a library's address. Codes are stable: clients may branch on them (contract, Envelope).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic_core import to_json
@@ -46,6 +46,11 @@ class AppError(Exception):
         self.errors = tuple(errors)
         self.details = dict(details or {})
         self.headers = dict(headers or {})
+
+    def reword(self, rewrite: Callable[[str], str]) -> None:
+        """Rewrite the error's messages, such as to name calls as the caller knows them."""
+        self.message = rewrite(self.message)
+        self.errors = tuple(each._replace(message=rewrite(each.message)) for each in self.errors)
 
 
 class InternalError(AppError):

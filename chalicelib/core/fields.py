@@ -56,24 +56,26 @@ def _kinds(annotation: Any) -> Iterator[Any]:  # noqa: ANN401  any annotation
         yield kind
 
 
-def without_nulls(model: type[Wire], raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return raw input without each ``null`` that stands for an omission, in nested objects, too.
+def normalize(model: type[Wire], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return raw input in the form that validation expects, nested objects included.
 
-    Models send it for whatever they leave out (contract, Envelope).
+    A ``null`` that stands for an omission is removed, because AI clients send it for every argument
+    that they leave out. An integral number such as ``60.0`` becomes an integer in integer fields:
+    JSON Schema counts it as one (2020-12 validation, 6.1.1), and some clients send only doubles.
     """
     fields = fields_of(model)
     return {
-        name: _inside(fields[name].nested, value) if name in fields else value
+        name: _normalize_value(fields[name], value) if name in fields else value
         for name, value in raw.items()
         if value is not None or name not in fields or fields[name].null_counts
     }
 
 
-def _inside(nested: type[Wire] | None, value: object) -> object:
-    if nested is None:
-        return value
-    if isinstance(value, Mapping):
-        return without_nulls(nested, value)
+def _normalize_value(field: WireField, value: object) -> object:
+    if isinstance(value, float):
+        return int(value) if int in field.kinds and value.is_integer() else value
     if isinstance(value, list):
-        return [_inside(nested, item) for item in value]
+        return [_normalize_value(field, item) for item in value]
+    if isinstance(value, Mapping) and field.nested is not None:
+        return normalize(field.nested, value)
     return value

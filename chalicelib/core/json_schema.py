@@ -163,6 +163,9 @@ def _tidy(
         node = _merge_nullable(node, definitions, document=document)
     if document:
         node = {**node, **node.get(DOCUMENT, {})}
+    if "const" in node:  # several clients read enumerations alone
+        node = {("enum" if key == "const" else key): value for key, value in node.items()}
+        node["enum"] = [node["enum"]]
     return {
         key: (
             {name: _tidy(prop, definitions, document=document) for name, prop in value.items()}

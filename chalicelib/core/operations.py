@@ -18,7 +18,7 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.limits import Limit
 from chalicelib.core.manifest import manifest
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Wire
+from chalicelib.core.schema import Partial, Wire
 from chalicelib.core.scopes import Scope
 
 READ, CALL = "READ", "CALL"
@@ -42,6 +42,11 @@ class Entry:
     def read_only(self) -> bool:
         """Reads are GET, and only reads; one without a route says that it is one."""
         return self.method in {"GET", READ}
+
+    @property
+    def returns_list(self) -> bool:
+        """Whether it returns records that its arguments select; handlers are named for that."""
+        return self.read_only and self.name.startswith(("list_", "find_", "search_"))
 
     def packed(self) -> tuple[Any, ...]:
         """Return the entry as the manifest keeps it, in plain values."""
@@ -84,6 +89,15 @@ class Operation(Entry):
     def reads_query(self) -> bool:
         """Whether its REST input is the query string rather than a body."""
         return self.method in {"GET", "DELETE"}
+
+    @property
+    def drops_empty_texts(self) -> bool:
+        """Whether an empty text in an optional field that refuses it is an omission.
+
+        That holds for reads and creates. An update says how to clear a field, and a destructive
+        call never guesses.
+        """
+        return self.read_only or not (self.destructive or issubclass(self.input, Partial))
 
     @cached_property
     def path_parameters(self) -> tuple[str, ...]:

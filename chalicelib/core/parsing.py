@@ -14,15 +14,18 @@ from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import ErrorDetails, core_schema
 
 from chalicelib.core.errors import FieldError, ValidationError
-from chalicelib.core.fields import fields_of, without_nulls
+from chalicelib.core.fields import fields_of, normalize
 from chalicelib.core.schema import Wire
 from chalicelib.core.text import nearest
 
 W = TypeVar("W", bound=Wire)
 
 
-def parse(model: type[W], raw: Mapping[str, Any]) -> W:
+def parse(model: type[W], raw: Mapping[str, Any], *, drop_empty: bool = False) -> W:
     """Validate raw input; a ``null`` that stands for an omission is one.
+
+    With ``drop_empty``, an empty text in an optional field that does not accept it is an omission,
+    too: clients in OpenAI's strict mode fill every field, and HTML forms send every filter.
 
     Raises:
         ValidationError: naming each field, what was expected and what came.
@@ -30,10 +33,12 @@ def parse(model: type[W], raw: Mapping[str, Any]) -> W:
     for name, instead in model.REJECTED_FIELDS.items():
         if name in raw:
             raise ValidationError.of(name, instead)
-    given = without_nulls(model, raw)
+    given = normalize(model, raw)
     try:
         return model.model_validate(given, strict=True, by_alias=True, by_name=False)
     except PydanticValidationError as failure:
+        if drop_empty and (rest := _without_refused_empty(model, given, failure)) != given:
+            return parse(model, rest)
         raise refusal(model, given, failure) from None
 
 
@@ -58,6 +63,46 @@ def refusal(
     return ValidationError(
         "; ".join(map(_summed_up, errors[:5])), errors=[e for e in errors if e.field]
     )
+
+
+def _without_refused_empty(
+    model: type[Wire], given: Mapping[str, Any], failure: PydanticValidationError
+) -> dict[str, Any]:
+    """Return the input without the empty texts that optional fields refused."""
+    errors = failure.errors(include_url=False)
+    return _without(model, given, [error["loc"] for error in errors if error["input"] in _EMPTY])
+
+
+_EMPTY = ("", [""])
+"""An empty text, and how a query string carries one where several values may be given."""
+_Location = Sequence[int | str]
+
+
+def _without(
+    model: type[Wire], given: Mapping[str, Any], refused: Sequence[_Location]
+) -> dict[str, Any]:
+    fields, kept = fields_of(model), dict(given)
+    for name, value in given.items():
+        inside = _within(refused, name)
+        if not inside or name not in fields:
+            continue
+        field = fields[name]
+        if value in _EMPTY and not field.null_counts:
+            del kept[name]
+        elif field.nested is not None and isinstance(value, Mapping):
+            kept[name] = _without(field.nested, value, inside)
+        elif field.nested is not None and isinstance(value, list):
+            kept[name] = [
+                _without(field.nested, item, _within(inside, number))
+                if isinstance(item, Mapping)
+                else item
+                for number, item in enumerate(value)
+            ]
+    return kept
+
+
+def _within(locations: Iterable[_Location], step: int | str) -> list[_Location]:
+    return [each[1:] for each in locations if each and each[0] == step]
 
 
 _EXPECTED = {
@@ -164,18 +209,27 @@ class _Unknown:
     def near(self) -> str | None:
         return nearest(self.key, self.known)
 
-    def __str__(self) -> str:
+    def warning(self, filtered_list: str | None) -> str:
         hint = f'did you mean "{near}"?' if (near := self.near) else None
         hint = hint or f"known here: {', '.join(self.known)}."
-        return f'Unknown field "{_path((*self.at, self.key))}" was ignored; {hint}'
+        if filtered_list is None or self.at:
+            return f'Unknown field "{_path((*self.at, self.key))}" was ignored; {hint}'
+        hint = hint[0].upper() + hint[1:]
+        ignored = f'"{self.key}" is not an argument of {filtered_list}'
+        return f"{ignored}; this list is NOT filtered by it. {hint}"
 
 
-def unknown_fields(model: type[Wire], raw: Mapping[str, Any]) -> list[str]:
+def unknown_fields(
+    model: type[Wire], raw: Mapping[str, Any], *, filtered_list: str | None = None
+) -> list[str]:
     """Return a warning for each key of ``raw`` that the model ignores, with the nearest name.
 
+    ``filtered_list`` is the name of the call if it returns a filtered list. Its warnings state that
+    the filter did not apply, because a model would otherwise present the whole list as filtered.
     Parameters of a query that were sent more than once are named, too.
     """
-    found = [str(each) for each in islice(_unknown(model, raw), MOST_NAMED + 1)]
+    unknown = islice(_unknown(model, raw), MOST_NAMED + 1)
+    found = [each.warning(filtered_list) for each in unknown]
     if len(found) > MOST_NAMED:
         found[MOST_NAMED] = "More unknown fields were ignored, too."
     return [*(raw.repeated if isinstance(raw, QueryInput) else ()), *found]
@@ -214,7 +268,7 @@ def _sent_instead(location: Sequence[int | str], unknown: Iterable[_Unknown]) ->
     return f"; you sent {names}" if names else ""
 
 
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0{1,18})?")
 
 
 class QueryInput(dict[str, Any]):
@@ -248,8 +302,8 @@ def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> QueryIn
 
 
 def _read(text: str, kinds: Collection[Any]) -> object:
-    if int in kinds and _INTEGER.fullmatch(text):
-        return int(text)
+    if int in kinds and (integer := _INTEGER.fullmatch(text)):
+        return int(integer[1])
     if bool in kinds and text in {"true", "false"}:
         return text == "true"
     return text

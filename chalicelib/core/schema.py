@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from chalicelib.core import money
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, is_visible
 
 
@@ -255,30 +256,43 @@ def _must_be_true(value: bool) -> bool:  # noqa: FBT001  a validator
 LiteralTrue = Annotated[
     bool,
     AfterValidator(_must_be_true),
-    WithJsonSchema({"type": "boolean", "const": True}),
+    WithJsonSchema({"type": "boolean", "enum": [True]}),
 ]
 """A flag that can only be set; JSON's ``true``, not a number that equals it."""
 MAX_KOPECKS = 10**11
-_RUBLES = re.compile(r"\s*([0-9]{1,12}[.,][0-9]{1,12})\s*")
 
 
 def _in_kopecks(value: object) -> object:
-    """Refuse what looks like rubles, saying how many kopecks they would be."""
-    match value:
-        case float():
-            text = str(value)
-        case str() if found := _RUBLES.fullmatch(value):
-            text = found[1].replace(",", ".")
-        case _:
-            return value
-    try:
-        kopecks = int((Decimal(text) * 100).quantize(Decimal(1), ROUND_HALF_UP))
-    except InvalidOperation:
-        return value
-    if not 0 <= kopecks <= MAX_KOPECKS:
-        return value
-    advice = f"if that is in rubles, send kopecks: {kopecks}"
-    raise PydanticCustomError("kopecks", "expected an integer of kopecks", {"advice": advice})
+    """Refuse what is no integer of kopecks; an amount in rubles is answered with its kopecks.
+
+    Raises:
+        PydanticCustomError: the value is no integer, or not from 0 to ``MAX_KOPECKS``.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise PydanticCustomError("kopecks", "expected an integer of kopecks", _advice(value))
+    if value < 0:
+        raise PydanticCustomError("kopecks", "expected kopecks of at least 0")
+    if value > MAX_KOPECKS:
+        message = "expected kopecks of at most {most}"
+        raise PydanticCustomError("kopecks", message, {"most": MAX_KOPECKS})
+    return value
+
+
+def _advice(value: object) -> dict[str, str]:
+    """Return how an amount that looks like rubles is sent in kopecks."""
+    if not isinstance(value, float | str):
+        return {}
+    text = str(value).strip()
+    amount = money.rubles(text)
+    if amount is None or not 0 <= amount * 100 <= MAX_KOPECKS:
+        return {}
+    kopecks = int((amount * 100).quantize(Decimal(1), ROUND_HALF_UP))
+    if money.names_currency(text):
+        return {"advice": f"the unit is kopecks: {kopecks} for {text}"}
+    advice = f"if that is in rubles, send kopecks: {kopecks} for {text} ₽"
+    if isinstance(value, str) and value.isdecimal():
+        advice += f"; if it is in kopecks, send the number {int(value)} without quotes"
+    return {"advice": advice}
 
 
 Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS), BeforeValidator(_in_kopecks)]

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from chalicelib.core import clock, parsing
+from chalicelib.core.call_names import Naming, by_route, call_name
 from chalicelib.core.errors import (
     AdminRequiredError,
     AlreadyCreatedError,
@@ -56,6 +57,7 @@ class Context:
     unit: UnitOfWork
     request_id: str
     warnings: list[str] = field(default_factory=list)
+    naming: Naming = by_route
 
     @property
     def workspace_id(self) -> str:
@@ -76,6 +78,7 @@ class Context:
 
         The call succeeded, but not quite as the caller may think.
         """
+        message = self.naming(message)
         if message not in self.warnings:
             self.warnings.append(message)
 
@@ -92,39 +95,44 @@ class Reply:
     rate_limit: RateLimitStatus | None = None
 
 
-def invoke(
+def invoke(  # noqa: PLR0913  what a call is made of
     operation: Operation,
     principal: Principal,
     read: Callable[[], Mapping[str, Any]],
     *,
     request_id: str,
     idempotency_key: str | None = None,
+    naming: Naming = by_route,
 ) -> Reply:
     """Run an operation: access, limit, input, idempotency, handler, one commit, envelope.
 
     ``read`` returns the input under wire names; it runs after the access checks, so that a body is
     not parsed for a caller who may not send it. An idempotency key has no effect on an operation
-    that does not accept one: repeating it changes nothing anyway.
+    that does not accept one: repeating it changes nothing anyway. ``naming`` writes the names of
+    operations in messages as the caller knows them.
 
     Raises:
         AppError: any failure a client can see; nothing was changed then.
     """
-    authorize(operation, principal)
-    limit, status = operation.limit if principal.limited else None, None
-    if limit is not None and not limit.by_input:
-        status = limits.take(limit, principal.rate_limit_key)
-    raw = read()
-    notes = parsing.unknown_fields(operation.input, raw)
+    notes: list[str] = []
     try:
-        args = parsing.parse(operation.input, raw)
+        authorize(operation, principal)
+        limit, status = operation.limit if principal.limited else None, None
+        if limit is not None and not limit.by_input:
+            status = limits.take(limit, principal.rate_limit_key)
+        raw = read()
+        filtered_list = call_name(operation, naming) if operation.returns_list else None
+        notes = parsing.unknown_fields(operation.input, raw, filtered_list=filtered_list)
+        args = parsing.parse(operation.input, raw, drop_empty=operation.drops_empty_texts)
         if limit is not None and limit.by_input:
             status = _take(limit, principal, args)
         tenant = _tenant(operation, principal, args)
-        call = _Call(operation, principal, args, tenant, request_id, notes)
+        call = _Call(operation, principal, args, tenant, request_id, notes, naming)
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
             return Reply(call.run(None), rate_limit=status)
         return replace(call.run_once(_check_key(idempotency_key)), rate_limit=status)
     except AppError as error:
+        error.reword(naming)
         if notes:  # what was ignored may well be why it failed
             error.details.setdefault("warnings", notes)
         raise
@@ -142,6 +150,8 @@ def split_key(
         return arguments, None
     rest = dict(arguments)
     key = rest.pop(IDEMPOTENCY_KEY)
+    if key == "":
+        key = None
     if key is not None and not isinstance(key, str):
         raise ValidationError.of(IDEMPOTENCY_KEY, "expected text of 1 to 255 characters")
     return rest, key
@@ -226,6 +236,7 @@ class _Call:
     tenant: str
     request_id: str
     notes: list[str]
+    naming: Naming
 
     @property
     def dry_run(self) -> bool:
@@ -236,7 +247,7 @@ class _Call:
 
         def stage(unit: UnitOfWork) -> bytes:
             # Warnings of an attempt that was abandoned go with it.
-            ctx = Context(self.principal, unit, self.request_id, list(self.notes))
+            ctx = Context(self.principal, unit, self.request_id, list(self.notes), self.naming)
             result = self.operation.handler(ctx, self.args)
             body = _envelope(result, ctx.warnings)
             if record is not None:
@@ -350,10 +361,12 @@ def _canonical(value: Any) -> bytes:  # noqa: ANN401  any JSON value
 
 
 def _envelope(result: Wire, warnings: list[str]) -> bytes:
-    """Return the answer's bytes; the result is written once, straight to JSON."""
-    parts = [b'"status":true', result.model_dump_json(by_alias=True).encode()[1:-1]]
-    if warnings:
-        parts.append(b'"warnings":' + to_json(warnings))
+    """Return the answer's bytes; the result is written once, straight to JSON.
+
+    Warnings come first, because AI clients may cut a long answer at its end.
+    """
+    parts = [b'"status":true', b'"warnings":' + to_json(warnings) if warnings else b""]
+    parts.append(result.model_dump_json(by_alias=True).encode()[1:-1])
     body = b'{"data":{%b}}' % b",".join(filter(None, parts))
     if (size := _size_at_most(body)) > MAX_ANSWER_BYTES:
         msg = (

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
+from chalicelib.core.call_names import by_tool
 from chalicelib.core.errors import (
     AppError,
     ForbiddenError,
@@ -23,6 +24,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import ApiKeyPrincipal
+from chalicelib.core.text import nearest
 from chalicelib.flows.invoke import authorize, invoke, require_plan, split_key
 from chalicelib.transports import tools
 from chalicelib.transports.auth import authenticate
@@ -249,7 +251,9 @@ def _call(call: Call) -> dict[str, Any]:
     name = _tool_name(call)
     entry = tools.by_name().get(name)
     if entry is None:
-        raise RpcError(INVALID_PARAMS, f'Unknown tool "{name[:80]}"; tools/list has all there are.')
+        near = nearest(name, tools.by_name())
+        hint = f'did you mean "{near}"?' if near else "tools/list has all there are."
+        raise RpcError(INVALID_PARAMS, f'Unknown tool "{name[:80]}"; {hint}')
     call.log["operation"] = entry.name
     try:
         return _text(_run(call, entry), is_error=False)
@@ -279,6 +283,7 @@ def _run(call: Call, entry: Entry) -> str:
         lambda: given,
         request_id=call.request_id,
         idempotency_key=key,
+        naming=by_tool,
     )
     return reply.body.decode()
 

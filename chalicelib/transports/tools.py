@@ -43,7 +43,7 @@ def toolset(entry: Entry) -> str:
 
 def tool(operation: Operation) -> dict[str, Any]:
     """Return an operation's tool definition."""
-    schema = _brief(operation.input_schema) | {"additionalProperties": False}
+    schema = _brief(operation.input_schema)
     if operation.accepts_idempotency_key:
         properties = {**schema["properties"], IDEMPOTENCY_KEY: _IDEMPOTENCY_KEY_SCHEMA}
         schema = {**schema, "properties": properties}

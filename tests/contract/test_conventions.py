@@ -132,14 +132,46 @@ class TestUnknownNames:
         answer = send(world.api, operation, arguments | {"someParameter": "1"})
         assert answer.status == 200
         (warning,) = [w for w in answer.data["warnings"] if "someParameter" in w]
-        assert warning.startswith('Unknown field "someParameter" was ignored; known here:')
+        if operation.returns_list:
+            route = f"{operation.method} {operation.path}"
+            assert warning.startswith(
+                f'"someParameter" is not an argument of {route}; this list is NOT filtered by it.'
+            )
+        else:
+            assert warning.startswith('Unknown field "someParameter" was ignored; known here:')
 
     def test_is_told_with_the_nearest_known_one(self, api: Api) -> None:
-        warnings = api.get("/api/products/list?sise=5&Sort=name")["warnings"]
+        body = {"title": "x", "sluk": "x", "Title": "y"}
+        warnings = api.post("/api/projects/create", body)["warnings"]
         assert warnings == [
-            'Unknown field "sise" was ignored; did you mean "size"?',
-            'Unknown field "Sort" was ignored; did you mean "sort"?',
+            'Unknown field "sluk" was ignored; did you mean "slug"?',
+            'Unknown field "Title" was ignored; did you mean "title"?',
         ]
+
+    def test_an_ignored_filter_of_a_list_is_a_warning_that_names_the_call(self, api: Api) -> None:
+        ignored = (
+            '"lowStocks" is not an argument of {}; this list is NOT filtered by it. Known here'
+        )
+        warning = api.get("/api/products/list?lowStocks=true")["warnings"][0]
+        assert warning.startswith(ignored.format("GET /api/products/list"))
+        _, answer = api.tool("svc_list_products", lowStocks=True)
+        assert answer["data"]["warnings"][0].startswith(ignored.format("svc_list_products"))
+        assert list(answer["data"])[:2] == ["status", "warnings"]
+
+    def test_an_ignored_filter_of_a_list_is_told_with_the_nearest_known_one(self, api: Api) -> None:
+        warnings = api.get("/api/products/list?sise=5&Sort=name")["warnings"]
+        assert [warning.rpartition(". ")[2] for warning in warnings] == [
+            'Did you mean "size"?',
+            'Did you mean "sort"?',
+        ]
+
+    def test_a_call_is_named_by_its_route_in_rest_and_by_its_tool_in_tools(self, api: Api) -> None:
+        refused = api.refused("GET", "/api/products/nobody").data["message"]
+        assert refused.endswith("List the products (GET /api/products/list) for valid ids.")
+        failed, answer = api.tool("svc_get_product", id="nobody")
+        assert failed
+        message = answer["data"]["message"]
+        assert message.endswith("List the products (svc_list_products) for valid ids.")
 
     def test_is_told_by_a_failure_as_well(self, api: Api) -> None:
         answer = api.refused("POST", "/api/products/delete", {"productId": "x", "dry_run": True})

@@ -286,6 +286,11 @@ class TestHandshakeEra:
     ) -> None:
         assert error(handshake.request("tools/call", params)) == (200, -32602)
 
+    def test_an_unknown_tool_is_answered_with_the_nearest_one(self, handshake: Client) -> None:
+        answer = handshake.request("tools/call", {"name": "svc_get_prodct"})
+        message = json.loads(answer.body)["error"]["message"]
+        assert message == 'Unknown tool "svc_get_prodct"; did you mean "svc_get_product"?'
+
     def test_results_carry_nothing_of_the_other_era(self, handshake: Client) -> None:
         assert set(rpc(handshake.request("tools/list"))["result"]) == {"tools"}
 
@@ -428,7 +433,7 @@ class TestCalls:
     def test_unknown_arguments_are_ignored_and_named(self, client: Client) -> None:
         params = {"name": "svc_list_sites", "arguments": {"serach": "x"}}
         text = rpc(client.request("tools/call", params))["result"]["content"][0]["text"]
-        assert 'did you mean "search"?' in json.loads(text)["data"]["warnings"][0]
+        assert 'Did you mean "search"?' in json.loads(text)["data"]["warnings"][0]
 
     def test_a_crash_is_a_failed_call_that_tells_nothing(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
