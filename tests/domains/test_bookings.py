@@ -78,6 +78,25 @@ class TestSlots:
         assert seen == salon.starts(first="2027-01-18", to="2027-01-19")
         assert len(seen) == 18
 
+    def test_a_month_of_slots_is_answered_with_the_first_40_and_where_to_go_on(
+        self, salon: Salon
+    ) -> None:
+        found = salon.search(first="2027-01-18", to="2027-02-17")
+        assert len(found["slots"]) == 40
+        following = salon.search(first=found["nextFrom"], to="2027-02-17")["slots"][0]
+        assert following["startAt"] == found["nextFrom"]
+        assert following["startAt"] > found["slots"][-1]["startAt"]
+
+    def test_a_whole_day_of_slots_fits_an_answer_however_many_they_are(
+        self, api: Api, time: Time
+    ) -> None:
+        salon = Salon.opened(api, slotStepMin=5)
+        for last in ("2027-01-18", "2027-01-19"):
+            found = salon.search(first="2027-01-18", to=last)
+            assert len(found["slots"]) == 97
+            assert {slot["startLocal"][:10] for slot in found["slots"]} == {"2027-01-18"}
+        assert found["nextFrom"] == "2027-01-19T06:00:00.000Z"
+
     @pytest.mark.parametrize("last", ["2027-02-17", "2027-02-17T23:59:59+03:00"])
     def test_span_at_most_31_local_dates(self, last: str, salon: Salon) -> None:
         assert salon.starts(first="2027-01-18", to=last)
@@ -272,6 +291,15 @@ class TestCreate:
             2,
             {"total": 1, "new": 1},
         )
+
+    def test_bookings_are_listed_by_their_client(self, api: Api, salon: Salon) -> None:
+        ada = salon.book("2027-01-18T10:00", "Ada")
+        eve = salon.book("2027-01-18T11:00", "Eve")
+        for booking in (ada, eve):
+            found = api.get(f"{LIST}?clientId={booking['client']['id']}")
+            assert [each["id"] for each in found["bookings"]] == [booking["id"]]
+            assert found["pagination"]["total"] == 1
+        assert api.get(f"{LIST}?clientId=nobody")["bookings"] == []
 
     def test_for_a_client_by_id_keeps_its_contacts(self, api: Api, salon: Salon) -> None:
         client = salon.book("2027-01-18T10:00")["client"]

@@ -79,7 +79,8 @@ class Salon:
 
     def starts(self, **query: Any) -> list[str]:
         """Return the local starts of the slots, without their offsets."""
-        return [slot["startLocal"][:16] for slot in self.search(**query)["slots"]]
+        slots = self.search(**{"limit": 2000, **query})["slots"]
+        return [slot["startLocal"][:16] for slot in slots]
 
 
 def bookings_of(workspace_id: str) -> list[BookingRow]:

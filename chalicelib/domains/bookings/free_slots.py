@@ -1,6 +1,9 @@
 """When a service can be booked."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from itertools import takewhile
+from typing import Annotated
 
 from pydantic import Field
 
@@ -17,7 +20,7 @@ from chalicelib.flows.invoke import Context
 from chalicelib.flows.slot_records import SlotOut, SlotResource
 from chalicelib.flows.zones import Timezone
 from chalicelib.rules import zoned_times
-from chalicelib.rules.slots import NoSlotReason, Query
+from chalicelib.rules.slots import NoSlotReason, Query, Slot
 from chalicelib.rules.spans import Span
 from chalicelib.store.bookings import BookingRow
 from chalicelib.store.services import ServiceRow
@@ -25,6 +28,14 @@ from chalicelib.store.services import ServiceRow
 DEFAULT_LENGTH = timedelta(days=7)
 MAX_DAYS = 31
 """Local dates that a search touches (tools.md, row 60)."""
+
+
+MAX_SLOTS = 5000
+FEW_SLOTS = 40
+"""Slots of an answer by default.
+
+An AI client reads all of them, and a month of three people has hundreds.
+"""
 
 
 class SlotsRange(Wire):
@@ -36,7 +47,6 @@ class SlotsRange(Wire):
     )
     to: When | None = optional("Inclusive; default: 7 days later; 31 dates at most.")
     timezone: Timezone | None = optional("IANA zone of startLocal, from and to.")
-    limit: int = Field(default=2000, ge=1, le=5000, description="Slots at most.")
 
 
 class SlotsQuery(SlotsRange):
@@ -44,6 +54,9 @@ class SlotsQuery(SlotsRange):
 
     service_id: Id = Field(description="Service id.")
     booking_id: Id | None = optional("Slots to move this booking to.")
+    limit: Annotated[int, Field(ge=1, le=MAX_SLOTS)] | None = optional(
+        f"Slots at most; by default {FEW_SLOTS}, or the whole first day."
+    )
 
 
 class SlotList(Wire):
@@ -71,13 +84,19 @@ class SlotList(Wire):
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find when a service can be booked: book a startAt of these with svc_create_booking."""
     service = binding.existing_service(ctx.workspace_id, args.service_id)
-    return slot_list(ctx, service, args, _moving(ctx, args, service))
+    return slot_list(ctx, service, args, args.limit, _moving(ctx, args, service))
 
 
 def slot_list(
-    ctx: Context, service: ServiceRow, args: SlotsRange, moving: BookingRow | None = None
+    ctx: Context,
+    service: ServiceRow,
+    args: SlotsRange,
+    limit: int | None,
+    moving: BookingRow | None = None,
 ) -> SlotList:
-    """Return the slots of a service in a range.
+    """Return the first slots of a service in a range.
+
+    At most ``limit``; None means ``FEW_SLOTS`` or, if it has more, the whole first day.
 
     Raises:
         ValidationError: the range ends before it begins, or is too long.
@@ -90,10 +109,11 @@ def slot_list(
     span = _span(args, zone)
     query = Query(span.start, span.end, epoch_ms(clock.now()))
     found = search.slots(query)
-    more = found.slots[args.limit :]
+    shown = len(_few(found.slots, zone)) if limit is None else limit
+    more = found.slots[shown:]
     following = None if found.slots or found.reason in FOR_GOOD else search.next(query)
     return SlotList(
-        slots=[SlotOut.of(slot, zone) for slot in found.slots[: args.limit]],
+        slots=[SlotOut.of(slot, zone) for slot in found.slots[:shown]],
         resources=[SlotResource.from_row(each.values) for each in search.named],
         timezone=zone,
         duration_min=search.rules.duration_min,
@@ -102,6 +122,16 @@ def slot_list(
         reason=found.reason,
         next_available=SlotOut.of(following, zone) if following else None,
     )
+
+
+def _few(slots: Sequence[Slot], zone: str) -> Sequence[Slot]:
+    if len(slots) <= FEW_SLOTS:
+        return slots
+    first_day = clock.local_day(clock.moment_at(slots[0].start), zone)
+    on_first_day = takewhile(
+        lambda slot: clock.local_day(clock.moment_at(slot.start), zone) == first_day, slots
+    )
+    return slots[: max(FEW_SLOTS, sum(1 for _ in on_first_day))]
 
 
 def _moving(ctx: Context, args: SlotsQuery, service: ServiceRow) -> BookingRow | None:

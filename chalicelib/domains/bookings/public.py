@@ -23,7 +23,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Timestamp, When, Wire, optional
 from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.changes import BookingContact, Notes
-from chalicelib.domains.bookings.free_slots import SlotList, SlotsRange, slot_list
+from chalicelib.domains.bookings.free_slots import MAX_SLOTS, SlotList, SlotsRange, slot_list
 from chalicelib.flows import binding, booking
 from chalicelib.flows.booking import Change, Order
 from chalicelib.flows.contacts import Contact
@@ -60,6 +60,7 @@ class PublicSlotsQuery(SlotsRange):
     """Which slots of a service."""
 
     id: Id = Field(description="Service id.")
+    limit: int = Field(default=2000, ge=1, le=MAX_SLOTS, description="Slots at most.")
 
 
 class PublicBookingCreate(Wire):
@@ -175,7 +176,7 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
 )
 def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     """Find when a service can be booked: book a startAt of these."""
-    return slot_list(ctx, _open_service(ctx, args.id), args)
+    return slot_list(ctx, _open_service(ctx, args.id), args, args.limit)
 
 
 @operation(

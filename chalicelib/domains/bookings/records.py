@@ -155,6 +155,7 @@ class BookingListQuery(Wire):
     )
     service_id: Id | None = optional("Service id.")
     resource_id: Id | None = optional("Resource id.")
+    client_id: Id | None = optional("Client id.")
     from_: When | None = Field(
         default=None, alias="from", description="startAt from; ISO 8601 or a date, inclusive."
     )
@@ -210,6 +211,7 @@ def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
             "status": None if args.status == "all" else args.status,
             "service_id": args.service_id,
             "resource_id": args.resource_id,
+            "client_id": args.client_id,
         },
         ranges={"starts_at": _range(ctx, args)},
         search=search,
