@@ -27,7 +27,7 @@ MOST_WORDS = 10
 """Words of a search that DynamoDB looks for, the longest."""
 BY_ROW = "by_row"
 ENTRY_ATTRIBUTES = (
-    *("r", "s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c"),
+    *("r", "s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c", "y1", "y2"),
     *("o1", "o2", "o3", "o4"),
 )
 

@@ -119,6 +119,7 @@ LEADS = listed(
         facets=("form_id", "project_id", "client_id"),
         counted=("form_id", "project_id", "client_id"),
         partitioned=("form_id", "client_id"),
+        tags=("tags",),
         presence=("is_order",),
         indexes=(
             SortIndex("createdAt", partition_by="status"),

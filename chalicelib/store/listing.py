@@ -51,7 +51,8 @@ R = TypeVar("R", bound=Record)
 log = logging.getLogger(__name__)
 
 FACET_SLOTS = ("s", "f1", "f2", "f3")
-NUMBER_SLOTS = ("n1", "n2")
+NUMBER_SLOTS = ("n1", "n2", "y1", "y2")
+"""The first two numbers can be sorted by, too."""
 INDEX_SLOTS = ("o1", "o2", "o3", "o4")
 
 
@@ -82,7 +83,8 @@ class Listing(Generic[R]):
             that listing one value costs in proportion to what it holds; a row more a record.
         tags: attributes to filter by that hold several values, texts.
         presence: attributes to filter by that are set, or true, or not.
-        numbers: up to two attributes, integers or times, to sort by or to filter by ranges of.
+        numbers: up to four attributes, integers or times, to filter by ranges of; the first two
+            can be sorted by.
         scan_along: the one of them that the entries lie in the order of, instead of creation: what
             is looked for within a range of it, by whatever it may be, costs what the range holds.
         parent: the attribute that groups records, such as a page's site; lists of such a noun are
@@ -122,7 +124,7 @@ class Listing(Generic[R]):
         names = {self.status, *self.facets}
         problems = {
             "more than three facets": len(self.facets) >= len(FACET_SLOTS),
-            "more than two numbers": len(self.numbers) > len(NUMBER_SLOTS),
+            "more than four numbers": len(self.numbers) > len(NUMBER_SLOTS),
             "more than four indexes": len(self.indexes) > len(INDEX_SLOTS),
             "counted attributes that are no facets": bool(set(self.counted) - set(self.facets)),
             "partitioned facets that are not counted": bool(

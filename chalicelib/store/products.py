@@ -14,6 +14,7 @@ from chalicelib.core.text import fold, line_fold
 from chalicelib.rules import barcodes, ordering
 from chalicelib.rules.ordering import Place
 from chalicelib.store.images import SHOWN_IMAGES, ImageMap
+from chalicelib.store.index_entries import EntryRow, partition_of
 from chalicelib.store.listing import Listing, SortIndex, listed
 from chalicelib.store.lookups import Lookup
 from chalicelib.store.tables import ContentRow, Record
@@ -22,6 +23,10 @@ from chalicelib.store.unit import UnitOfWork
 IN_ORDER = SortIndex("sortOrder")
 ORDER_LOCK = "product-order"
 """The lock row of putting products in an order (``store.locks``)."""
+
+
+UNTRACKED = 10**12
+"""Stands for the stock of a product whose stock is not tracked: more than any other product has."""
 
 
 class ProductRow(Record):
@@ -45,6 +50,11 @@ class ProductRow(Record):
     status = UnicodeAttribute()
     sort_order = NumberAttribute()
 
+    @property
+    def available(self) -> int:
+        """The pieces that can be sold, for lists; ``UNTRACKED`` if the stock is not tracked."""
+        return UNTRACKED if self.stock is None else int(self.stock)
+
 
 PRODUCTS = listed(
     Listing(
@@ -55,7 +65,7 @@ PRODUCTS = listed(
         facets=("category_id",),
         counted=("category_id",),
         partitioned=("category_id",),
-        numbers=("price", "sort_order"),
+        numbers=("price", "sort_order", "available"),
         sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
         indexes=(
             IN_ORDER,
@@ -130,14 +140,23 @@ def add_stock(unit: UnitOfWork, product: ProductRow, delta: int, *, least: int, 
     """Stage an addition to a product's stock, if by then it lies within bounds.
 
     If it does not, or is not tracked any more, the operation begins again, and so do other writers
-    that read the product before.
+    that read the product before. The entry in the partition of the product's category follows.
     """
     unit.update(
         StockRow(product.pk, product.sk),
         [
             StockRow.stock.add(delta),
+            StockRow.y1.set(StockRow.stock + delta),
             StockRow.version.add(1),
             StockRow.updated_at.set(clock.now()),
         ],
         StockRow.stock.between(least, most),
     )
+    if product.category_id is not None:
+        noun, category = PRODUCTS.noun, product.category_id
+        place = partition_of(unit.tenant, noun, "category_id", category)
+        unit.update(
+            EntryRow(place, product.id),
+            [EntryRow.y1.set((EntryRow.y1 | product.available) + delta)],
+            EntryRow.r.exists(),
+        )

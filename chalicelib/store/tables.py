@@ -190,9 +190,9 @@ class ContentRow(Row):
     """A row of ``content``: anything a workspace owns. One-letter attributes are the list engine's.
 
     ``r`` groups rows under a parent (a page's site), ``s`` is the status, ``f1``-``f3`` are facets,
-    ``n1``-``n2`` numbers to sort by, ``t`` the folded search text, ``x`` marks a text too long to
-    be held inline, ``c`` holds multi-valued facets and what is set; ``y1`` and ``y2`` are spare,
-    since a projection cannot change. ``o1``-``o4`` are the keys of large collections' indexes.
+    ``n1``-``n2`` numbers to sort by, ``y1``-``y2`` numbers that lists are only filtered by, ``t``
+    the folded search text, ``x`` marks a text too long to be held inline, ``c`` holds multi-valued
+    facets and what is set. ``o1``-``o4`` are the keys of large collections' indexes.
     """
 
     class Meta:
@@ -211,8 +211,8 @@ class ContentRow(Row):
     t = UnicodeAttribute(null=True)
     x = NumberAttribute(null=True)
     c = UnicodeAttribute(null=True)
-    y1 = UnicodeAttribute(null=True)
-    y2 = UnicodeAttribute(null=True)
+    y1 = NumberAttribute(null=True)
+    y2 = NumberAttribute(null=True)
     o1 = UnicodeAttribute(null=True)
     o2 = UnicodeAttribute(null=True)
     o3 = UnicodeAttribute(null=True)

@@ -81,6 +81,8 @@ class TimeOffRow(ContentRow):
     ``f1`` is the resource, ``n1`` and ``n2`` are the moments, ``y1`` and ``y2`` the dates.
     """
 
+    y1 = UnicodeAttribute(null=True)  # type: ignore[assignment]  # dates; no list filters by them
+    y2 = UnicodeAttribute(null=True)  # type: ignore[assignment]  # as above
     reason = UnicodeAttribute(null=True)
     created_at = UTCDateTimeAttribute()
 

@@ -259,3 +259,30 @@ class TestPublicSettings:
         audited = sum(key.startswith("audit/") for key in everything())
         Api(None).get(f"/api/public/agents/{agent['id']}")
         assert sum(key.startswith("audit/") for key in everything()) == audited
+
+
+class TestListModels:
+    def test_each_model_has_limits_and_prices_for_a_million_tokens(self, api: Api) -> None:
+        found = {each["name"]: each for each in api.get("/api/agents/models")["models"]}
+        assert found["claude-sonnet-4.5"] == {
+            "name": "claude-sonnet-4.5",
+            "provider": "demo",
+            "contextTokens": 200_000,
+            "maxOutputTokens": 64_000,
+            "inputPrice": 30_000,
+            "outputPrice": 150_000,
+        }
+        assert list(found) == sorted(found)
+
+    def test_every_listed_model_is_accepted_without_a_warning(self, api: Api) -> None:
+        for model in api.get("/api/agents/models")["models"]:
+            answer = api.post(CREATE, AGENT | {"model": model["name"]})
+            assert "warnings" not in answer
+
+    def test_models_of_a_provider_that_is_not_configured_are_not_listed(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]
+    ) -> None:
+        monkeypatch.setenv("LLM_PROVIDER", "bedrock")
+        read_anew()
+        found = api.get("/api/agents/models")["models"]
+        assert {model["provider"] for model in found} == {"bedrock", "demo"}

@@ -141,6 +141,13 @@ class TestFindLead:
     def test_needs_one_of_them(self, api: Api) -> None:
         assert "email or phone" in api.refused("GET", FIND).data["message"]
 
+    def test_finding_a_lead_by_name_is_refused_with_the_call_that_can(self, api: Api) -> None:
+        failed, answer = api.tool("svc_find_lead", name="Ada")
+        assert failed
+        assert "use search of svc_list_leads" in answer["data"]["message"]
+        message = api.refused("GET", f"{FIND}?name=Ada").data["message"]
+        assert "use search of GET /api/forms/collection-list" in message
+
     def test_shows_the_newest_fifty(self, api: Api, form: str) -> None:
         ids = [submit(form, name="Ada", email="ada@example.com") for _ in range(52)]
         answer = api.get(f"{FIND}?email=ada@example.com")
@@ -190,6 +197,22 @@ def _without_keys(rows: dict[str, Any]) -> dict[str, Any]:
 
 
 class TestUpdateLead:
+    def test_a_lead_is_listed_by_any_of_its_tags(self, api: Api, form: str) -> None:
+        lead_id, other = submit(form, name="Ada"), submit(form, name="Eve")
+        api.post(UPDATE, {"id": lead_id, "tags": ["VIP", "b2b"]})
+        api.post(UPDATE, {"id": other, "tags": ["vip guest"]})
+        for tag, found in (
+            ("vip", [lead_id]),
+            ("b2b", [lead_id]),
+            ("vi", []),
+            ("vip guest", [other]),
+        ):
+            leads = api.get(f"{LIST}?{urlencode({'tag': tag})}")
+            assert [lead["id"] for lead in leads["collections"]] == found
+            assert leads["total"] == len(found)
+        api.post(UPDATE, {"id": lead_id, "tags": []})
+        assert api.get(f"{LIST}?tag=b2b")["total"] == 0
+
     def test_sets_notes_and_tags_and_the_history_names_them(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada")
         body = {"id": lead_id, "notes": "Call", "tags": ["vip", "vip", " b2b "]}

@@ -17,8 +17,10 @@ from tests.factories.products import (
     CREATE,
     REORDER,
     UPDATE,
+    category,
     create,
     listed,
+    names,
     read,
     refusal,
     update,
@@ -182,3 +184,44 @@ class TestAtOnce:
         monkeypatch.setattr(type(PRODUCTS), "fetch", stale)
         answer = api.post(BULK, {"ids": [product["id"]], "action": "setPrice", "value": 7})
         assert [result["status"] for result in answer["results"]] == [503]
+
+
+class TestFilteringByStock:
+    @pytest.fixture
+    def shelf(self, api: Api) -> str:
+        shelf = category(api)
+        for name, stock in (("none", 0), ("one", 1), ("five", 5), ("untracked", None)):
+            create(api, name=name, stock=stock, categoryId=shelf)
+        return shelf
+
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            ({"inStock": "true"}, "five one untracked"),
+            ({"inStock": "false"}, "none"),
+            ({"maxStock": 1}, "none one"),
+            ({"maxStock": 1, "inStock": "true"}, "one"),
+            ({"maxStock": 0, "inStock": "true"}, ""),
+            ({"maxStock": 3, "inStock": "false"}, "none"),
+        ],
+    )
+    def test_a_list_holds_the_products_whose_stock_fits(
+        self, query: dict[str, Any], expected: str, api: Api, shelf: str
+    ) -> None:
+        assert names(api, sort="name", **query) == expected
+        assert names(api, sort="name", categoryId=shelf, **query) == expected
+
+    def test_a_list_follows_every_way_of_changing_the_stock(self, api: Api, shelf: str) -> None:
+        (one,) = listed(api, maxStock=1, inStock="true")
+        update(api, one, stockDelta=-1)
+        for query in ({}, {"categoryId": shelf}):
+            assert names(api, sort="name", inStock="false", **query) == "none one"
+        update(api, one, stockDelta=7, price=9)
+        update(api, one, stockDelta=1)
+        for query in ({}, {"categoryId": shelf}):
+            assert names(api, sort="name", maxStock=8, inStock="true", **query) == "five one"
+            assert "one" not in names(api, maxStock=7, **query).split()
+        update(api, one, stock=None)
+        for query in ({}, {"categoryId": shelf}):
+            assert "one" not in names(api, maxStock=10**9, **query).split()
+            assert "one" in names(api, inStock="true", **query).split()

@@ -26,9 +26,12 @@ class TestListWorkspaces:
                     "role": "owner",
                     "joinedAt": "2027-01-15T12:00:00.000Z",
                     "isOwner": True,
+                    "timezone": "Europe/Moscow",
+                    "country": "RU",
                 }
             ],
             "activeWorkspaceId": owner.workspace.id,
+            "now": "2027-01-15T15:00:00+03:00",
         }
 
     def test_joining_is_shown_in_utc_with_milliseconds_and_z(self, api: Api) -> None:

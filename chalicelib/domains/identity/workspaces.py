@@ -25,7 +25,7 @@ from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.people import Email
 from chalicelib.flows.zones import Timezone
-from chalicelib.rules import phones, slugs
+from chalicelib.rules import phones, slugs, zoned_times
 from chalicelib.store import accounts, api_keys, ledger, locks, workspaces
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.claims import ClaimRow
@@ -56,6 +56,8 @@ class WorkspaceOut(Wire):
     role: str = Field(description="The account's role in it: owner, manager or member.")
     joined_at: Timestamp = Field(description="When the account joined.")
     is_owner: bool = Field(description="Whether the account owns it.")
+    timezone: str = Field(description="IANA name of its time zone.")
+    country: str = Field(description="ISO 3166 code of the country that its phones are read in.")
 
     @classmethod
     def of(cls, workspace: WorkspaceRow, membership: MembershipRow) -> Self:
@@ -73,7 +75,6 @@ class OwnWorkspace(WorkspaceOut):
     """A workspace, as a person who works in it sees it."""
 
     plan: str = Field(description="free, start, business or enterprise.")
-    timezone: str = Field(description="IANA name of its time zone.")
 
 
 class OwnWorkspaceList(Wire):
@@ -89,6 +90,7 @@ class WorkspaceList(Wire):
         description="Workspaces the key's owner belongs to, oldest first."
     )
     active_workspace_id: Id = Field(description="The workspace that this key works in.")
+    now: str = Field(description="The present time in its zone, ISO 8601 with an offset.")
 
 
 @operation(
@@ -102,7 +104,12 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG0
     """List the workspaces of the key's owner; all other calls work in activeWorkspaceId alone."""
     found = workspaces.of_account(ctx.principal.account_id)
     shown = [WorkspaceOut.of(*each) for each in found]
-    return WorkspaceList(workspaces=shown, active_workspace_id=ctx.workspace_id)
+    (zone,) = (each.timezone for each in shown if each.id == ctx.workspace_id)
+    return WorkspaceList(
+        workspaces=shown,
+        active_workspace_id=ctx.workspace_id,
+        now=zoned_times.shown(clock.now(), zone).text,
+    )
 
 
 @operation(title="List one's own workspaces", audience=(Audience.SESSION,), reads=True)

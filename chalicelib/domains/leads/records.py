@@ -20,7 +20,7 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import ClientOut
+from chalicelib.flows.people import ClientOut, Tag
 from chalicelib.rules import emails, phones
 from chalicelib.rules.shortening import cut, shorten, size_of
 from chalicelib.store import clients, leads, workspaces
@@ -147,6 +147,7 @@ class LeadListQuery(Wire):
     search: SearchText | None = optional("In submitted values, name, notes.")
     form_id: Id | None = optional("Form id.")
     project_id: Id | None = optional("Site id.")
+    tag: Tag | None = optional("With this tag.")
     from_: When | None = Field(
         default=None,
         alias="from",
@@ -171,7 +172,11 @@ class LeadSearch(Wire):
     @model_validator(mode="after")
     def _has_one(self) -> Self:
         if self.email is None and self.phone is None:
-            raise PydanticCustomError("no_contact", "send email or phone, or both")
+            message = (
+                "send email or phone, or both; for a name or any other value, use search of"
+                " svc_list_leads"
+            )
+            raise PydanticCustomError("no_contact", message)
         return self
 
 
@@ -225,7 +230,12 @@ def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
         size=args.size,
         sort="createdAt",
         descending=True,
-        filters={"status": args.status, "form_id": args.form_id, "project_id": args.project_id},
+        filters={
+            "status": args.status,
+            "form_id": args.form_id,
+            "project_id": args.project_id,
+            "tags": args.tag,
+        },
         ranges={"created_at": (bounds[0], bounds[1])},
         search=args.search,
         charge=ctx.charge,

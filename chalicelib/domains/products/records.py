@@ -123,6 +123,8 @@ class ProductListQuery(Wire):
     barcode: BarcodeText | None = optional("Exact barcode.")
     min_price: Kopecks | None = optional("Kopecks.")
     max_price: Kopecks | None = optional("Kopecks.")
+    in_stock: bool | None = optional("Can be sold: stock above 0 or not tracked; false: sold out.")
+    max_stock: Stock | None = optional("Tracked stock of at most this; for what runs low.")
     sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
         default="sortOrder", description="Sort by."
     )
@@ -243,7 +245,7 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
                 "category_id": _wanted_categories(ctx, args),
             },
             lookups={"sku": args.sku, "barcode": _gtin14(args.barcode)},
-            ranges={"price": (args.min_price, args.max_price)},
+            ranges={"price": (args.min_price, args.max_price), "available": _wanted_stock(args)},
             search=args.q,
             charge=ctx.charge,
         ),
@@ -256,6 +258,12 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
             ctx, found.records, ProductOut.of, noun="product", remedy=remedy
         )
     return ProductList(products=shown, total=found.total)
+
+
+def _wanted_stock(args: ProductListQuery) -> tuple[int | None, int | None]:
+    least = 1 if args.in_stock else None
+    most = args.max_stock if args.in_stock is not False else 0
+    return least, most
 
 
 def _wanted_categories(ctx: Context, args: ProductListQuery) -> str | list[str] | None:
