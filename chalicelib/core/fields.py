@@ -23,6 +23,11 @@ class WireField:
     null_counts: bool
     kinds: frozenset[Any]
 
+    @property
+    def holds_text(self) -> bool:
+        """Whether its values are texts: free ones, ids, dates, or some that are listed."""
+        return self.nested is None and not self.kinds & {int, float, bool, list, dict}
+
 
 @cache
 def fields_of(model: type[Wire]) -> Mapping[str, WireField]:
@@ -71,9 +76,14 @@ def normalize(model: type[Wire], raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+_EXACT = 2**53
+"""Below it, a double holds every integer exactly (RFC 8259, 6)."""
+
+
 def _normalize_value(field: WireField, value: object) -> object:
     if isinstance(value, float):
-        return int(value) if int in field.kinds and value.is_integer() else value
+        is_integer = int in field.kinds and value.is_integer() and abs(value) < _EXACT
+        return int(value) if is_integer else value
     if isinstance(value, list):
         return [_normalize_value(field, item) for item in value]
     if isinstance(value, Mapping) and field.nested is not None:

@@ -94,9 +94,12 @@ class Operation(Entry):
     def drops_empty_texts(self) -> bool:
         """Whether an empty text in an optional field that refuses it is an omission.
 
-        That holds for reads and creates. An update says how to clear a field, and a destructive
-        call never guesses.
+        That holds for the reads and creates of API keys, whose clients may fill every field. An
+        update says how to clear a field, and a destructive call never guesses. Nor does what people
+        call: an expiry that was left empty by mistake must not make a key that lives for ever.
         """
+        if Audience.KEY not in self.audience:
+            return False
         return self.read_only or not (self.destructive or issubclass(self.input, Partial))
 
     @cached_property

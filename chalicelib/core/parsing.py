@@ -24,8 +24,9 @@ W = TypeVar("W", bound=Wire)
 def parse(model: type[W], raw: Mapping[str, Any], *, drop_empty: bool = False) -> W:
     """Validate raw input; a ``null`` that stands for an omission is one.
 
-    With ``drop_empty``, an empty text in an optional field that does not accept it is an omission,
-    too: clients in OpenAI's strict mode fill every field, and HTML forms send every filter.
+    With ``drop_empty``, an empty text is an omission, too, in an optional field of texts that does
+    not accept it: clients in OpenAI's strict mode fill every field, and HTML forms send every
+    filter.
 
     Raises:
         ValidationError: naming each field, what was expected and what came.
@@ -70,11 +71,9 @@ def _without_refused_empty(
 ) -> dict[str, Any]:
     """Return the input without the empty texts that optional fields refused."""
     errors = failure.errors(include_url=False)
-    return _without(model, given, [error["loc"] for error in errors if error["input"] in _EMPTY])
+    return _without(model, given, [error["loc"] for error in errors if error["input"] == ""])
 
 
-_EMPTY = ("", [""])
-"""An empty text, and how a query string carries one where several values may be given."""
 _Location = Sequence[int | str]
 
 
@@ -87,7 +86,7 @@ def _without(
         if not inside or name not in fields:
             continue
         field = fields[name]
-        if value in _EMPTY and not field.null_counts:
+        if value == "" and field.holds_text and not field.null_counts:
             del kept[name]
         elif field.nested is not None and isinstance(value, Mapping):
             kept[name] = _without(field.nested, value, inside)

@@ -149,12 +149,10 @@ class TestUnknownNames:
         ]
 
     def test_an_ignored_filter_of_a_list_is_a_warning_that_names_the_call(self, api: Api) -> None:
-        ignored = (
-            '"lowStocks" is not an argument of {}; this list is NOT filtered by it. Known here'
-        )
-        warning = api.get("/api/products/list?lowStocks=true")["warnings"][0]
+        ignored = '"runningLow" is not an argument of {}; this list is NOT filtered by it.'
+        warning = api.get("/api/products/list?runningLow=true")["warnings"][0]
         assert warning.startswith(ignored.format("GET /api/products/list"))
-        _, answer = api.tool("svc_list_products", lowStocks=True)
+        _, answer = api.tool("svc_list_products", runningLow=True)
         assert answer["data"]["warnings"][0].startswith(ignored.format("svc_list_products"))
         assert list(answer["data"])[:2] == ["status", "warnings"]
 

@@ -100,7 +100,7 @@ class TestSavePageHtml:
 
     def test_refuses_what_is_no_version(self, api: Api, site: str) -> None:
         page = create(api, site)
-        for version in (0, -1, 1.0, "1", True):
+        for version in (0, -1, 1.5, "1", True):
             body = {"id": page["id"], "html": "x", "ifVersion": version}
             assert refused_field(api, SAVE, body)["field"] == "ifVersion"
         assert save(api, page, "x", ifVersion=None)["html"] == "x"

@@ -329,9 +329,9 @@ class TestCreateProduct:
         for refused in (made, changed):
             assert (refused["code"], refused["productId"]) == ("sku_taken", first["id"])
             assert first["id"] in refused["message"]
-        assert "svc_update_product" in made["message"]
+        assert "POST /api/products/update" in made["message"]
         assert "null" in changed["message"]
-        assert "svc_update_product" not in changed["message"]
+        assert "POST /api/products/update" not in changed["message"]
 
     def test_an_unknown_foreign_or_service_category_is_404(self, api: Api, new_owner: Any) -> None:
         strange = [new_id(), category(new_owner().api()), category(api, kind="service")]
@@ -339,7 +339,7 @@ class TestCreateProduct:
             body = {"name": "x", "price": 1, "categoryId": unknown}
             answer = api.refused("POST", CREATE, body)
             assert (answer.status, answer.data["code"]) == (404, "not_found")
-            assert "svc_list_categories" in answer.data["message"]
+            assert "GET /api/categories/list" in answer.data["message"]
         assert listed(api) == []
 
     def test_the_same_key_makes_one_product(self, api: Api) -> None:

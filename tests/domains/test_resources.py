@@ -202,7 +202,7 @@ class TestUpdate:
         ids = [make_service(api, name)["id"] for name in "123"]
         resource = make_resource(api)
         answer = api.refused("POST", UPDATE, {"id": resource["id"], "serviceIds": ids})
-        assert (answer.status, "svc_update_service" in answer.data["message"]) == (409, True)
+        assert (answer.status, "POST /api/services/update" in answer.data["message"]) == (409, True)
 
     def test_another_zone_is_a_warning(self, api: Api) -> None:
         resource = make_resource(api)

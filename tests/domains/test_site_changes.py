@@ -172,7 +172,7 @@ class TestUpdateSite:
     def test_an_unknown_id_is_not_found(self, api: Api) -> None:
         answer = api.refused("POST", UPDATE, {"id": new_id(), "title": "x"})
         assert (answer.status, answer.data["code"]) == (404, "not_found")
-        assert "svc_list_sites" in answer.data["message"]
+        assert "GET /api/projects/list" in answer.data["message"]
 
     def test_an_id_has_1_to_64_characters(self, api: Api) -> None:
         for value in ("", "x" * 65, 5, None):
