@@ -1,14 +1,16 @@
-"""The operator's commands: one JSON object on stdout, words on stderr, exit 0 or 1 (contract)."""
+"""The operator's commands: a table or a JSON object on stdout, messages on stderr, exit 0 or 1."""
 
 import base64
 import json
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from infra import printing
 from infra.cli_errors import OneLineErrors
 
 
@@ -105,14 +107,31 @@ def _option(name: str, **attributes: Any) -> click.Option:  # noqa: ANN401  clic
     )
 
 
-def _command(name: str, operation: str, about: str, *options: click.Option, **renamed: str) -> None:
+def _account(name: str, *more: str, about: str = "E-mail address of the account.") -> click.Option:
+    """Return the option that names an account: ``--account``, or one of its other names."""
+    return click.Option(["--account", *more, name], required=True, help=about)
+
+
+_JSON = "Print JSON on a terminal, too, as into a pipe."
+_AS_JSON = click.option("--json", "as_json", is_flag=True, help=_JSON)
+
+
+def _command(
+    name: str,
+    operation: str,
+    about: str,
+    *options: click.Option,
+    table: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    **renamed: str,
+) -> None:
     """Add a command that runs an operation with its options as the input.
 
-    ``renamed`` says which input an option is, where the names differ.
+    ``renamed`` maps options to inputs where the names differ. ``table`` returns what a terminal
+    shows in place of the result.
     """
 
     @click.pass_context
-    def run(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  click's own
+    def run(ctx: click.Context, /, *, as_json: bool, **values: Any) -> None:  # noqa: ANN401  click's own
         ctx.obj()
         arguments = {
             renamed.get(option, option): _wire(value)
@@ -121,9 +140,14 @@ def _command(name: str, operation: str, about: str, *options: click.Option, **re
         }
         if isinstance(path := values.get("path"), Path):
             arguments["name"] = path.name
-        click.echo(json.dumps(_flat(call(operation, arguments)), ensure_ascii=False))
+        result = _flat(call(operation, arguments))
+        printing.show(result, as_json=as_json, table=table and table(result))
 
-    admin.add_command(click.Command(name, callback=run, params=[*options], help=about))
+    params: list[click.Parameter] = [
+        *options,
+        click.Option(["--json", "as_json"], is_flag=True, help=_JSON),
+    ]
+    admin.add_command(click.Command(name, callback=run, params=params, help=about))
 
 
 def _wire(value: Any) -> Any:  # noqa: ANN401  JSON
@@ -167,7 +191,7 @@ _command(
     "create-account",
     "create_account",
     "Create an account.",
-    _option("email"),
+    _account("email", "--email", about="E-mail address of the new account."),
     _option("password"),
     _option("role", type=click.Choice(["user", "admin"]), default="user"),
     _option("name", default=""),
@@ -176,20 +200,20 @@ _command(
     "set-password",
     "set_password",
     "Set an account's password, and end its sessions.",
-    _option("email"),
+    _account("email", "--email"),
     _option("password", prompt="New password", hide_input=True, confirmation_prompt=True),
 )
 _command(
     "disable-account",
     "disable_account",
     "Keep an account from signing in, and revoke its keys; run again, it finishes the job.",
-    _option("email"),
+    _account("email", "--email"),
 )
 _command(
     "create-workspace",
     "create_workspace",
     "Create a workspace.",
-    _option("owner", help="E-mail address of the owner's account."),
+    _account("owner", "--owner", about="E-mail address of the account that owns and pays."),
     _option("name"),
     _option("plan", default="business", help="free, start, business or enterprise."),
     _option("timezone", default="Europe/Moscow", help="IANA name."),
@@ -218,7 +242,7 @@ _command(
     "add_member",
     "Add an account to a workspace, or change its role there; a member's keys are revoked.",
     _option("workspace"),
-    _option("email"),
+    _account("email", "--email"),
     _option("role", default="member", help="member or manager."),
     workspace="workspaceId",
 )
@@ -227,7 +251,7 @@ _command(
     "remove_member",
     "Remove an account from a workspace, and revoke its keys there.",
     _option("workspace"),
-    _option("email"),
+    _account("email", "--email"),
     workspace="workspaceId",
 )
 _command(
@@ -291,7 +315,7 @@ _command(
     client="clientId",
     dry_run="dryRun",
 )
-_ACCOUNT = _option("account", help="E-mail address of the account.")
+_ACCOUNT = _account("account")
 _ONCE = _option("idempotency-key", help="The same again prints the same and adds nothing.")
 _command(
     "credit",
@@ -317,9 +341,10 @@ _command("balance", "get_balance", "Print what an account has.", _ACCOUNT)
 _command(
     "ledger",
     "list_ledger",
-    "Print the last entries of an account's ledger, newest first.",
+    "Print the last entries of an account's ledger, newest first; a table has a row for an answer.",
     _ACCOUNT,
     _option("limit", type=int, required=False, help="At most so many; default: 100."),
+    table=printing.one_row_an_answer,
 )
 _AGENT = _option("agent", help="Bot id.")
 _command(
@@ -397,6 +422,7 @@ _command(
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Where refused rows go as CSV; beside the table if omitted.",
 )
+@_AS_JSON
 @click.pass_context
 def import_products(  # noqa: PLR0913  an option each
     ctx: click.Context,
@@ -407,6 +433,7 @@ def import_products(  # noqa: PLR0913  an option each
     dry_run: bool,
     create_categories: bool,
     report: Path | None,
+    as_json: bool,
 ) -> None:
     """Create or update products by SKU from a table; what is left empty stays as it is.
 
@@ -429,7 +456,7 @@ def import_products(  # noqa: PLR0913  an option each
         msg = "The report would overwrite the table; name another --report."
         raise click.ClickException(msg)
     run = partial(call, workspace=workspace)
-    click.echo(json.dumps(product_import.import_products(run, path, options), ensure_ascii=False))
+    printing.show(product_import.import_products(run, path, options), as_json=as_json)
 
 
 @admin.command("export")
@@ -441,8 +468,9 @@ def import_products(  # noqa: PLR0913  an option each
     required=True,
     help="A new file, such as bakery.jsonl.gz; only you may read it.",
 )
+@_AS_JSON
 @click.pass_context
-def export_workspace(ctx: click.Context, *, workspace: str, path: Path) -> None:
+def export_workspace(ctx: click.Context, *, workspace: str, path: Path, as_json: bool) -> None:
     """Write everything of a workspace into a file, for import.
 
     Accounts, keys, money, audit log and blog stay behind. The file holds personal data in clear:
@@ -451,21 +479,32 @@ def export_workspace(ctx: click.Context, *, workspace: str, path: Path) -> None:
     ctx.obj()
     from infra.transfer import export  # noqa: PLC0415  the command line starts without it
 
-    click.echo(json.dumps(export.export(workspace, path), ensure_ascii=False))
+    printing.show(export.export(workspace, path), as_json=as_json)
 
 
 @admin.command("import")
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--owner", help="E-mail of the account to own it; that of its former owner if omitted."
+    "--account",
+    "--owner",
+    "owner",
+    help="E-mail of the account to own it; that of its former owner if omitted.",
 )
 @click.option(
     "--ids",
     type=click.Choice(["keep", "new"]),
     help="new: a copy, beside the original. keep: needed for a file of another stage.",
 )
+@_AS_JSON
 @click.pass_context
-def import_workspace(ctx: click.Context, *, path: Path, owner: str | None, ids: Any) -> None:  # noqa: ANN401  one of the choices
+def import_workspace(
+    ctx: click.Context,
+    *,
+    path: Path,
+    owner: str | None,
+    ids: Any,  # noqa: ANN401  one of the choices
+    as_json: bool,
+) -> None:
     """Make a workspace of a file that export wrote; safe to repeat after an interruption.
 
     Nothing is written over, and nothing is written before the whole file was checked. Members who
@@ -474,5 +513,4 @@ def import_workspace(ctx: click.Context, *, path: Path, owner: str | None, ids: 
     ctx.obj()
     from infra.transfer import importing  # noqa: PLC0415  the command line starts without it
 
-    printed = importing.import_workspace(path, owner=owner, ids=ids)
-    click.echo(json.dumps(printed, ensure_ascii=False))
+    printing.show(importing.import_workspace(path, owner=owner, ids=ids), as_json=as_json)

@@ -1,0 +1,81 @@
+"""Output of the operator's commands: tables on a terminal, one JSON object anywhere else."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+
+def show(data: Mapping[str, Any], *, as_json: bool, table: Mapping[str, Any] | None = None) -> None:
+    """Print a result. ``table`` is what a terminal shows instead of the data, if it differs."""
+    if as_json or not on_terminal():
+        click.echo(json.dumps(data, ensure_ascii=False))
+        return
+    console = Console(highlight=False)
+    shown = data if table is None else table
+    single = {name: value for name, value in shown.items() if not _is_records(value)}
+    if single:
+        console.print(_fields(single))
+    for name, value in shown.items():
+        if _is_records(value):
+            console.print(_records(name, value))
+
+
+def on_terminal() -> bool:
+    """Return whether a person reads the output as it is printed."""
+    return sys.stdout.isatty()
+
+
+def one_row_an_answer(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a ledger with one row for each answer of a bot instead of its reserve and its end.
+
+    ``amount`` and ``held`` are the sums of the answer's entries; ``kind`` is its newest entry's.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for entry in data["entries"]:
+        newest = rows.setdefault(
+            entry["requestId"] or entry["id"], {**entry, "amount": 0, "held": 0}
+        )
+        newest["amount"] += entry["amount"]
+        newest["held"] += entry["held"]
+    shown = ("at", "kind", "amount", "held", "balanceAfter", "agentId", "requestId")
+    entries = [{name: row[name] for name in shown} for row in rows.values()]
+    return {**data, "entries": entries}
+
+
+def _is_records(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+
+
+def _fields(values: Mapping[str, Any]) -> Table:
+    table = Table(show_header=False, box=None)
+    for name, value in values.items():
+        table.add_row(name, _text(value))
+    return table
+
+
+def _records(name: str, records: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(title=f"{name} ({len(records)})", title_justify="left")
+    columns = list(dict.fromkeys(column for record in records for column in record))
+    for column in columns:
+        numeric = all(isinstance(record.get(column), int | None) for record in records)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for record in records:
+        table.add_row(*(_text(record.get(column)) for column in columns))
+    return table
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case list():
+            return ", ".join(map(_text, value))
+        case str():
+            return value
+        case _:
+            return json.dumps(value, ensure_ascii=False)
