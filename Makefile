@@ -24,7 +24,9 @@ $(VENV)/.installed: requirements.txt requirements-dev.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; this is " + sys.version.split()[0] + ". Run make PYTHON=/path/to/python3") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip<26.3'
-	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	@echo 'Installing the packages of requirements-dev.txt into $(VENV), which takes a minute or two:'
+	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check -r requirements-dev.txt \
+		| awk '/^Collecting/ {printf "."; fflush()} /^Installing/ {print " unpacking"; fflush()}'
 	@echo '$(PYTHON)' > $@
 
 .PHONY: dev

