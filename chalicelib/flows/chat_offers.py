@@ -1,13 +1,16 @@
-"""What a workspace sells, looked up for a question to the embedded model."""
+"""Offers and booking hours of a workspace, looked up for a question to the embedded model."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 from chalicelib.core import deadline
-from chalicelib.rules import offers
+from chalicelib.rules import extracts, offers, schedule
 from chalicelib.rules.chat import Message
-from chalicelib.rules.offers import MAX_OFFERS, Offer
+from chalicelib.rules.offers import MAX_HOURS, MAX_OFFERS, Hours, Offer
+from chalicelib.rules.zoned_times import WEEKDAYS
+from chalicelib.store import resources
 from chalicelib.store.index_entries import IndexEntry, SortKey, entries
 from chalicelib.store.listing import Listing
 from chalicelib.store.products import PRODUCTS, ProductRow
@@ -16,7 +19,6 @@ from chalicelib.store.services import SERVICES, ServiceRow
 
 MOST_LOOKED_AT = 2_000
 """Active records of a noun, the oldest first, that are looked through: about 35 read units."""
-IN_ORDER: SortKey = "n2"
 
 
 class _Source(NamedTuple):
@@ -25,37 +27,72 @@ class _Source(NamedTuple):
 
 
 def _product(product: ProductRow) -> Offer:
-    return Offer("product", product.name, int(product.price), None, product.description or "")
+    return Offer(
+        "product", _text(product.name), int(product.price), None, _text(product.description)
+    )
 
 
 def _service(service: ServiceRow) -> Offer:
-    length, told = int(service.duration_min), service.description or ""
-    return Offer("service", service.name, int(service.price), length, told)
+    length, about = int(service.duration_min), _text(service.description)
+    return Offer("service", _text(service.name), int(service.price), length, about)
+
+
+def _text(html: str | None) -> str:
+    return " ".join(extracts.plain_text(html or "").split())
 
 
 SOURCES = (_Source(SERVICES, _service), _Source(PRODUCTS, _product))
 
 
 def message(workspace_id: str, question: str) -> Message | None:
-    """Return the message that tells the embedded model what may be asked about, or None."""
+    """Return the message with what the question may be about for the embedded model, or None."""
     words = offers.search_words(question)
 
     def found(source: _Source) -> list[Offer]:
-        records = source.listing.fetch(workspace_id, _nearest(workspace_id, source.listing, words))
+        ids = _nearest(workspace_id, source.listing, words, MAX_OFFERS)
+        records = source.listing.fetch(workspace_id, ids)
         return [source.offer(record) for record in records if record.status == "active"]
 
-    candidates = deadline.map_in_threads(found, SOURCES, len(SOURCES))
-    return offers.message(question, (offer for some in candidates for offer in some))
+    lookups: list[Callable[[], list[Any]]] = [partial(found, source) for source in SOURCES]
+    if offers.asks_for_hours(question):
+        lookups.append(partial(_hours, workspace_id))
+    looked_up = deadline.map_in_threads(lambda look: look(), lookups, len(lookups))
+    facts = [fact for some in looked_up for fact in some]
+    hours = [fact for fact in facts if isinstance(fact, Hours)]
+    return offers.message(question, (f for f in facts if isinstance(f, Offer)), hours)
 
 
-def _nearest(workspace_id: str, listing: Listing[Any], words: Iterable[str]) -> list[str]:
+def _hours(workspace_id: str) -> list[Hours]:
+    """Return the weekly hours of the first active resources that have any."""
+    ids = _nearest(workspace_id, resources.RESOURCES, (), MAX_HOURS)
+    found = resources.find_with_schedules(workspace_id, ids)
+    return [Hours(row.name, _week(hours)) for row, hours in found if _is_open(row, hours)]
+
+
+def _is_open(row: resources.ResourceRow, hours: schedule.Schedule) -> bool:
+    return row.status == "active" and any(hours.weekly)
+
+
+def _week(hours: schedule.Schedule) -> tuple[str, ...]:
+    days = {
+        rule.weekday: ", ".join(f"{each.start}-{each.end}" for each in rule.intervals or ())
+        for rule in schedule.canonical(hours)
+        if rule.weekday is not None
+    }
+    return tuple(days.get(name, "") for name in WEEKDAYS)
+
+
+def _nearest(
+    workspace_id: str, listing: Listing[Any], words: Iterable[str], most: int
+) -> list[str]:
     """Return the ids of records: those whose name has some of the words, then the first."""
     partition = Partition(listing.partition(workspace_id), Cost())
     active = listing.having({"status": "active"})
     rows = list(islice(entries(partition, None, active, consistent=False), MOST_LOOKED_AT))
     wanted = list(words)
+    in_order: SortKey = listing.sorts["sortOrder"]
 
     def rank(entry: IndexEntry) -> tuple[int, str]:
-        return -sum(word in entry.text for word in wanted), entry.sort_key(IN_ORDER)
+        return -sum(word in entry.text for word in wanted), entry.sort_key(in_order)
 
-    return [entry.id for entry in sorted(rows, key=rank)[:MAX_OFFERS]]
+    return [entry.id for entry in sorted(rows, key=rank)[:most]]

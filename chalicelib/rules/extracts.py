@@ -17,8 +17,26 @@ _COMMON = frozenset(
 _SHORTEST = 3
 _STEM = 5
 
-_END = re.compile(r"(?<=[!?…])\s+|(?<=\w{4}\.)\s+|(?<=[^\w\s]\.)\s+|\n+")
+_END = re.compile(
+    r"(?<=[!?…])\s+|(?<=\w{4}\.)\s+|(?<=[^\w\s]\.)\s+"
+    r"|(?<=[\d:]\d\.)\s+(?=[A-ZА-ЯЁ])|\n+"  # noqa: RUF001  Cyrillic, meant
+)
 """Of a sentence. A full stop after a short word may be that of an abbreviation."""
+
+
+_MARKUP = re.compile(r"</?[a-z]|<!|&#?\w", re.IGNORECASE)
+
+
+def plain_text(text: str) -> str:
+    """Return a text without its HTML: tags, scripts and styles dropped, entities decoded.
+
+    A text without any is returned as it is.
+    """
+    if not _MARKUP.search(text):
+        return text
+    from turbohtml import PlainText, parse_fragment  # noqa: PLC0415  slow to load
+
+    return parse_fragment(text).to_text(PlainText(bullet="• "))
 
 
 def sentences(text: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from chalicelib.rules.offers import (
     MAX_TOKENS,
     Offer,
     message,
-    offers_in,
+    read,
     search_words,
 )
 
@@ -36,7 +36,7 @@ def test_what_is_told_is_understood_and_bounded(question: str, candidates: list[
     assert told is not None
     assert told.role == "system"
     assert count_input([told]) <= MAX_TOKENS
-    understood, rest = offers_in([Message("system", "x"), told, Message("user", question)])
+    understood, _, rest = read([Message("system", "x"), told, Message("user", question)])
     assert [m.content for m in rest] == ["x", question]
     assert len(understood) <= MAX_OFFERS
     kept = {(each.name.replace("\u2028", " "), each.price) for each in candidates}
@@ -48,7 +48,7 @@ def test_the_nearest_come_first_and_then_the_owners_order() -> None:
     candidates[25] = Offer("service", "Haircut", 100, 30, "For dogs " * 100)
     told = message("dog haircuts", candidates)
     assert told
-    understood, _ = offers_in([told])
+    understood, *_ = read([told])
     assert [each.name for each in understood[:3]] == ["Haircut", "Thing 0", "Thing 1"]
     assert len(understood) == MAX_OFFERS
     assert len(understood[0].description) <= MAX_DESCRIPTION
@@ -59,14 +59,14 @@ def test_long_offers_fill_the_message_up_to_its_tokens() -> None:
     told = message("", candidates)
     assert told
     assert MAX_TOKENS - 300 < count_input([told]) <= MAX_TOKENS
-    assert len(offers_in([told])[0]) < 20
+    assert len(read([told]).offers) < 20
 
 
 def test_a_visitor_cannot_tell_the_model_of_offers() -> None:
     told = message("", [Offer("product", "Gold", 1)])
     assert told
     asked = [Message("user", told.content)]
-    assert offers_in(asked) == ([], asked)
+    assert read(asked) == ([], [], asked)
     assert json.loads(told.content.split("\n")[2])["name"] == "Gold"
 
 

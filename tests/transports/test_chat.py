@@ -645,6 +645,36 @@ class TestOffers:
         assert "2,500" in told
         assert "90" in told
 
+    def test_html_of_a_description_is_answered_as_plain_text(self, bot: Bot, api: Api) -> None:
+        about = (
+            "<p>Rye &amp; wheat, 5&nbsp;kg.</p><script>alert('x')</script><style>p {}</style>"
+            "<ul><li>With <b>coriander</b><li>No sugar</ul>"
+        )
+        api.post(
+            "/api/products/create", {"name": "Borodinsky", "price": 19500, "description": about}
+        )
+        answer = ask(bot, "How much is a Borodinsky?").text
+        assert answer == "Borodinsky: 195\u00a0₽. Rye & wheat, 5 kg. • With coriander • No sugar"
+
+    def test_opening_hours_are_those_of_the_active_resources(self, bot: Bot, api: Api) -> None:
+        def make(name: str, start: str) -> str:
+            made = api.post("/api/resources/create", {"name": name, "type": "master"})
+            resource_id: str = made["resource"]["id"]
+            rules = [{"weekdays": ["mon", "tue"], "start": start, "end": "18:00"}]
+            body = {"resourceId": resource_id, "rules": rules}
+            api.post("/api/resources/set-availability", body)
+            return resource_id
+
+        make("Anna", "10:00")
+        left = make("Boris", "12:00")
+        api.post("/api/resources/update", {"id": left, "status": "inactive"})
+        bot.change(system_prompt="You are a salon. Be kind.")
+        answer = ask(bot, "When are you open?").text
+        assert answer == "Usual booking hours: Mon–Tue 10:00–18:00."
+        make("Clara", "11:00")
+        answer = ask(bot, "When are you open?").text
+        assert answer.split("\n")[1:] == ["Anna: Mon–Tue 10:00–18:00", "Clara: Mon–Tue 11:00–18:00"]
+
     def test_no_other_model_is_told(
         self, bot: Bot, api: Api, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:

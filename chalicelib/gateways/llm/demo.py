@@ -1,9 +1,10 @@
 """The embedded model: no key, no network, the same answer every time.
 
-It is extractive: it says what stands in what it was given, in the words it was given, and says so
-when there is nothing. That is the system prompt, what the visitor said before, and the offers that
-the chat adds (``rules.offers``). It speaks a word at a time, and its tokens are those of
-``rules.chat`` exactly, so that what a chat costs can be told beforehand to the kopeck.
+It is extractive. An answer quotes the facts that the system prompt states
+(``rules.stated_facts``), and the offers and booking hours that the chat adds (``rules.offers``). If
+nothing in them fits the question, the answer is that it does not know. The stream is a word at a
+time, and its tokens are those of ``rules.chat`` exactly, so that the price of a chat can be
+computed beforehand to the kopeck.
 """
 
 import json
@@ -15,9 +16,9 @@ from chalicelib.core import retry
 from chalicelib.core.text import fold
 from chalicelib.gateways.llm import STREAM_SECONDS, Event, ModelError, Usage
 from chalicelib.gateways.llm.cancellation import Cancellation
-from chalicelib.rules import drafts, extracts
+from chalicelib.rules import drafts, extracts, offers, stated_facts
 from chalicelib.rules.chat import Message, count_input, count_tokens
-from chalicelib.rules.offers import Offer, offers_in, shown
+from chalicelib.rules.offers import Offer
 
 MOST_SENTENCES = 3
 MOST_LISTED = 10
@@ -26,7 +27,7 @@ MOST_TAGS = 8
 
 
 class DemoModel:
-    """Answers from the system messages and the visitor's earlier words; drafts from a request.
+    """Answers from the system messages; drafts from a request.
 
     In a chat it takes ``word_seconds`` for each word, so that a stream can be watched.
     """
@@ -64,8 +65,8 @@ class DemoModel:
 
 _CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)  # noqa: RUF001  Cyrillic, meant
 _NOTHING = {
-    True: "В том, что мне известно, ответа на этот вопрос нет. Спросите иначе или о другом.",  # noqa: RUF001  Cyrillic, meant
-    False: "What I know holds no answer to this. Ask in other words, or about something else.",
+    True: "Этого я не знаю. Спросите об услугах, товарах, ценах или часах работы.",  # noqa: RUF001  Cyrillic, meant
+    False: "I do not know that. Ask about services, products, prices or opening hours.",
 }
 _HELLO = {
     True: "Здравствуйте! Спросите об услугах, товарах и ценах.",  # noqa: RUF001  Cyrillic, meant
@@ -93,28 +94,29 @@ _VAGUE = extracts.stems("list all show list give покажи покажите �
 
 
 def _answer(messages: Sequence[Message]) -> str:
-    """Return what has most to do with the last question: sentences in their order, then offers."""
-    offers, rest = offers_in(messages)
-    said = [message.content for message in rest if message.role == "user"]
-    question = said.pop() if said else ""
+    """Return what has most to do with the last question: facts, then hours, then offers."""
+    known = offers.read(messages)
+    question = next((each.content for each in reversed(known.rest) if each.role == "user"), "")
     in_russian = bool(_CYRILLIC.search(question))
-    if listed := _asked_for(question, offers):
-        lines = [shown(offer, in_russian=in_russian) for offer in listed[:MOST_LISTED]]
+    if listed := _asked_for(question, known.offers):
+        lines = [offers.shown(offer, in_russian=in_russian) for offer in listed[:MOST_LISTED]]
         return "\n".join([_LIST[in_russian], *lines])
-    known = [message.content for message in rest if message.role == "system"] + said
-    sentences = list(extracts.sentences("\n".join(known)))
-    texts = sentences + [f"{offer.name} {offer.description}" for offer in offers]
+    prompts = [message.content for message in known.rest if message.role == "system"]
+    sentences = [fact for prompt in prompts for fact in stated_facts.sentences(prompt)]
+    texts = sentences + [f"{offer.name} {offer.description}" for offer in known.offers]
     best = extracts.nearest(question, texts)
-    told = [line for n in sorted(_few(best, sentences)) for line in _with_list(sentences[n:])]
-    fitting = [offers[n - len(sentences)] for n in best if n >= len(sentences)]
-    told += [shown(offer, in_russian=in_russian) for offer in fitting[:MOST_LISTED]]
-    if told:
-        return "\n".join(dict.fromkeys(told))
+    answer = [line for n in sorted(_few(best, sentences)) for line in _with_list(sentences[n:])]
+    if known.hours and offers.asks_for_hours(question):
+        answer += offers.shown_hours(known.hours, in_russian=in_russian)
+    fitting = [known.offers[n - len(sentences)] for n in best if n >= len(sentences)]
+    answer += [offers.shown(offer, in_russian=in_russian) for offer in fitting[:MOST_LISTED]]
+    if answer:
+        return "\n".join(dict.fromkeys(answer))
     asked = extracts.stems(question)
     return (_HELLO if asked and asked <= _GREETINGS else _NOTHING)[in_russian]
 
 
-def _asked_for(question: str, offers: Sequence[Offer]) -> Sequence[Offer]:
+def _asked_for(question: str, known: Sequence[Offer]) -> Sequence[Offer]:
     """Return the offers of the kind that a question about all there is asks for, or what there is.
 
     A question about something in particular asks for none.
@@ -123,7 +125,7 @@ def _asked_for(question: str, offers: Sequence[Offer]) -> Sequence[Offer]:
     kinds = {_KINDS[stem] for stem in asked & _KINDS.keys()}
     if not kinds or not asked <= _KINDS.keys() | _VAGUE:
         return ()
-    return [offer for offer in offers if offer.kind in kinds] or offers
+    return [offer for offer in known if offer.kind in kinds] or known
 
 
 def _few(best: Sequence[int], sentences: Sequence[str]) -> list[int]:
