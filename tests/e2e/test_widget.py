@@ -297,6 +297,25 @@ class TestEmbedding:
             expect(panel(page).locator("visible=true")).to_have_count(1)
             shoot(page, "widget-two")
 
+    @pytest.mark.parametrize("size", [(1280, 900), (360, 740)], ids=["desktop", "phone"])
+    def test_no_launcher_of_two_bots_lies_on_an_open_chat(
+        self, chat: FakeChat, site: Site, opened: Opened, size: tuple[int, int]
+    ) -> None:
+        chat.agents["other"] = {**chat.agents[AGENT], "id": "other", "name": "Второй"}
+        site.pages["/"] = document(tag(chat), tag(chat, agent="other"))
+        with opened(site.url, viewport=dict(zip(("width", "height"), size, strict=True))) as page:
+            expect(launcher(page)).to_have_count(2)
+            for number in (0, 1):
+                launcher(page).nth(number).click()
+                shown = panel(page).locator("visible=true")
+                expect(shown).to_have_count(1)
+                shoot(page, f"widget-two-{number}-{size[0]}")
+                shown.locator("textarea").fill("Привет")
+                chat.will(saying("Раз"))
+                shown.get_by_role("button", name="Отправить").click()  # nothing is above it
+                expect(shown.locator(".turn").last).to_contain_text("Раз")
+                shown.get_by_role("button", name="Закрыть чат").click()
+
     def test_a_script_in_the_head_waits_for_the_body(
         self, chat: FakeChat, site: Site, opened: Opened
     ) -> None:

@@ -65,8 +65,8 @@ width:60px;height:60px;border-radius:50%;display:grid;place-items:center;backgro
 border:1px solid transparent;box-shadow:0 4px 20px #0004}
 .launcher svg{width:28px;height:28px}
 .launcher.news::after{content:"";position:absolute;top:2px;right:2px;width:14px;height:14px;border-radius:50%;background:#d92d20;border:2px solid #fff}
-.panel{bottom:calc(92px + var(--up) + env(safe-area-inset-bottom));right:calc(20px + env(safe-area-inset-right));
-width:400px;max-width:calc(100vw - 40px);height:min(640px,100vh - 112px - var(--up));display:flex;flex-direction:column;overflow:hidden;
+.panel{z-index:2147483001;bottom:calc(20px + var(--over) + env(safe-area-inset-bottom));right:calc(20px + env(safe-area-inset-right));
+width:400px;max-width:calc(100vw - 40px);height:min(640px,100vh - 40px - var(--over));display:flex;flex-direction:column;overflow:hidden;
 background:var(--bg);border:1px solid var(--line);border-radius:18px;box-shadow:0 12px 48px #0000003d}
 .left .launcher,.left .panel{right:auto;left:calc(20px + env(safe-area-inset-left))}
 header{display:flex;align-items:center;gap:12px;padding:14px 12px 14px 18px;background:var(--accent);color:var(--on)}
@@ -515,8 +515,12 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     const accent = /^#([\da-f]{3}){1,2}$/i.test(options.color || "") ? options.color : "#3257d6";
     box.style.setProperty("--accent", accent);
     box.style.setProperty("--on", wantsBlack(accent) ? "#000" : "#fff");
-    const below = [...widgets.values()].filter((each) => each && each.left === left).length;
-    box.style.setProperty("--up", `${below * 72}px`);
+    // Launchers of one side stand one above the other, and a panel opens above all of them.
+    const beside = () => [...widgets.values()].filter((each) => each && each.left === left);
+    const stack = (place, count) => {
+      box.style.setProperty("--up", `${place * 72}px`);
+      box.style.setProperty("--over", `${count * 72}px`);
+    };
     const dark = matchMedia("(prefers-color-scheme:dark)");
     const paint = () => box.classList.toggle("dark", options.theme ? options.theme === "dark" : dark.matches);
     dark.addEventListener("change", paint);
@@ -820,7 +824,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     face();
     const opens = memory.stages.includes("opened") ? memory.open : "open" in options && options.open !== "false";
     document.documentElement.append(host);
-    widgets.set(base + agentId, { host, left, toggle });
+    widgets.set(base + agentId, { host, left, toggle, stack });
+    beside().forEach((each, place, { length }) => each.stack(place, length));
     toggle(opens && !small.matches, false);
     report("loaded");
     // A script that replaces the body leaves it; one that clears the whole page does not.
