@@ -81,6 +81,11 @@ def budget(workspace_id: str, agent_id: str) -> BudgetRow:
     return BudgetRow.find(key.pk, key.sk) or BudgetRow(key.pk, key.sk)
 
 
+def of_workspace(workspace_id: str) -> list[BudgetRow]:
+    """Return the budgets of a workspace's bots, those of deleted bots included."""
+    return BudgetRow.partition(budget_key(workspace_id, "").pk)
+
+
 def set_limits(
     unit: UnitOfWork, budget: BudgetRow, limits: Mapping[Window, int | None]
 ) -> dict[Window, int | None]:

@@ -182,6 +182,34 @@ class TestGetBotLimits:
         assert usage.round_trips == 3, usage.calls
 
 
+class TestListHeldBackBots:
+    def held_back(self, console: Console) -> list[dict[str, str]]:
+        bots: list[dict[str, str]] = console.does("list_held_back_bots")["bots"]
+        return bots
+
+    def test_a_bot_with_a_limit_of_zero_is_stopped(self, console: Console, agent: str) -> None:
+        assert self.held_back(console) == []
+        console.does("set_bot_limits", agentId=agent, daily=500, weekly=0)
+        assert self.held_back(console) == [{"agentId": agent, "reason": "stopped"}]
+        console.does("set_bot_limits", agentId=agent, weekly=None)
+        assert self.held_back(console) == []
+
+    def test_a_bot_that_has_spent_its_limit_is_held_back_until_the_window_ends(
+        self, console: Console, agent: str, time: Time, money: Money
+    ) -> None:
+        money.spend(120)
+        console.does("set_bot_limits", agentId=agent, daily=120)
+        assert self.held_back(console) == [{"agentId": agent, "reason": "limit_reached"}]
+        time.pass_by(days=1)
+        assert self.held_back(console) == []
+
+    def test_bots_of_another_workspace_are_left_out(
+        self, console: Console, agent: str, new_owner: Callable[..., Owner]
+    ) -> None:
+        console.does("set_bot_limits", agentId=agent, daily=0)
+        assert in_console(new_owner().workspace.id, "list_held_back_bots") == {"bots": []}
+
+
 @pytest.mark.parametrize("operation", ["list_bot_keys", "get_bot_limits", "get_agent"])
 def test_a_bot_of_another_workspace_is_not_found(
     operation: str, agent: str, new_owner: Callable[..., Owner]

@@ -36,6 +36,14 @@ OVERFLOW = """() => {
 }"""
 
 
+UNCUT = """() => [...document.querySelectorAll('.name, .cut')].filter((node) => {
+  const line = parseFloat(getComputedStyle(node).lineHeight);
+  const lines = node.getClientRects().length && node.offsetHeight / line;
+  return node.title !== node.textContent || lines > 2.5;
+}).map((node) => node.outerHTML.slice(0, 120))"""
+"""Names that take more than two lines, or that nothing shows the whole of."""
+
+
 @dataclass
 class Seen:
     """What a browser did, and what went wrong in it."""
@@ -256,6 +264,30 @@ def test_the_menu_of_workspaces_closes_as_menus_do(place: Place, visiting: Visit
         expect(names).to_be_hidden()
 
 
+def test_the_menu_of_workspaces_is_whole_beside_the_sidebar(
+    place: Place, visiting: Visiting
+) -> None:
+    as_operator("create_workspace", owner=EMAIL, name="Пекарня на длинной Булочной улице, дом семь")
+    with visiting() as seen:
+        page = seen.page
+        seen.signs_in()
+        seen.open(f"{place.path}/keys")
+        page.locator("details.switch summary").click()
+        names = page.locator("details.switch li")
+        expect(names).to_have_count(2)
+        shoot(page, "console-menu-desktop-light")
+        for name in names.all():
+            box = name.bounding_box()
+            assert box
+            corner = [box["x"] + box["width"] - 3, box["y"] + box["height"] / 2]
+            at = (
+                "([x, y]) => Boolean(document.elementFromPoint(x, y)?.closest('details.switch li'))"
+            )
+            assert page.evaluate(at, corner)
+        names.last.click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Пекарня на длинной")
+
+
 def test_the_key_story_needs_no_script(place: Place, visiting: Visiting) -> None:
     with visiting(java_script_enabled=False) as seen:
         page = seen.page
@@ -392,7 +424,7 @@ def test_long_names_and_nothing_at_all_fit(screen: str, service: str, visiting: 
         seen.signs_in()
         for route in [route for route, page in ROUTES.items() if page.get]:
             seen.open(long.path_of(route))
-            if found := seen.page.evaluate(OVERFLOW):
+            if found := seen.page.evaluate(OVERFLOW) + seen.page.evaluate(UNCUT):
                 wrong[route] = found
             if route.endswith(("/keys", "/limits", "/account", "{workspace}")):
                 name = re.sub(r"\W+", "-", route).strip("-")

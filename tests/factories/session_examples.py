@@ -77,6 +77,7 @@ SESSION_EXAMPLES: dict[str, Callable[[Held], dict[str, Any]]] = {
     "get_statement": lambda _: {"limit": 5},
     "list_audit_log": lambda _: {"area": "sites", "limit": 5},
     "list_bot_keys": lambda h: {"agentId": h.things.agent},
+    "list_held_back_bots": lambda _: {},
     "list_keys": lambda _: {},
     "list_ledger": lambda h: {"account": h.email, "limit": 5},
     "list_members": lambda _: {},

@@ -465,6 +465,25 @@ class TestLimits:
         boss.post(f"{world.here.path}/bots/{world.here.bot}/limits", {"daily": "0"})
         assert tried(boss).status == 429
 
+    def test_a_bot_that_its_limit_stops_is_not_shown_as_active(
+        self, world: World, tried: Try
+    ) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/bots"
+        pages = [path, *(f"{path}/{world.here.bot}/{tab}" for tab in ("keys", "limits", "chat"))]
+
+        def states() -> set[str]:
+            found = [
+                re.findall(r'<span class="tag[^>]*>\s*([\w ]+)', boss.get(p).body.decode())
+                for p in pages
+            ]
+            return {each[0] for each in found}
+
+        assert states() == {"active"}
+        boss.post(f"{path}/{world.here.bot}/limits", {"daily": "0"})
+        assert states() == {"stopped"}
+        boss.post(f"{path}/{world.here.bot}/limits", {"daily": "", "weekly": "1"})
+        assert states() == {"active"}
+
     @pytest.mark.parametrize(
         "typed", ["-1", "1e5", "1,234.56", "1.234", "₽", "abc", "١٢", "9" * 13, "9" * 5000, "1_000"]
     )

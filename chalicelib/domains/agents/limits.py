@@ -1,16 +1,16 @@
 """What a bot may spend a day, a week and a month."""
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field
 
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, Kopecks, Patch, Timestamp, Wire, optional
+from chalicelib.core.schema import Id, Kopecks, NoInput, Patch, Timestamp, Wire, optional
 from chalicelib.domains.agents.records import existing_agent, workspace_of
 from chalicelib.flows.invoke import Context
-from chalicelib.rules.spending import WINDOWS, Window, window_end, window_keys
+from chalicelib.rules.spending import WINDOWS, Window, WindowKeys, window_end, window_keys
 from chalicelib.store import budgets, workspaces
 from chalicelib.store.budgets import BudgetRow
 
@@ -78,6 +78,21 @@ class BotBudget(Wire):
     monthly: WindowUse = Field(description="This month.")
 
 
+class HeldBackBot(Wire):
+    """A bot that its limits keep from answering."""
+
+    agent_id: Id = Field(description="Bot id.")
+    reason: Literal["stopped", "limit_reached"] = Field(
+        description="stopped: a limit is 0; limit_reached: nothing is left until a window ends."
+    )
+
+
+class HeldBackBots(Wire):
+    """Bots that their limits keep from answering."""
+
+    bots: list[HeldBackBot] = Field(description="The bots, in no order.")
+
+
 def _workspace_of(args: BotLimits | BotBudgetQuery) -> str:
     return workspace_of(args.agent_id)
 
@@ -116,3 +131,20 @@ def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
         for window, key in zip(WINDOWS, keys, strict=True)
     }
     return BotBudget(agent_id=agent.id, timezone=zone, **windows)
+
+
+@operation(title="List bots that their limits hold back", audience=(Audience.SESSION,), reads=True)
+def list_held_back_bots(ctx: Context, args: NoInput) -> HeldBackBots:  # noqa: ARG001  every handler has this shape
+    """List the bots that do not answer because a limit is 0 or used up."""
+    keys = window_keys(clock.now(), workspaces.get(ctx.workspace_id).timezone)
+    found = [(row.sk, _held_back(row, keys)) for row in budgets.of_workspace(ctx.workspace_id)]
+    return HeldBackBots(
+        bots=[HeldBackBot(agent_id=agent_id, reason=reason) for agent_id, reason in found if reason]
+    )
+
+
+def _held_back(budget: BudgetRow, keys: WindowKeys) -> Literal["stopped", "limit_reached"] | None:
+    rooms = [budget.room(w, k) for w, k in zip(WINDOWS, budget.current(keys), strict=True)]
+    if 0 in budget.limits.values():
+        return "stopped"
+    return "limit_reached" if any(room is not None and room <= 0 for room in rooms) else None

@@ -40,9 +40,10 @@ def index(visit: Visit) -> HttpResponse:
     """List the bots."""
     listed = visit.call("list_agents")["agents"]
     wanted = visit.asked("q").strip()
+    bots = [bot for bot in listed if search_fold(wanted) in search_fold(bot["name"])]
     return visit.page(
         "bots",
-        bots=[bot for bot in listed if search_fold(wanted) in search_fold(bot["name"])],
+        bots=_with_states(visit, bots),
         count=len(listed),
         searchable=len(listed) > SEARCH_FROM,
         wanted=wanted,
@@ -179,8 +180,18 @@ def kopecks(field: str, text: str) -> int | None:
 
 
 def _bot(visit: Visit) -> dict[str, object]:
-    found: dict[str, object] = visit.call("get_agent", id=visit.request.path["id"])["agent"]
+    (found,) = _with_states(visit, [visit.call("get_agent", id=visit.request.path["id"])["agent"]])
     return found
+
+
+def _with_states(visit: Visit, bots: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Return bots with their ``state``: active, inactive, stopped or limit_reached."""
+    held = visit.call("list_held_back_bots")["bots"]
+    reasons = {each["agentId"]: each["reason"] for each in held}
+    return [
+        {**bot, "state": reasons.get(bot["id"], "active") if bot["isActive"] else "inactive"}
+        for bot in bots
+    ]
 
 
 def _path(visit: Visit, bot: dict[str, object]) -> str:

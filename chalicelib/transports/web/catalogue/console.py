@@ -284,6 +284,8 @@ CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     },
     "active": {"ru": "включён", "en": "active"},
     "inactive": {"ru": "выключен", "en": "switched off"},
+    "stopped": {"ru": "остановлен", "en": "stopped"},
+    "limit_reached": {"ru": "лимит исчерпан", "en": "limit reached"},
     "private": {"ru": "закрытый", "en": "private"},
     "public": {"ru": "открытый", "en": "public"},
     "model": {"ru": "Модель", "en": "Model"},
