@@ -30,6 +30,7 @@ MCP_PATH = "/api/mcp"
 WIDGET_PATH = "/widget.js"
 PUBLIC_PREFIX = "/api/public/"
 PAGES = {
+    "/": ("home", "page"),
     "/blog": ("blog", "index"),
     "/blog/{slug}": ("blog", "post"),
     "/blog/rss.xml": ("blog", "rss"),
@@ -270,6 +271,7 @@ def _request(app: App, method: str, path: str, path_values: dict[str, str]) -> H
         path={name: unquote(value) for name, value in path_values.items()},
         body=_bytes(current.raw_body),
         client_ip=edge.client_ip(headers, peer),
+        has_trailing_slash=(current.context.get("path") or "").endswith("/"),
         request_id=current.context["requestId"],
     )
 

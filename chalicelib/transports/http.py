@@ -45,6 +45,7 @@ class HttpRequest:
     """A request.
 
     Header names are lower-case; query values keep their repetitions; path values are decoded.
+    ``has_trailing_slash`` says whether the path ends with a slash, which routes ignore.
     """
 
     method: str
@@ -54,6 +55,7 @@ class HttpRequest:
     path: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     client_ip: str = ""
+    has_trailing_slash: bool = False
     request_id: str = field(default_factory=lambda: str(uuid4()))
 
     @property

@@ -34,6 +34,9 @@ class Guide(NamedTuple):
     about: str
 
 
+START = Guide(
+    "start", "API reference", "How to call the REST API and the tool server, and all operations."
+)
 GUIDES = (
     Guide("authentication", "Authentication and scopes", "Keys, scopes, and what a key may do."),
     Guide("errors", "Envelope and errors", "What every answer looks like; all codes."),

@@ -21,6 +21,7 @@ STYLE_SHEETS = {
     "blog": (*_SHARED, "blog"),
     "console": (*_SHARED, "console"),
     "docs": (*_SHARED, "docs"),
+    "home": (*_SHARED, "home"),
 }
 """What each style sheet consists of; one for each kind of pages."""
 SCRIPTS = frozenset({"console", "docs"})

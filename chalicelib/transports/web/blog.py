@@ -100,8 +100,8 @@ def sitemap(_request: HttpRequest) -> HttpResponse:
 
 
 def robots(_request: HttpRequest) -> HttpResponse:
-    """Tell crawlers what is not for them, and where the sitemap is (RFC 9309)."""
-    lines = ("User-agent: *", "Disallow: /api/", "Disallow: /console", "")
+    """Return what crawlers may read, and where the sitemap is (RFC 9309: the longest path wins)."""
+    lines = ("User-agent: *", "Disallow: /api/", "Allow: /api/docs", "Disallow: /console", "")
     body = "\n".join([*lines, f"Sitemap: {settings().public_url}/sitemap.xml", ""]).encode()
     headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _SLOWLY}
     return HttpResponse(200, body, {**headers, "ETag": etag(body)})

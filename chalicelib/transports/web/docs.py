@@ -23,7 +23,7 @@ def start(request: HttpRequest) -> HttpResponse:
     query = (request.query.get("q") or [""])[-1].strip()[: search.MAX_QUERY]
     known = _reference()
     if not query:
-        return _guide(request, known, "start", "API reference")
+        return _guide(request, known, prose.START)
     found = search.find(_entries(known), query)
     shown = found[: search.MAX_RESULTS]
     return _page(request, known, "docs/search.html", query=query, found=shown, total=len(found))
@@ -35,7 +35,7 @@ def section(request: HttpRequest) -> HttpResponse:
     name, known = request.path["section"], _reference()
     for guide in prose.GUIDES:
         if guide.name == name:
-            return _guide(request, known, name, guide.title)
+            return _guide(request, known, guide)
     area = known.area(name)
     if area is None:
         return _page(request, known, "docs/missing.html", status=404, query="")
@@ -56,15 +56,16 @@ def index(_request: HttpRequest) -> HttpResponse:
     return HttpResponse(200, body, headers)
 
 
-def _guide(request: HttpRequest, known: Reference, name: str, title: str) -> HttpResponse:
-    markdown = prose.guide(name, known)
+def _guide(request: HttpRequest, known: Reference, guide: prose.Guide) -> HttpResponse:
+    markdown = prose.guide(guide.name, known)
     sections = [each for each in prose.headings(markdown) if each.level == 2]  # noqa: PLR2004  below h1
     return _page(
         request,
         known,
         "docs/guide.html",
-        guide=name,
-        title=title,
+        guide=guide.name,
+        title=guide.title,
+        about=guide.about,
         text=prose.to_html(markdown),
         sections=sections,
     )

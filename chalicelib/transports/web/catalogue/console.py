@@ -7,6 +7,10 @@ from chalicelib.transports.web.languages import Language, Text
 CONSOLE: Mapping[str, Mapping[Language, Text]] = {
     "sign_in": {"ru": "Войти", "en": "Sign in"},
     "sign_out": {"ru": "Выйти", "en": "Sign out"},
+    "sign_in_description": {
+        "ru": "Вход в консоль: ключи API, боты, баланс и журнал действий рабочего пространства.",
+        "en": "Sign in to the console: API keys, bots, balance and audit log of a workspace.",
+    },
     "sign_in_about": {
         "ru": "Забыли пароль? Его задаст заново оператор сервиса.",
         "en": "Forgot your password? The service's operator can set a new one.",

@@ -11,6 +11,36 @@ PUBLIC: Mapping[str, Mapping[Language, Text]] = {
         "ru": "Как устроен сервис, что в нём нового и как им пользуются.",
         "en": "How the service works, what is new in it, and how people use it.",
     },
+    "home_title": {
+        "ru": "Сайт, каталог, запись и боты через API",
+        "en": "Sites, catalogue, bookings and bots through an API",
+    },
+    "home_about": {
+        "ru": "REST API и сервер инструментов для ИИ-ассистентов: сайты, товары, услуги, записи, заявки"
+        " и чат-боты небольшого бизнеса.",
+        "en": "A REST API and a tool server for AI assistants: sites, products, services, bookings, leads"
+        " and chat bots of a small business.",
+    },
+    "open_console": {"ru": "Открыть консоль", "en": "Open the console"},
+    "read_reference": {"ru": "Читать справочник", "en": "Read the reference"},
+    "console": {"ru": "Консоль", "en": "Console"},
+    "home_console": {
+        "ru": "Ключи API, боты, баланс и журнал действий.",
+        "en": "API keys, bots, the balance and the audit log.",
+    },
+    "home_api_reference": {
+        "ru": "Каждая операция с примерами для cURL, Python и MCP.",
+        "en": "Every operation, with examples for cURL, Python and MCP.",
+    },
+    "tool_server": {"ru": "Сервер инструментов", "en": "Tool server"},
+    "home_tool_server": {
+        "ru": "Те же операции для Claude, ChatGPT и других клиентов MCP.",
+        "en": "The same operations for Claude, ChatGPT and other MCP clients.",
+    },
+    "home_blog": {
+        "ru": "Как устроен сервис и что в нём нового.",
+        "en": "How the service works, and what is new in it.",
+    },
     "rss": {"ru": "RSS", "en": "RSS"},
     "reference": {"ru": "API", "en": "API"},
     "menu": {"ru": "Разделы", "en": "Menu"},
