@@ -22,7 +22,7 @@ def bakery(api: Api, things: Things) -> Things:
 
 def test_a_page_is_served_with_what_it_lacks(api: Api, bakery: Things) -> None:
     api.post("/api/pages/update", {"id": bakery.home, "description": 'Bread & "rolls"'})
-    answer = get("/s/bakery")
+    answer = get("/s/bakery/")
     assert answer.status == 200
     html = answer.body.decode()
     assert html.startswith(
@@ -35,13 +35,13 @@ def test_a_page_is_served_with_what_it_lacks(api: Api, bakery: Things) -> None:
 
 
 def test_it_runs_in_an_origin_of_its_own_and_is_cached_a_minute(bakery: Things) -> None:
-    answer = get("/s/bakery")
+    answer = get("/s/bakery/")
     assert answer.headers["Content-Security-Policy"] == (
         "sandbox allow-scripts allow-forms allow-popups"
     )
     assert answer.headers["Cache-Control"] == "public, max-age=60"
-    assert get("/s/bakery", if_none_match=answer.headers["ETag"]).status == 304
-    assert get("/s/bakery", "HEAD").status == 200
+    assert get("/s/bakery/", if_none_match=answer.headers["ETag"]).status == 304
+    assert get("/s/bakery/", "HEAD").status == 200
 
 
 def test_without_counting_it_is_served_to_the_letter(api: Api, bakery: Things) -> None:
@@ -77,6 +77,19 @@ def test_a_site_that_is_off_says_which(api: Api, bakery: Things) -> None:
     assert "This site is suspended" in told().body.decode()
     api.post("/api/projects/delete", {"id": bakery.site})
     assert "There is no site at this address" in told().body.decode()
+
+
+def test_a_home_page_ends_with_a_slash_and_other_pages_do_not(bakery: Things) -> None:
+    for asked, right in (
+        ("/s/bakery", "/s/bakery/"),
+        ("/s/bakery?utm_source=x&b=%D1%85&b=2", "/s/bakery/?utm_source=x&b=%D1%85&b=2"),
+        ("/s/bakery/about/?utm=1", "/s/bakery/about?utm=1"),
+    ):
+        for method in ("GET", "HEAD"):
+            answer = get(asked, method)
+            assert (answer.status, answer.headers["Location"]) == (301, right)
+        assert get(right).status == 200
+    assert get("/s/bakery/none/").status == get("/s/none").status == 404
 
 
 def test_a_page_that_is_still_empty_says_so(api: Api, things: Things) -> None:

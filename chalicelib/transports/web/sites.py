@@ -1,5 +1,7 @@
 """Sites for their visitors: pages as their authors wrote them, away from everything of ours."""
 
+from urllib.parse import quote, urlencode
+
 from chalicelib.core.settings import settings
 from chalicelib.flows import site_pages
 from chalicelib.flows.site_pages import Shown, State
@@ -30,6 +32,9 @@ def page(request: HttpRequest) -> HttpResponse:
     shown = site_pages.show(slug, request.path.get("page", ""))
     if shown.state != "shown":
         return _notice(request, shown)
+    is_home = "page" not in request.path
+    if not domain and request.has_trailing_slash != is_home:
+        return _moved(request, f"/s/{slug}/" + ("" if is_home else request.path["page"]))
     body = shown.html.encode()
     headers = {
         "Content-Type": HTML_TYPE,
@@ -40,6 +45,13 @@ def page(request: HttpRequest) -> HttpResponse:
     if not domain:
         headers["Content-Security-Policy"] = SANDBOX
     return HttpResponse(200, body, headers)
+
+
+def _moved(request: HttpRequest, path: str) -> HttpResponse:
+    """Lead to the path whose relative links stay in the site: only the home page ends with /."""
+    query = urlencode(request.query, doseq=True, quote_via=quote)
+    location = quote(path) + (f"?{query}" if query else "")
+    return HttpResponse(301, b"", {"Location": location, "Cache-Control": render.CACHED})
 
 
 def _notice(request: HttpRequest, shown: Shown) -> HttpResponse:
