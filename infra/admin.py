@@ -412,8 +412,7 @@ _command(
 @click.option(
     "--prices",
     type=click.Choice(["rubles", "kopecks"]),
-    required=True,
-    help="What the table's prices are in.",
+    help="What the table's prices are in; a table of export-products says so itself.",
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would happen.")
 @click.option("--create-categories", is_flag=True, help="Those that are missing, by their paths.")
@@ -429,7 +428,7 @@ def import_products(  # noqa: PLR0913  an option each
     *,
     workspace: str,
     path: Path,
-    prices: Any,  # noqa: ANN401  one of the choices
+    prices: Any,  # noqa: ANN401  one of the choices, or None
     dry_run: bool,
     create_categories: bool,
     report: Path | None,
@@ -441,7 +440,7 @@ def import_products(  # noqa: PLR0913  an option each
     остаток / stock, штрихкод / barcode, категория / category (a name, or a path such as A / B),
     описание / description, изображения / images (addresses separated by |), статус / status.
     Refused rows are reported with the reason; put right, the report can be imported itself. Safe to
-    repeat.
+    repeat. A table that export-products has written is taken as it is.
     """
     ctx.obj()
     from infra import product_import  # noqa: PLC0415  the command line starts without it
@@ -457,6 +456,32 @@ def import_products(  # noqa: PLR0913  an option each
         raise click.ClickException(msg)
     run = partial(call, workspace=workspace)
     printing.show(product_import.import_products(run, path, options), as_json=as_json)
+
+
+@admin.command("export-products")
+@click.option("--workspace", required=True)
+@click.option(
+    "--csv",
+    "path",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    required=True,
+    help="Where to write; a file that is there is replaced.",
+)
+@click.pass_context
+def export_products(ctx: click.Context, *, workspace: str, path: Path) -> None:
+    """Write all products of a workspace into a table, for import-products.
+
+    Every field is there and whole. Imported into the same workspace unchanged, the table changes
+    nothing; into another one it makes equal products, with --create-categories their categories,
+    too. A product without an SKU keeps its id there, so that it is found again. Prices are in
+    kopecks, and images are URLs.
+    """
+    ctx.obj()
+    from infra import product_export  # noqa: PLC0415  the command line starts without it
+
+    run = partial(call, workspace=workspace)
+    printed = product_export.export_products(run, workspace, path)
+    click.echo(json.dumps(printed, ensure_ascii=False))
 
 
 @admin.command("export")

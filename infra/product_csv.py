@@ -7,7 +7,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
@@ -38,6 +38,15 @@ REPORT_COLUMNS = ("row", "sku", "reason")
 """What a report of refused rows puts before the columns of the table, and a table may begin with:
 a report whose rows have been put right is read like the table it came from."""
 DELIMITERS = ";,\t"
+EXPORT_COLUMNS = (
+    *("id", "sku", "name", "price (kopecks)", "description", "stock", "barcode"),
+    *("category", "category id", "images", "status", "sort order", "created at", "updated at"),
+)
+"""The header of an exported table. A table with exactly this header is read as it was written:
+cells keep their spaces, prices are in kopecks, and products without an SKU go by their ids."""
+ESCAPE = "\\"
+"""Begins a cell of an exported text that is empty, for an empty cell stands for no text at all; and
+one that begins with it anyway."""
 
 
 class TableError(ValueError):
@@ -53,7 +62,8 @@ class Row:
     """A row of the table.
 
     ``number`` is as spreadsheets count, the header being row 1; ``item`` is what an upsert takes,
-    with ``category`` as it stands there; ``fault`` says why it cannot be taken.
+    with ``category`` as it stands there; ``fault`` says why it cannot be taken. A row of an
+    exported table also has ``id`` and ``categoryId``.
     """
 
     number: int
@@ -69,19 +79,24 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of products; ``ignored`` are the headers that mean nothing here."""
+    """A table of products; ``ignored`` are the headers that mean nothing here.
+
+    ``exported`` if it is one that ``export-products`` has written.
+    """
 
     header: Sequence[str]
     rows: Sequence[Row]
     delimiter: str
     ignored: Sequence[str]
+    exported: bool = False
 
 
-def read(raw: bytes, unit: Unit) -> Table:
-    """Read a table whose prices are in rubles or in kopecks.
+def read(raw: bytes, unit: Unit | None) -> Table:
+    """Read a table whose prices are in rubles or in kopecks; an exported one needs no unit.
 
     Raises:
-        TableError: there is no header with an SKU, or two columns say the same.
+        TableError: there is no header with an SKU, two columns say the same, or the unit is missing
+            or contradicts the header.
     """
     text = decode(raw)
     delimiter = max(DELIMITERS, key=lambda each: len(_known(_header_of(text, each))))
@@ -95,9 +110,52 @@ def read(raw: bytes, unit: Unit) -> Table:
     skipped = len(REPORT_COLUMNS) if tuple(header[:3]) == REPORT_COLUMNS else 0
     names = header[skipped:]
     columns = _columns(names)
+    if "price" in columns and "kopeck" in fold(names[columns["price"]]) and unit == "rubles":
+        raise TableError("The header says that prices are in kopecks. Use --prices kopecks.")
+    if tuple(names) == EXPORT_COLUMNS:
+        rows = [_exported_row(number, cells[skipped:]) for number, cells in found[1:]]
+        return Table(names, _refuse_repeated(rows), delimiter, (), exported=True)
+    if unit is None:
+        raise TableError("Say what the prices are in: --prices rubles, or --prices kopecks.")
     rows = [_row(number, cells[skipped:], names, columns, unit) for number, cells in found[1:]]
     ignored = [name for name in names if name.strip() and _header(name) not in HEADERS]
     return Table(names, _refuse_repeated(rows), delimiter, ignored)
+
+
+def exported(product: Mapping[str, Any], category: Sequence[str]) -> list[str]:
+    """Return the cells of a product, as every answer shows it, in the order of the columns.
+
+    ``category`` are the names of its category and those above it, from the top.
+    """
+    values = [
+        product["id"],
+        product["sku"],
+        product["name"],
+        product["price"],
+        _escaped(product["description"]),
+        product["stock"],
+        product["barcode"],
+        path_text(category),
+        product["categoryId"],
+        "|".join(image["url"] for image in product["images"]),
+        *(product[name] for name in ("status", "sortOrder", "createdAt", "updatedAt")),
+    ]
+    return ["" if value is None else str(value) for value in values]
+
+
+def path_text(names: Iterable[str]) -> str:
+    """Return the path of a category: its names between slashes, those in the names escaped."""
+    return " / ".join(re.sub(r"[\\/]", r"\\\g<0>", name) for name in names)
+
+
+def path_names(text: str) -> tuple[str, ...]:
+    """Return the names of a category's path."""
+    parts = re.findall(r"(?:\\.|[^\\/])+", text, re.DOTALL)
+    return tuple(re.sub(r"\\(.)", r"\1", part.strip()) for part in parts)
+
+
+def _escaped(text: str | None) -> str | None:
+    return ESCAPE + text if text is not None and (not text or text.startswith(ESCAPE)) else text
 
 
 def report(table: Table, refused: Sequence[tuple[Row, str]]) -> bytes:
@@ -206,6 +264,25 @@ def _row(
     return Row(number, cells, item)
 
 
+def _exported_row(number: int, cells: Sequence[str]) -> Row:
+    """Read a row of an exported table; empty cells are left out, as of any table."""
+    if len(cells) > len(EXPORT_COLUMNS):
+        fault = f"{len(cells)} cells, but the header has {len(EXPORT_COLUMNS)}"
+        return Row(number, cells, {}, fault)
+    given = zip(_EXPORT_FIELDS, cells, strict=False)
+    item: dict[str, Any] = {name: text for name, text in given if text and name}
+    if "description" in item:
+        item["description"] = item["description"].removeprefix(ESCAPE)
+    for name, convert in {**_CONVERTED, "sortOrder": _stock}.items():
+        if name in item:
+            try:
+                item[name] = convert(item[name], "kopecks")
+            except CellError as error:
+                return Row(number, cells, item, f"{name}: {error}")
+    missing = "sku" not in item and "id" not in item
+    return Row(number, cells, item, "sku: is required" if missing else None)
+
+
 def _stock(text: str, _: Unit) -> int:
     pieces = number(text)
     if pieces != int(pieces):
@@ -225,6 +302,11 @@ def _images(text: str, _: Unit) -> list[dict[str, str]]:
     return [{"url": url} for each in re.split(r"[|\r\n]+", text) if (url := each.strip())]
 
 
+_EXPORT_FIELDS = (
+    *("id", "sku", "name", "price", "description", "stock", "barcode"),
+    *("category", "categoryId", "images", "status", "sortOrder", "", ""),
+)
+"""What the columns of an exported table are to an upsert; the last two are only shown."""
 _CONVERTED = {"price": kopecks, "stock": _stock, "status": _status, "images": _images}
 
 

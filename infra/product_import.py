@@ -14,7 +14,7 @@ from chalicelib.core import parsing
 from chalicelib.core.errors import AppError
 from chalicelib.core.text import fold
 from chalicelib.domains.products.batches import MAX_AT_ONCE, OK
-from chalicelib.domains.products.upsert import UpsertItem
+from chalicelib.domains.products.upsert import ItemById, UpsertItem
 from infra import product_csv
 from infra.product_csv import CellError, Row, TableError, Unit
 
@@ -35,7 +35,7 @@ PRINTED = {
 class Options:
     """How a table is imported. ``report`` is where refused rows go, if there are any."""
 
-    prices: Unit
+    prices: Unit | None
     report: Path
     dry_run: bool = False
     create_categories: bool = False
@@ -104,19 +104,31 @@ class _Run:
                 sent.append((row, self._item(row)))
             except (AppError, CellError) as error:
                 refused[row.number] = row, str(error)
-        if sent:
-            items = [item for _, item in sent]
-            answer = self.call("upsert_products", {"items": items, "dryRun": self.dry_run})
-            self.calls += 1
-            for (row, _), result in zip(sent, answer["results"], strict=True):
-                if result["status"] == OK:
-                    self.counts[PRINTED[result["message"]]] += 1
-                else:
-                    refused[row.number] = row, result["message"]
-                self.warnings += [
-                    f"Row {row.number} ({row.sku}): {each}" for each in result["warnings"]
-                ]
+        by_sku = [(row, item) for row, item in sent if "sku" in item]
+        by_id = [(row, item) for row, item in sent if "sku" not in item]
+        refused |= self._upsert("upsert_products", by_sku)
+        refused |= self._upsert("upsert_products_by_id", by_id)
         self.refused += [refused[number] for number in sorted(refused)]
+
+    def _upsert(
+        self, operation: str, sent: Sequence[tuple[Row, dict[str, Any]]]
+    ) -> dict[int, tuple[Row, str]]:
+        """Upsert some rows in a call, and return those that were refused, by their numbers."""
+        if not sent:
+            return {}
+        items = [item for _, item in sent]
+        answer = self.call(operation, {"items": items, "dryRun": self.dry_run})
+        self.calls += 1
+        refused = {}
+        for (row, _), result in zip(sent, answer["results"], strict=True):
+            if result["status"] == OK:
+                self.counts[PRINTED[result["message"]]] += 1
+            else:
+                refused[row.number] = row, result["message"]
+            self.warnings += [
+                f"Row {row.number} ({row.sku}): {each}" for each in result["warnings"]
+            ]
+        return refused
 
     def _item(self, row: Row) -> dict[str, Any]:
         """Return what the upsert takes of a row.
@@ -128,11 +140,32 @@ class _Run:
         if row.fault:
             raise CellError(row.fault)
         item = dict(row.item)
-        category = item.pop("category", None)
-        parsing.parse(UpsertItem, item)
-        if category is not None and (category_id := self.categories.find(category)):
+        if "sku" in item:
+            item.pop("id", None)
+        category, exported_id = item.pop("category", None), item.pop("categoryId", None)
+        parsing.parse(UpsertItem if "sku" in item else ItemById, item)
+        if exported_id is not None:
+            category_id = self.categories.find_exported(exported_id, category or "")
+        elif category is not None:
+            category_id = self.categories.find(category)
+        else:
+            category_id = None
+        if category_id:
             item["categoryId"] = category_id
         return item
+
+
+def category_paths(call: Call) -> list[tuple[tuple[str, ...], str]]:
+    """Return the ids of a workspace's product categories, each with the names from the top."""
+    rows = call("list_categories", {"kind": "product"})["categories"]
+    by_id = {row["id"]: row for row in rows}
+    found = []
+    for row in rows:
+        way = [row]
+        while (above := by_id.get(way[0]["parentId"])) is not None:
+            way.insert(0, above)
+        found.append((tuple(each["name"] for each in way), row["id"]))
+    return found
 
 
 class _Categories:
@@ -142,14 +175,12 @@ class _Categories:
         self._call, self._options = call, options
         self._paths: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
+        self._exact: dict[tuple[str, ...], str] = {}
         self.created = 0
-        rows = call("list_categories", {"kind": "product"})["categories"]
-        by_id = {row["id"]: row for row in rows}
-        for row in rows:
-            way = [row]
-            while (above := by_id.get(way[0]["parentId"])) is not None:
-                way.insert(0, above)
-            self._add([each["name"] for each in way], row["id"])
+        paths = category_paths(call)
+        self._ids = frozenset(category_id for _, category_id in paths)
+        for names, category_id in paths:
+            self._add(list(names), category_id)
 
     def find(self, text: str) -> str | None:
         """Return the id of a category; None if it would be made, were the run not dry.
@@ -165,15 +196,36 @@ class _Categories:
         if not found and not self._options.create_categories:
             msg = f'category: there is no "{text}"; create it, or use --create-categories'
             raise CellError(msg)
-        return found[0] if found else self._made([part.strip() for part in text.split("/")])
+        if found:
+            return found[0]
+        way = [part.strip() for part in text.split("/")]
+        return self._made(
+            way, lambda names: self._paths.get(_compared(" / ".join(names)), [None])[0]
+        )
 
-    def _made(self, way: list[str]) -> str | None:
-        """Make a category with all above it that there are not."""
+    def find_exported(self, category_id: str, path: str) -> str | None:
+        """Return the id of an exported category: its own, or where it is none that of its path.
+
+        Raises:
+            CellError: there is none, and none is to be made.
+        """
+        if category_id in self._ids:
+            return category_id
+        way = list(product_csv.path_names(path))
+        if (found := self._exact.get(tuple(way))) is not None:
+            return found
+        if not way or not self._options.create_categories:
+            msg = f'category: there is no "{path}"; create it, or use --create-categories'
+            raise CellError(msg)
+        return self._made(way, lambda names: self._exact.get(tuple(names)))
+
+    def _made(self, way: list[str], find: Callable[[list[str]], str | None]) -> str | None:
+        """Make a category with all above it that ``find`` does not find."""
         parent: str | None = None
         for depth in range(1, len(way) + 1):
-            found = self._paths.get(_compared(" / ".join(way[:depth])))
-            if found:
-                parent = found[0] or None
+            found = find(way[:depth])
+            if found is not None:
+                parent = found or None
                 continue
             made = {"name": way[depth - 1], "kind": "product"}
             if parent is not None:
@@ -189,6 +241,7 @@ class _Categories:
         return category
 
     def _add(self, way: list[str], category_id: str) -> None:
+        self._exact.setdefault(tuple(way), category_id)
         self._paths.setdefault(_compared(" / ".join(way)), []).append(category_id)
         self._names.setdefault(_compared(way[-1]), []).append(category_id)
 

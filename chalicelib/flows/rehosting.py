@@ -157,6 +157,28 @@ def fetch_images(
     return _all_stored(workspace_id, strange, seconds, http_too=False)
 
 
+def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObject | RejectedImage]:
+    """Copy images of other workspaces, by the public URLs of their files.
+
+    Only for an operator's calls: a workspace's own keys copy what they may read.
+    """
+    own = {url for url in urls if is_own_url(url)}
+    ids = {url: own_file_id(url) for url in own}
+    held = {file.id for file in FILES.fetch(workspace_id, ids.values())} if ids else set()
+    found: dict[str, StoredObject | RejectedImage] = {}
+    for url in own:
+        key = url.removeprefix(settings().public_url + "/")
+        if ids[url] in held or ".." in key.split("/"):
+            continue
+        if (body := object_store().get(key)) is None:
+            continue
+        try:
+            found[url] = stored_object(workspace_id, body, _name(url))
+        except images.ImageError as error:
+            found[url] = RejectedImage(url, error.reason)
+    return found
+
+
 def provide(unit: UnitOfWork, images: Mapping[str, StoredObject | RejectedImage]) -> None:
     """Give a unit the images that were fetched for it, so that it fetches none itself."""
     unit.run_side_effect_once(STRANGE_IMAGES, lambda: images)

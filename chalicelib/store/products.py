@@ -96,6 +96,11 @@ def with_barcode(workspace_id: str, gtin14: str) -> ProductRow | None:
     return PRODUCTS.find(workspace_id, found[0]) if found else None
 
 
+def drop_deleted(unit: UnitOfWork, product_id: str) -> None:
+    """Stage the removal of what is kept of a deleted product whose id is used again."""
+    unit.delete(ContentRow(PRODUCTS.trash(unit.workspace_id), product_id))
+
+
 def number_at_end(workspace_id: str) -> int:
     """Return the sort order that puts a new product last."""
     last = PRODUCTS.along(workspace_id, IN_ORDER, 1, descending=True)

@@ -32,7 +32,7 @@ COMMANDS = (
     ),
     *("credit", "adjust", "balance", "ledger"),
     *("set-bot", "set-bot-limits", "bot-limits", "create-bot-key", "delete-bot-key"),
-    *("import-products", "export", "import"),
+    *("import-products", "export-products", "export", "import"),
 )
 
 

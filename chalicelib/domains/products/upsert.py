@@ -17,7 +17,7 @@ from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Id, Kopecks, Partial, Wire, optional
+from chalicelib.core.schema import Id, Kopecks, Partial, Pattern, SortOrder, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import line_fold
 from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, BatchSummary, commit_outcomes
@@ -56,10 +56,9 @@ CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
 Fetched = Mapping[str, StoredObject | RejectedImage]
 
 
-class UpsertItem(Partial):
-    """A product by its SKU; what is omitted stays as it is."""
+class ProductItem(Partial):
+    """The values of a product; what is omitted stays as it is."""
 
-    sku: Sku = Field(description="Which product, whatever its case; a new one gets it.")
     name: Name = optional("Name; a new product needs it.")
     price: Kopecks = optional("In kopecks; a new product needs it.")
     description: Description | None = optional("Description.")
@@ -68,6 +67,24 @@ class UpsertItem(Partial):
     images: Images | None = optional("Replaces all.")
     barcode: BarcodeText | None = optional("8, 12-14 digits.")
     status: Status = optional("inactive hides it; a new one is active if omitted.")
+    sort_order: SortOrder = optional("Place in the list; a new one is last if omitted.")
+
+
+class UpsertItem(ProductItem):
+    """A product by its SKU; what is omitted stays as it is."""
+
+    sku: Sku = Field(description="Which product, whatever its case; a new one gets it.")
+
+
+class ItemById(ProductItem):
+    """A product by its id; what is omitted stays as it is."""
+
+    id: Annotated[str, Pattern("[0-9A-HJKMNP-TV-Z]{26}", "the id of a product")] = Field(
+        description="Which product; a new one gets it."
+    )
+
+
+Item = UpsertItem | ItemById
 
 
 class ProductUpsert(Wire):
@@ -77,6 +94,16 @@ class ProductUpsert(Wire):
         list[Annotated[UpsertItem | InvalidItem, FailsAlone(UpsertItem)]],
         Field(min_length=1, max_length=MAX_AT_ONCE),
     ] = Field(description="Products; each SKU once. One that is not valid fails alone.")
+    dry_run: bool = Field(default=False, description="Only report what would happen.")
+
+
+class UpsertById(Wire):
+    """Products to make or change, by their ids."""
+
+    items: Annotated[
+        list[Annotated[ItemById | InvalidItem, FailsAlone(ItemById)]],
+        Field(min_length=1, max_length=MAX_AT_ONCE),
+    ] = Field(description="Products; each id once. One that is not valid fails alone.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
 
@@ -128,27 +155,45 @@ def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
     Repeating the call changes nothing more. An image that cannot be taken, or for which the time is
     too short, is a warning of its item; if none can, the product keeps those it has.
     """
-    skus = Counter(line_fold(_sku(item)) for item in args.items)
-    once: dict[int, UpsertItem] = {}
+    return _upsert(ctx, args.items, dry_run=args.dry_run)
+
+
+@operation(
+    title="Create or update products by id",
+    audience=(Audience.OPERATOR,),
+    idempotent=True,
+    open_world=True,
+)
+def upsert_products_by_id(ctx: Context, args: UpsertById) -> UpsertResult:
+    """Create or update up to 100 products by their ids, each with its own outcome.
+
+    So a table with products that have no SKU is imported again without making any twice.
+    """
+    return _upsert(ctx, args.items, dry_run=args.dry_run)
+
+
+def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool) -> UpsertResult:
+    keys = Counter(_key(item) for item in items)
+    once: dict[int, Item] = {}
     results: dict[int, UpsertOutcome] = {}
-    for number, item in enumerate(args.items):
+    for number, item in enumerate(items):
         if isinstance(item, InvalidItem):
             results[number] = _failed(item, item.error)
-        elif skus[line_fold(item.sku)] > 1:
-            results[number] = _failed(item, _named_twice())
+        elif keys[_key(item)] > 1:
+            results[number] = _failed(item, _named_twice(item))
         else:
             once[number] = item
     batches = {f"items from {numbers[0]}": numbers for numbers in _batches(once)}
-    images = _Images({} if args.dry_run else _fetched(ctx, once, batches))
+    images = _Images({} if dry_run else _fetched(ctx, once, batches))
     for name, numbers in batches.items():
-        items = [once[number] for number in numbers]
-        outcomes = _would(ctx, items) if args.dry_run else _commit(ctx, name, items, images)
+        batch = [once[number] for number in numbers]
+        outcomes = _would(ctx, batch) if dry_run else _commit(ctx, name, batch, images)
         results.update(zip(numbers, outcomes, strict=True))
     ordered = [results[number] for number in sorted(results)]
     return UpsertResult(results=ordered, summary=BatchSummary.of(ordered))
 
 
-def _batches(items: Mapping[int, UpsertItem]) -> Iterator[list[int]]:
+def _batches(items: Mapping[int, Item]) -> Iterator[list[int]]:
     """Yield the numbers of the items of each transaction."""
     alone = {n for n, item in items.items() if "images" in item.model_fields_set}
     yield from in_batches((n for n in items if n not in alone), STEP)
@@ -156,7 +201,7 @@ def _batches(items: Mapping[int, UpsertItem]) -> Iterator[list[int]]:
 
 
 def _fetched(
-    ctx: Context, items: Mapping[int, UpsertItem], batches: Mapping[str, Sequence[int]]
+    ctx: Context, items: Mapping[int, Item], batches: Mapping[str, Sequence[int]]
 ) -> Fetched:
     """Fetch the images of all items that an earlier call under the same key has not dealt with."""
     urls = [
@@ -167,9 +212,14 @@ def _fetched(
         if image.url
     ]
     seconds = max(0.0, deadline.remaining(IMAGE_SECONDS) - COMMIT_SECONDS)
-    return ctx.unit.run_side_effect_once(
-        "images of all items", lambda: rehosting.fetch_images(ctx.workspace_id, urls, seconds)
-    )
+
+    def fetch_all() -> Fetched:
+        found = rehosting.fetch_images(ctx.workspace_id, urls, seconds)
+        if ctx.principal.audience is Audience.OPERATOR:
+            found |= rehosting.copy_images(ctx.workspace_id, urls)
+        return found
+
+    return ctx.unit.run_side_effect_once("images of all items", fetch_all)
 
 
 @dataclass
@@ -182,12 +232,12 @@ class _Images:
     fetched: Fetched
     files: dict[str, str] = field(default_factory=dict)
 
-    def of(self, items: Sequence[UpsertItem]) -> dict[str, StoredObject | RejectedImage]:
+    def of(self, items: Sequence[Item]) -> dict[str, StoredObject | RejectedImage]:
         """Return those of some items."""
         urls = {image.url for item in items for image in item.images or ()}
         return {url: self.fetched[url] for url in urls & self.fetched.keys()}
 
-    def settled(self, item: UpsertItem) -> UpsertItem:
+    def settled(self, item: Item) -> Item:
         """Return an item that shows the files there are."""
         images = [
             image.model_copy(update={"url": self.files.get(image.url, image.url)})
@@ -196,9 +246,7 @@ class _Images:
         return item.model_copy(update={"images": images}) if images else item
 
 
-def _commit(
-    ctx: Context, name: str, items: Sequence[UpsertItem], images: _Images
-) -> list[UpsertOutcome]:
+def _commit(ctx: Context, name: str, items: Sequence[Item], images: _Images) -> list[UpsertOutcome]:
     """Commit some items in a transaction of their own."""
     settled = [images.settled(item) for item in items]
     fetched = images.of(settled)
@@ -222,10 +270,10 @@ def _commit(
     return outcomes
 
 
-def _would(ctx: Context, items: Sequence[UpsertItem]) -> list[UpsertOutcome]:
+def _would(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome]:
     """Return what would become of items, in words that cannot be taken for the deed."""
     bare = [
-        UpsertItem.model_construct(item.model_fields_set - {"images"}, **item.provided("images"))
+        type(item).model_construct(item.model_fields_set - {"images"}, **item.provided("images"))
         for item in items
     ]
     outcomes = []
@@ -242,7 +290,7 @@ def _would(ctx: Context, items: Sequence[UpsertItem]) -> list[UpsertOutcome]:
 
 @dataclass
 class _Rows:
-    """What some items refer to, as it is now: products by SKU, and ids of product categories."""
+    """What some items refer to, as it is now: products by ``_key``, and ids of categories."""
 
     products: dict[str, ProductRow]
     categories: set[str]
@@ -250,20 +298,23 @@ class _Rows:
     next_place: int | None = None
 
     @classmethod
-    def of(cls, workspace_id: str, items: Sequence[UpsertItem]) -> "_Rows":
+    def of(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
         """Read them, in two round trips."""
-        held = PRODUCTS.find_unique(workspace_id, "sku", [item.sku for item in items])
+        skus = {_key(item): item.sku for item in items if isinstance(item, UpsertItem)}
+        by_sku = PRODUCTS.find_unique(workspace_id, "sku", skus.values())
+        held = {key: by_sku[sku] for key, sku in skus.items() if sku in by_sku}
+        held |= {item.id: item.id for item in items if isinstance(item, ItemById)}
         named = {item.category_id for item in items if item.category_id is not None}
         keys = [PRODUCTS.key(workspace_id, product_id) for product_id in held.values()]
         rows = fetch([*keys, *(CATEGORIES.key(workspace_id, each) for each in named)])
         found = {row.id: row for row in rows if isinstance(row, ProductRow)}
         return cls(
-            {sku: found[each] for sku, each in held.items() if each in found},
+            {key: found[each] for key, each in held.items() if each in found},
             {row.id for row in rows if isinstance(row, CategoryRow) and row.kind == "product"},
         )
 
 
-def _stage(ctx: Context, items: Sequence[UpsertItem], *, late: bool = False) -> list[UpsertOutcome]:
+def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[UpsertOutcome]:
     """Stage some items; ``late`` says that not all of their images were fetched in time."""
     rows = _Rows.of(ctx.workspace_id, items)
     outcomes = []
@@ -275,9 +326,9 @@ def _stage(ctx: Context, items: Sequence[UpsertItem], *, late: bool = False) -> 
     return outcomes
 
 
-def _stage_one(ctx: Context, item: UpsertItem, rows: _Rows, *, late: bool) -> UpsertOutcome:
+def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOutcome:
     """Stage one item; what is wrong with it is told before anything of it is staged."""
-    product, given = rows.products.get(item.sku), item.provided("sku")
+    product, given = rows.products.get(_key(item)), item.provided("sku", "id")
     category_id = given.pop("category_id", None)
     if category_id is not None and category_id not in rows.categories:
         raise unknown_category()
@@ -296,7 +347,7 @@ def _stage_one(ctx: Context, item: UpsertItem, rows: _Rows, *, late: bool) -> Up
             _demand(ctx.unit, rows, category_id)
     message = UNCHANGED
     if product is None:
-        message, product = CREATED, _new(ctx, item.sku, rows, values)
+        message, product = CREATED, _new(ctx, item, rows, values)
     else:
         for name, value in values.items():
             setattr(product, name, value)
@@ -304,7 +355,7 @@ def _stage_one(ctx: Context, item: UpsertItem, rows: _Rows, *, late: bool) -> Up
             message = UPDATED
             ctx.unit.save(product)
     return UpsertOutcome(
-        sku=item.sku,
+        sku=_sku(item),
         id=product.id,
         status=OK,
         message=message,
@@ -313,13 +364,17 @@ def _stage_one(ctx: Context, item: UpsertItem, rows: _Rows, *, late: bool) -> Up
     )
 
 
-def _new(ctx: Context, sku: str, rows: _Rows, values: Mapping[str, Any]) -> ProductRow:
+def _new(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) -> ProductRow:
     """Stage a new product, last in the order; if another took its SKU, all begins again."""
     if rows.next_place is None:
         rows.next_place = products.number_at_end(ctx.workspace_id)
-    made = {"status": "active", **values, "sku": sku, "sort_order": rows.next_place}
+    made = {"status": "active", "sort_order": rows.next_place, **values}
     rows.next_place += ordering.STEP
-    product = PRODUCTS.new(ctx.workspace_id, **made)
+    if isinstance(item, UpsertItem):
+        product = PRODUCTS.new(ctx.workspace_id, **made, sku=item.sku)
+    else:
+        product = ProductRow(PRODUCTS.partition(ctx.workspace_id), item.id, **made)
+        products.drop_deleted(ctx.unit, item.id)
     ctx.unit.create(product)
     return product
 
@@ -331,13 +386,26 @@ def _demand(unit: UnitOfWork, rows: _Rows, category_id: str | None) -> None:
         categories.require(unit, category_id, "product")
 
 
-def _named_twice() -> ValidationError:
-    return ValidationError("Several items have this SKU, in one case or another; send one of them.")
+def _named_twice(item: Item) -> ValidationError:
+    what = "id" if isinstance(item, ItemById) else "SKU, in one case or another"
+    msg = f"Several items have this {what}; send one of them."
+    return ValidationError(msg)
 
 
-def _failed(item: UpsertItem | InvalidItem, error: AppError) -> UpsertOutcome:
+def _failed(item: Item | InvalidItem, error: AppError) -> UpsertOutcome:
     return UpsertOutcome(sku=_sku(item), status=error.status, message=error.message)
 
 
-def _sku(item: UpsertItem | InvalidItem) -> str:
-    return item.text(MAX_SKU, "sku") if isinstance(item, InvalidItem) else item.sku
+def _key(item: Item | InvalidItem) -> str:
+    """Return what items are told apart by: the SKU as it compares, or the id."""
+    return item.id if isinstance(item, ItemById) else line_fold(_sku(item))
+
+
+def _sku(item: Item | InvalidItem) -> str:
+    match item:
+        case UpsertItem():
+            return item.sku
+        case InvalidItem():
+            return item.text(MAX_SKU, "sku")
+        case _:
+            return ""

@@ -87,10 +87,12 @@ OPERATIONS: Mapping[str, str] = {
     "update_site": "Изменён сайт",
     "upload_file": "Загружен файл",
     "upsert_products": "Созданы или изменены товары по артикулу",
+    "upsert_products_by_id": "Созданы или изменены товары без артикула",
 }
 
 OTHERS: Mapping[str, Mapping[Language, str]] = {
     "chat": {"ru": "Контакт из чата с ботом", "en": "Leave a contact in a bot's chat"},
+    "export_products": {"ru": "Выгружены товары", "en": "Export the products"},
     "export_workspace": {"ru": "Выгружено всё пространство", "en": "Export the workspace"},
     "import_workspace": {"ru": "Загружено всё пространство", "en": "Import the workspace"},
     "seed": {"ru": "Добавлены примеры", "en": "Add sample records"},
