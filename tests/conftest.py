@@ -47,7 +47,7 @@ from chalice.test import TestHTTPClient
 from moto import mock_aws
 
 import app as application
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline, retry
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import SessionPrincipal, VisitorPrincipal
 from chalicelib.core.settings import settings
@@ -66,6 +66,7 @@ from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixture
 from tests.fakes.open_facts import OpenFacts
 from tests.fakes.openverse import FakeOpenverse
 from tests.loopback import _loopback_only  # noqa: F401  a fixture
+from tests.patience import PATIENCE
 from tests.policy_check import PolicyCheck
 from tests.quick_moto import _quick_moto  # noqa: F401  a fixture
 from tests.restoring import Snapshots, moto_tables
@@ -411,14 +412,21 @@ def make_key(new_owner: Callable[..., Owner]) -> Callable[..., str]:
 
 
 def at_once(count: int, call: Callable[[int], Any]) -> list[Any]:
-    """Call a function from many threads that start together; return what each got, in order."""
+    """Call a function from many threads that start together; return what each got, in order.
+
+    They share an interpreter, and the machine with whatever else it does. On AWS each request has a
+    function of its own, to which the service's limits of time apply; here they would decide by how
+    busy the machine is.
+    """
     barrier = Barrier(count)
 
     def wait_and_call(number: int) -> Any:
         barrier.wait()
         return call(number)
 
-    with ThreadPoolExecutor(count) as pool:
+    with pytest.MonkeyPatch.context() as patience, ThreadPoolExecutor(count) as pool:
+        patience.setattr(retry, "RIVALS_SECONDS", PATIENCE)
+        patience.setattr(deadline, "REQUEST_SECONDS", PATIENCE)
         return list(pool.map(wait_and_call, range(count)))
 
 

@@ -29,6 +29,7 @@ from tests.conftest import Api, Time
 from tests.contract.conftest import World
 from tests.effort import slow_but_for
 from tests.factories.examples import submit
+from tests.patience import PATIENCE
 from tests.restoring import Snapshots
 from tests.transports.conftest import LocalServer, serving
 
@@ -127,7 +128,7 @@ def shell(reader: Reader, command: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -23,6 +23,7 @@ from chalicelib.flows.invoke import Context, invoke
 from chalicelib.store import api_keys, idempotency
 from chalicelib.store.sites import SITES
 from tests.conftest import Api, Owner, Time, everything
+from tests.patience import PATIENCE
 
 CREATE = "/api/projects/create"
 
@@ -141,7 +142,7 @@ class Fetching:
     def effect(self) -> None:
         self.effects += 1
         self.started.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(PATIENCE)
         if self.fails:
             raise ConflictError("The other side says no.")
 
@@ -162,7 +163,7 @@ def test_a_call_in_flight_keeps_its_key_from_a_second_one(owner: Owner) -> None:
     fetching, answers = Fetching(), []
     first = Thread(target=lambda: answers.append(fetching.call(owner, "one")))
     first.start()
-    assert fetching.started.wait(10)
+    assert fetching.started.wait(PATIENCE)
     with pytest.raises(InProgressError):
         fetching.call(owner, "two")
     fetching.go_on.set()

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -282,9 +281,7 @@ class TestModel:
     ) -> None:
         monkeypatch.setattr(drafting, "MODEL_SECONDS", 0.3)
         model.answers = [answer]
-        started = monotonic()
         failure = refused(api)
-        assert monotonic() - started < 2
         assert failure.status == 502
         assert "did not answer in time" in failure.data["message"]
 

@@ -34,6 +34,7 @@ from tests.factories.files import (
     upload,
     used,
 )
+from tests.patience import PATIENCE
 from tests.transports.conftest import serving
 
 HOSTILE = bytes(range(256)) + b"\r\n--X\x00--\r\n\xff\xfe"
@@ -138,7 +139,7 @@ class TestUpload:
         body, headers = form(('name="content"; filename="b.bin"', b"\xff\x00" * 1_999_990))
         headers["Authorization"] = f"Bearer {owner.token()}"
         with serving(application.app) as server:
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
             connection.request("POST", UPLOAD, body, headers)
             assert connection.getresponse().status == 200
             connection.close()

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import app as application
 from infra import devserver
@@ -21,6 +21,7 @@ from tests.fakes.chat_server import (
     FakeChat,
     serving_chat,
 )
+from tests.patience import PATIENCE
 from tests.transports.conftest import serving
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,7 @@ def browser() -> Iterator[Browser]:
     found = subprocess.run([finder], capture_output=True, text=True, check=False)
     chromium = found.stdout.strip()
     assert chromium, "no Chromium was found: install Debian's package chromium"
+    expect.set_options(timeout=PATIENCE * 1_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield browser
@@ -109,7 +111,7 @@ def opened(browser: Browser) -> Callable[..., "contextmanager[Page]"]:
     def open_page(url: str, **options: object) -> Iterator[Page]:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE * 1_000)
         if options.get("java_script_enabled", True):
             page.clock.install()
         page.goto(url)

@@ -18,6 +18,7 @@ from tests.conftest import PASSWORD, Api, as_operator, in_console
 from tests.e2e.conftest import shoot
 from tests.factories.console import Place
 from tests.factories.examples import Things, top_up
+from tests.patience import PATIENCE
 
 SCREENS = {
     "phone": {"viewport": {"width": 360, "height": 740}, "locale": "ru-RU"},
@@ -85,7 +86,7 @@ def visiting(service: str, browser: Browser) -> Visiting:
     def visit(**options: object) -> Iterator[Seen]:
         context = browser.new_context(**STILL, **{**SCREENS["desktop"], **options})
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(PATIENCE * 1_000)
         seen = Seen(page, service)
         page.on("console", lambda m: seen.wrong.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: seen.wrong.append(str(error)))

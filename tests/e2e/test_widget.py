@@ -31,6 +31,7 @@ from tests.fakes.chat_server import (
     saying,
     start,
 )
+from tests.patience import PATIENCE
 
 STYLES = (
     "*{all:unset!important;display:none!important;color:red!important;font:8px serif!important}"
@@ -116,7 +117,7 @@ class TestConversation:
             expect(last(page)).to_contain_text("Давным-давно")
             page.get_by_role("button", name="Остановить ответ").click()
             expect(last(page)).to_contain_text("Остановлено.")
-            assert chat.questions[0].left.wait(5)
+            assert chat.questions[0].left.wait(PATIENCE)
             expect(page.get_by_role("button", name="Повторить")).to_have_count(0)
             ask(page, "Дальше")
             expect(last(page)).to_contain_text("Да?")
@@ -163,7 +164,7 @@ class TestConversation:
             expect(last(page)).to_contain_text("Давным-давно")
             page.goto(f"{site.url}/cakes")
             expect(last(page)).to_contain_text("Давным-давно")
-            assert chat.questions[0].left.wait(5)
+            assert chat.questions[0].left.wait(PATIENCE)
 
     def test_a_long_talk_keeps_its_end(self, chat: FakeChat, visit: Opened) -> None:
         chat.will(*(saying(f"Ответ {number}") for number in range(40)))

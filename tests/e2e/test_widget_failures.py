@@ -17,6 +17,7 @@ from tests.fakes.chat_server import (
     saying,
     start,
 )
+from tests.patience import PATIENCE
 
 
 def run_until(page: Page, text: str) -> None:
@@ -157,7 +158,7 @@ class TestFailures:
             expect(last(page)).to_contain_text("Торт")
             page.clock.fast_forward(46_000)
             expect(last(page)).to_contain_text("Ответ прервался.")
-            assert chat.questions[0].left.wait(5)
+            assert chat.questions[0].left.wait(PATIENCE)
 
     def test_pings_keep_it_alive(self, chat: FakeChat, visit: Opened) -> None:
         more = Event()

@@ -7,6 +7,7 @@ from chalicelib.gateways.llm import ChatModel, ModelError, Usage
 from chalicelib.gateways.llm.openai import OpenAiModel
 from chalicelib.rules.chat import Message
 from tests.fakes.openai_api import OpenAiApi
+from tests.patience import FOR_EVER
 
 KEY = "sk-test-0123456789abcdef"
 ASKED = [Message("system", "Be request."), Message("user", "Ёж 🦔?")]
@@ -16,14 +17,14 @@ def model(openai: OpenAiApi, **bounds: float) -> OpenAiModel:
     return OpenAiModel(openai.url, KEY, **bounds)
 
 
-def speak(chat_model: ChatModel, seconds: float = 5.0, **options: Any) -> list[str | Usage]:
+def speak(chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any) -> list[str | Usage]:
     with closing(
         chat_model.stream(ASKED, model="m-1", max_output_tokens=50, seconds=seconds, **options)
     ) as stream:
         return list(stream)
 
 
-def fail(chat_model: ChatModel, seconds: float = 5.0) -> tuple[list[str | Usage], ModelError]:
+def fail(chat_model: ChatModel, seconds: float = FOR_EVER) -> tuple[list[str | Usage], ModelError]:
     """Return what was said before the failure, and the failure."""
     said: list[str | Usage] = []
     stream = chat_model.stream(ASKED, model="m-1", max_output_tokens=50, seconds=seconds)

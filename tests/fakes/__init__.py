@@ -10,6 +10,8 @@ from threading import Event, Thread
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
+from tests.patience import PATIENCE
+
 HUGE = 100 * 2**20
 
 
@@ -124,7 +126,7 @@ def body(raw: bytes, code: int = 200) -> Misbehaviour:
 
 def silent(handler: _Handler) -> None:
     """Take the request and never answer."""
-    handler.server.owner.released.wait(30)
+    handler.server.owner.released.wait(PATIENCE)
 
 
 def drip(raw: bytes = b"HTTP/1.1 200 OK\r\n") -> Misbehaviour:

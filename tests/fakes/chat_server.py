@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 from chalicelib.transports import chalice_app, widget
 from chalicelib.transports.http import HttpRequest
+from tests.patience import PATIENCE
 
 STREAM = "/api/agents/public/chat-stream"
 EVENTS = "/api/public/widget-event"
 AGENTS = "/api/public/agents/"
-WAIT_SECONDS = 10
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 CUT = "cut"
 """Where a connection breaks, as opposed to a stream that ends."""
@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _wait(self, until: Event) -> None:
         """Wait, and say ``: ping`` meanwhile, which shows whether somebody is still there."""
-        for _ in range(WAIT_SECONDS * 20):
+        for _ in range(int(PATIENCE * 20)):
             if until.wait(0.05):
                 return
             self.wfile.write(b"8\r\n: ping\n\n\r\n")

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
-PATIENCE = 30.0
+from tests.patience import PATIENCE
+
 BASE = "/2018-06-01/runtime"
 PRELUDE_TYPE = "application/vnd.awslambda.http-integration-response"
 TRAILERS = {"lambda-runtime-function-error-type", "lambda-runtime-function-error-body"}

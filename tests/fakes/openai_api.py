@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
-PATIENCE = 5.0
-"""Seconds that the server waits for a client that should do something."""
+from tests.patience import PATIENCE
 
 
 @dataclass
@@ -31,6 +30,11 @@ class Wire:
         self._connection = connection
         self._over = over
         self.kept = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the server is to end."""
+        return self._over.is_set()
 
     def send(self, data: bytes) -> None:
         self._connection.sendall(data)
@@ -85,6 +89,7 @@ class OpenAiApi:
     over: threading.Event = field(default_factory=threading.Event)
     connections: int = 0
     tls: ssl.SSLContext | None = None
+    _open: list[socket.socket] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -94,9 +99,17 @@ class OpenAiApi:
         accepted.settimeout(PATIENCE)
         self.connections += 1
         with suppress(OSError), accepted, self._secured(accepted) as connection:
+            self._open.append(connection)
             while self._answer(connection):
                 pass
             connection.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """End all answers, and connections that are kept for another request."""
+        self.over.set()
+        for connection in self._open:
+            with suppress(OSError):
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def _secured(self, accepted: socket.socket) -> socket.socket:
         return self.tls.wrap_socket(accepted, server_side=True) if self.tls else accepted
@@ -152,7 +165,7 @@ def serving(tls: ssl.SSLContext | None = None) -> Iterator[OpenAiApi]:
         try:
             yield api
         finally:
-            api.over.set()
+            api.close()
             listener.shutdown(socket.SHUT_RDWR)
             for thread in [accepting, *threads]:
                 thread.join(PATIENCE)
@@ -249,7 +262,7 @@ def dripping(part: bytes, every: float) -> Answering:
 
     def answer(wire: Wire, asked: Asked) -> None:
         chunked(end=b"")(wire, asked)
-        while not wire.stay(every) and not wire._over.is_set():
+        while not wire.stay(every) and not wire.over:
             wire.chunk(part)
         raise BrokenPipeError
 
@@ -261,7 +274,7 @@ def endless(part: bytes) -> Answering:
 
     def answer(wire: Wire, asked: Asked) -> None:
         chunked(end=b"")(wire, asked)
-        while not wire._over.is_set():
+        while not wire.over:
             wire.chunk(part)
 
     return answer

@@ -235,7 +235,6 @@ def world_of(time: Time, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]
     return make
 
 
-@pytest.mark.timeout(400)
 @examples(80)
 @given(first=st.integers(0, 3000), happening=st.lists(actions, min_size=1, max_size=14))
 def test_the_books_are_right_after_every_step(

@@ -2,14 +2,17 @@
 
 import threading
 from socket import socket
+from typing import Any
 
 import pytest
 
+from chalicelib.core import deadline
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.rehosting import ImportedImage, RejectedImage, import_images, rehost
+from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 from chalicelib.rules import images
 from chalicelib.store import files
@@ -19,6 +22,7 @@ from tests.conftest import Owner
 from tests.domains.test_page_import import png
 from tests.factories.files import kept, photo
 from tests.fakes.internet import Answer, Internet, Server, says
+from tests.patience import FOR_EVER, PATIENCE
 
 AWAY = "https://images.example.com"
 
@@ -121,7 +125,7 @@ def test_a_file_is_named_as_its_address_says(away: Server, ctx: Context) -> None
 
 
 def test_eight_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
-    together, now, most = threading.Barrier(8, timeout=10), 0, 0
+    together, now, most = threading.Barrier(8, timeout=PATIENCE), 0, 0
     lock = threading.Lock()
 
     def counted(body: bytes) -> Answer:
@@ -146,15 +150,26 @@ def test_eight_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
 def test_time_is_up_for_pictures_that_wait_to_be_cleaned(
     away: Server, ctx: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clean, seen = images.sanitize, threading.Event()
+    real, clean, fetched, now = fetch.fetch, images.sanitize, threading.Semaphore(0), [0.0]
+
+    def counted(*args: Any, **options: Any) -> fetch.Fetched:
+        found = real(*args, **options)
+        fetched.release()
+        return found
 
     def slow(body: bytes) -> images.CleanImage:
-        seen.wait(0.6)
+        for _ in range(6):
+            assert fetched.acquire(timeout=PATIENCE)
+        now[0] += FOR_EVER + 1
         return clean(body)
 
+    monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
+    monkeypatch.setattr(fetch, "fetch", counted)
     monkeypatch.setattr(images, "sanitize", slow)
     away.pages = {f"/{n}.png": says(png(n)) for n in range(6)}
-    found, _ = import_images(ctx, [f"{AWAY}/{n}.png" for n in range(6)], "products", within=0.5)
+    found, _ = import_images(
+        ctx, [f"{AWAY}/{n}.png" for n in range(6)], "products", within=FOR_EVER
+    )
     late = [one.reason for one in found if isinstance(one, RejectedImage)]
     assert late == ["the time for all images was over"] * 5
 

@@ -3,7 +3,6 @@
 import json
 import threading
 from dataclasses import asdict
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from chalicelib.gateways.barcodes import Found, LookupFailedError, look_up
 from chalicelib.rules.barcodes import check_digit, parse
 from tests import fakes
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella
+from tests.patience import PATIENCE
 
 BARCODE = parse(NUTELLA)
 Servers = list[OpenFacts]
@@ -266,7 +266,7 @@ class TestFailing:
         open_facts[0].breaks = fakes.huge
         with pytest.raises(LookupFailedError):
             look_up(BARCODE)
-        assert open_facts[0].hung_up.wait(10)
+        assert open_facts[0].hung_up.wait(PATIENCE)
         assert open_facts[0].sent < fakes.HUGE / 4
 
     @pytest.mark.parametrize(
@@ -284,10 +284,8 @@ class TestFailing:
     ) -> None:
         for server in open_facts:
             server.breaks = breaks
-        began = monotonic()
         with pytest.raises(LookupFailedError) as failure:
             look_up(BARCODE, within=0.3)
-        assert monotonic() - began < 1
         assert failure.value.reason == (
             "openfoodfacts did not answer in time; openbeautyfacts was not asked because the time"
             " was up; openproductsfacts was not asked because the time was up"
@@ -309,7 +307,7 @@ class TestFailing:
             look_up(BARCODE, within=0.2)
         for thread in threading.enumerate():
             if thread.name == "asking openfoodfacts":
-                thread.join(2)
+                thread.join(PATIENCE)
                 assert not thread.is_alive()
 
     def test_the_usual_time_is_three_seconds(self) -> None:

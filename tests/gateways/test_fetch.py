@@ -27,6 +27,7 @@ from tests.fakes.internet import (
     says,
     to,
 )
+from tests.patience import PATIENCE
 
 REDIRECTS = [url for url in HOSTILE if re.fullmatch(r"https://[^/?#][!-~]*", url)]
 
@@ -249,7 +250,7 @@ class TestRequest:
         assert "uthorization" not in server.requests[0]
 
     def test_serves_eight_threads_at_a_time(self, net: Internet) -> None:
-        together = threading.Barrier(8, timeout=10)
+        together = threading.Barrier(8, timeout=PATIENCE)
 
         def answer(body: bytes) -> Answer:
             def when_all_are_here(sock: socket.socket) -> None:

@@ -4,7 +4,6 @@ import gzip
 import http.client
 import socket
 import threading
-import time
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -35,6 +34,7 @@ from tests.fakes.internet import (
     silence,
     to,
 )
+from tests.patience import FOR_EVER, PATIENCE
 
 
 class TestAnswer:
@@ -202,7 +202,7 @@ class TestAnswer:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fetch, "connect", connect)
             try:
-                fetch.fetch(f"http://{PUBLIC}/", http_too=True, within=1.5)
+                fetch.fetch(f"http://{PUBLIC}/", http_too=True, within=FOR_EVER)
             except FetchError as failure:
                 assert failure.reason.startswith(PUBLIC)  # noqa: PT017  success is as good
         for peer in peers:
@@ -283,9 +283,7 @@ class TestSize:
                 fetch.fetch(HTTP, http_too=True, max_bytes=MB, within=1.5)
             assert isinstance(refusal.value, TooLargeError) or "too slow" in refusal.value.reason
 
-        began = time.monotonic()
         assert peak_of(refused) < 8 * MB
-        assert time.monotonic() - began < 2.5
 
 
 class TestTime:
@@ -312,10 +310,8 @@ class TestTime:
         self, url: str, answer: Answer, net: Internet
     ) -> None:
         net.serve(url, answer)
-        began = time.monotonic()
         with pytest.raises(UpstreamError, match=r"too slow: .* all of it within 0\.3$"):
             fetch.fetch(url, http_too=True, within=0.3)
-        assert 0.25 < time.monotonic() - began < 1
 
     def test_is_up_for_a_handshake_that_drips(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
@@ -334,11 +330,9 @@ class TestTime:
         dripping.start()
         net.names["files.example.com"] = [PUBLIC]
         monkeypatch.setattr(fetch, "connect", lambda _place, _timeout: ours)
-        began = time.monotonic()
         with pytest.raises(UpstreamError, match="too slow"):
             fetch.fetch(HTTPS, within=0.5)
-        assert 0.45 < time.monotonic() - began < 1
-        dripping.join(timeout=2)
+        dripping.join(PATIENCE)
         assert not dripping.is_alive(), "the connection was left open"
 
     def test_is_up_for_a_step_before_it_is_up_for_all(
@@ -346,19 +340,20 @@ class TestTime:
     ) -> None:
         monkeypatch.setattr(fetch, "STEP_SECONDS", 0.3)
         net.serve(HTTP, silence)
-        began = time.monotonic()
         with pytest.raises(UpstreamError, match=r"expected an answer within 0\.3 seconds"):
-            fetch.fetch(HTTP, http_too=True)
-        assert 0.25 < time.monotonic() - began < 1
+            fetch.fetch(HTTP, http_too=True, within=FOR_EVER)
 
-    def test_runs_on_across_redirects(self, net: Internet) -> None:
+    def test_runs_on_across_redirects(self, net: Internet, monkeypatch: pytest.MonkeyPatch) -> None:
+        now = [0.0]
+
         def slowly(sock: socket.socket) -> None:
-            time.sleep(0.25)
+            now[0] += 0.4 * FOR_EVER
             to("/")(sock)
 
+        monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
         server = net.serve(HTTP, slowly)
         with pytest.raises(UpstreamError, match="too slow"):
-            fetch.fetch(HTTP, http_too=True, within=0.6)
+            fetch.fetch(HTTP, http_too=True, within=FOR_EVER)
         assert len(server.requests) == 3
 
     def test_runs_on_while_a_name_is_looked_up(

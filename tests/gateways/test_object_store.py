@@ -22,6 +22,7 @@ from chalicelib.gateways import object_store as gateway
 from chalicelib.gateways.object_store import FolderStore, ObjectStore, S3Store, object_store
 from chalicelib.rules import stored_files
 from tests.conftest import Time
+from tests.patience import PATIENCE
 
 TYPE = "text/html; charset=utf-8"
 
@@ -121,7 +122,7 @@ class TestUploadRequests:
         """PUT a body as a client of the store would; return the status."""
         if isinstance(store, FolderStore):
             return 200 if store.put_upload(url.rpartition("/")[2], body) else 403
-        return requests.put(url, data=body, timeout=5).status_code
+        return requests.put(url, data=body, timeout=PATIENCE).status_code
 
     @pytest.mark.parametrize("body", [b"x", bytes(range(256)), "Ёж".encode() * 1000])
     def test_take_the_announced_bytes(self, body: bytes, store: ObjectStore) -> None:

@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict, replace
 from datetime import timedelta
 from email.utils import format_datetime
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from chalicelib.gateways.photos import Openverse, Orientation, Photo, photo_sour
 from tests import fakes
 from tests.conftest import Time
 from tests.fakes.openverse import FakeOpenverse, image
+from tests.patience import FOR_EVER
 
 
 def only_photo(server: FakeOpenverse, **changed: Any) -> Photo:
@@ -199,7 +199,7 @@ class TestDistrust:
 
 
 class TestFailing:
-    def failure(self, within: float = 5) -> UpstreamFailedError:
+    def failure(self, within: float = FOR_EVER) -> UpstreamFailedError:
         (base,) = gateway.services(gateway.settings().photo_source).values()
         with pytest.raises(UpstreamFailedError) as failure:
             Openverse(base, within=within).search("bread")
@@ -254,9 +254,7 @@ class TestFailing:
         self, breaks: fakes.Misbehaviour, openverse: FakeOpenverse
     ) -> None:
         openverse.breaks = breaks
-        began = monotonic()
         assert "did not answer in time" in self.failure(within=0.3).message
-        assert monotonic() - began < 1
 
     def test_leaves_time_for_an_answer_within_api_gateways_29_seconds(self) -> None:
         assert gateway.TOTAL_SECONDS <= 10

@@ -28,6 +28,7 @@ from infra.names import APP, function_name
 from infra.package import UNKNOWN
 from infra.stage_config import Facts
 from tests.factories.operator import Operator
+from tests.patience import PATIENCE
 
 REGION = "eu-central-1"
 STAND_INS = {
@@ -122,7 +123,9 @@ class Aws:
 
     def code_of(self, function: str) -> bytes:
         """Return the zip that a function was made of."""
-        return requests.get(f"{self.address}/moto-code/{REGION}/{function}", timeout=10).content
+        return requests.get(
+            f"{self.address}/moto-code/{REGION}/{function}", timeout=PATIENCE
+        ).content
 
     def apis(self) -> list[str]:
         """Return the ids of all REST APIs."""
@@ -138,7 +141,7 @@ class Aws:
 @pytest.fixture
 def aws(_moto: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
     """An empty account, and the stacks that moto can make."""
-    requests.post(f"{_moto}/moto-api/reset", timeout=10)
+    requests.post(f"{_moto}/moto-api/reset", timeout=PATIENCE)
     return connected(_moto, monkeypatch)
 
 

@@ -17,6 +17,7 @@ from infra.deploy.lock import LEASE, LockedError, locked
 from infra.deploy.store import Store
 from tests.conftest import Time
 from tests.infra.conftest import REGION, at_once
+from tests.patience import PATIENCE
 
 KEY = "state/lock.json"
 numbers = count()
@@ -50,7 +51,7 @@ def test_one_of_many_gets_it(store: Store) -> None:
         try:
             with locked(store):
                 entered.append(store.get_json(KEY)["pid"])
-                all_tried.wait(30)
+                all_tried.wait(PATIENCE)
         finally:
             if next(tries) == 4:
                 all_tried.set()
@@ -109,7 +110,7 @@ def test_is_renewed_by_itself(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Store, "put_if", put_if)
     with locked(store) as lock:
-        assert renewed.wait(30)
+        assert renewed.wait(PATIENCE)
         lock.check()
     assert store.get(KEY) is None
 
@@ -179,13 +180,13 @@ def test_a_renewal_under_way_leaves_no_lock_behind(
             return put(self, key, value, **condition)
         etag = put(self, key, value | {"until": "2100-01-01T00:00:00+00:00"}, **condition)
         landed.set()
-        assert ending.wait(30)
+        assert ending.wait(PATIENCE)
         return etag
 
     monkeypatch.setattr(Store, "put_if", slow)
     monkeypatch.setattr(locks.Lock, "stop", lambda lock: (lock._stop.set(), ending.set()))
     with locked(store):
-        assert landed.wait(30)
+        assert landed.wait(PATIENCE)
     assert store.get(KEY) is None
 
 

@@ -20,7 +20,7 @@ from infra.deploy.lock import LockedError, locked
 from infra.deploy.store import Store
 from tests.infra.conftest import REGION, Aws, Killed, QuickChalice, commit, new_checkout
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 BUCKET = "workspace-dev-123456789012-eu-central-1"
 API, CHAT = "workspace-api-dev", "workspace-api-dev-chat-stream"
 Deploy = Callable[..., dict[str, Any]]

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import tarfile
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from botocore.config import Config
 
 from infra import dynamodb, dynamodb_jar, supervisor
 from infra.dynamodb import Database, DynamoDBLocalMissingError, SetupError
+from tests.patience import PATIENCE, wait_for
 
 Tool = Callable[[str, str], Path]
 
@@ -207,7 +207,7 @@ class TestStandIn:
 class TestLeash:
     """What is started ends with its starter."""
 
-    SLEEP = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)")
+    SLEEP = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(3600)")
 
     @pytest.fixture
     def log(self, tmp_path: Path) -> Iterator[io.FileIO]:
@@ -219,7 +219,7 @@ class TestLeash:
             "import signal, sys, time\n"
             "signal.signal(signal.SIGTERM, lambda *_: (print('asked', flush=True), sys.exit(3)))\n"
             "print('up', flush=True)\n"
-            "time.sleep(60)"
+            "time.sleep(3600)"
         )
         process = supervisor.spawn("test", [sys.executable, "-c", script], output=log)
         wait_for(lambda: (tmp_path / "log").read_text() == "up\n")
@@ -232,7 +232,7 @@ class TestLeash:
         wait_for(lambda: (tmp_path / "log").read_text() == "up\n")
         assert process.stdin
         process.stdin.close()
-        assert process.wait(5) == 128 + signal.SIGKILL
+        assert process.wait(PATIENCE) == 128 + signal.SIGKILL
 
     def test_a_leftover_is_ended_only_if_it_is_ours(self, tmp_path: Path, log: io.FileIO) -> None:
         process = supervisor.spawn(str(tmp_path), self.SLEEP, output=log)
@@ -241,7 +241,7 @@ class TestLeash:
         assert not supervisor.end_leftover(os.getpid(), str(tmp_path))
         assert process.poll() is None
         assert supervisor.end_leftover(process.pid, str(tmp_path))
-        assert process.wait(5) == -signal.SIGKILL
+        assert process.wait(PATIENCE) == -signal.SIGKILL
         assert not supervisor.end_leftover(process.pid, str(tmp_path))
         supervisor.stop(process)
 
@@ -282,14 +282,6 @@ class TestDynamoDBLocal:
         (tmp_path / "dynamodb" / "shared-local-instance.db").write_bytes(b"nonsense" * 1000)
         with pytest.raises(SetupError, match=r"did not start: .*Move them away"):
             dynamodb.start(tmp_path)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something is so, ten seconds at most."""
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def count_to(database: Database, times: int) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from chalicelib.transports import edge, reference
 from infra import devserver, package, smoke
 from infra.smoke import Check, Target
 from tests.conftest import Owner
+from tests.patience import stretched
 from tests.transports.conftest import LocalServer, serving
 
 UNTRIED = {"chat: answer streams", "tools/list", "origins refuse"}
@@ -153,20 +155,18 @@ STREAM = {"Content-Type": "text/event-stream", "Access-Control-Allow-Origin": "*
 
 def test_a_stream_comes_piece_by_piece() -> None:
     pieces = tuple(events("start", "chunk", "done"))
-    with broken(headers_=STREAM, pieces=pieces, pause=0.1) as url:
-        assert outcomes(Target(url, agent="a"))["chat: answer streams"].ok
 
+    def attempt(pause: float) -> bool:
+        with broken(headers_=STREAM, pieces=pieces, pause=pause) as url:
+            return outcomes(Target(url, agent="a"))["chat: answer streams"].ok
 
-def buffered(handler: Broken) -> None:
-    """Collect an answer and send it at the end, as a proxy does."""
-    time.sleep(0.3)
-    handler.answer()
+    stretched(attempt, 0.1, bool)
 
 
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ({"body": b"".join(events("start", "chunk", "done"))}, "came 'all of it after 0."),
+        ({"body": b"".join(events("start", "chunk", "done"))}, "came 'all of it after 0.30 s'"),
         ({"body": b"".join(events("start", "chunk"))}, "expected start, chunks, done"),
         ({"body": b"".join(events("start", "error"))}, "expected start, chunks, done"),
         ({"body": b"".join(events("start", "done"))}, "expected the answer in chunks"),
@@ -175,7 +175,17 @@ def buffered(handler: Broken) -> None:
     ],
     ids=["buffered", "cut off", "error", "empty", "no stream", "no CORS"],
 )
-def test_a_stream_that_is_none_fails(how: dict[str, Any], says: str) -> None:
+def test_a_stream_that_is_none_fails(
+    how: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+
+    def buffered(handler: Broken) -> None:
+        """Collect an answer and send it at the end, as a proxy does."""
+        now[0] += 0.3
+        handler.answer()
+
+    monkeypatch.setattr(smoke, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with broken(**({"headers_": STREAM, "do_POST": buffered} | how)) as url:
         assert says in failed(outcomes(Target(url, agent="a")))["chat: answer streams"]
 

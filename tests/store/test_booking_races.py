@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from urllib3.util import Timeout
 
-from chalicelib.core import deadline, retry
 from chalicelib.core import jobs as job_kinds
 from chalicelib.store import jobs
 from chalicelib.store.connection import connection
 from tests.conftest import Answer, Api, Owner, Time, at_once
 from tests.factories.salon import ALL_DAYS, CREATE, Salon, bookings_of, check_calendars
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.store
 
@@ -47,7 +47,7 @@ def _late_answers(database: None) -> Iterator[None]:
     pools = connection().client._endpoint.http_session._manager.pools  # no public way to them
     before = {key: pools[key].timeout for key in pools.keys()}  # noqa: SIM118  not a mapping
     for key in before:
-        pools[key].timeout = Timeout(connect=5, read=60)
+        pools[key].timeout = Timeout(connect=PATIENCE, read=PATIENCE)
     yield
     for key, timeout in before.items():
         pools[key].timeout = timeout
@@ -69,12 +69,9 @@ def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
 @pytest.mark.usefixtures("_slow_commits")
 @pytest.mark.slow
 def test_fifty_who_want_fifty_times_of_one_day_all_get_them(
-    api: Api, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
+    api: Api, owner: Owner, time: Time
 ) -> None:
-    """Sooner or later: here one interpreter makes the attempts that fifty functions would."""
     salon = Salon.opened(api, [{"timezone": "UTC"}], ROUND_THE_CLOCK, durationMin=15)
-    monkeypatch.setattr(retry, "RIVALS_SECONDS", 120.0)
-    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 120.0)
     starts = [f"2027-01-18T{4 + n // 4:02}:{n % 4 * 15:02}" for n in range(50)]
     answers = at_once(50, lambda n: salon.try_to_book(starts[n], f"Client {n}"))
     assert outcomes(answers) == {(200, None): 50}

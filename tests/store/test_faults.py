@@ -380,26 +380,34 @@ class TestHanging:
         config, rate = connection().client.meta.config, 20
         assert (config.connect_timeout, config.read_timeout) == (CONNECT_SECONDS, READ_SECONDS)
         session = URLLib3Session(timeout=(CONNECT_SECONDS / rate, READ_SECONDS / rate))
-        monkeypatch.setattr(deadline, "monotonic", lambda: real_time.monotonic() * rate)
-        monkeypatch.setattr(retry, "sleep", lambda seconds: real_time.sleep(seconds / rate))
         made = change(api) if change else None
+        waited: list[float] = []
+
+        def pause(seconds: float) -> None:
+            waited.append(seconds)
+            real_time.sleep(seconds / rate)
+
         event = f"before-send.dynamodb.{TRANSACTION}" if change else "before-send.dynamodb"
         with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
 
             def redirect(request: Any, **_: Any) -> Any:
+                waited.append(READ_SECONDS)
                 request.url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
                 return session.send(request)
 
             events = connection().client.meta.events
             events.register_first(event, redirect)
-            begun = real_time.monotonic()
             try:
-                answer = made.send() if made else api.call("GET", "/api/projects/list")
+                with monkeypatch.context() as quick:
+                    quick.setattr(deadline, "monotonic", lambda: real_time.monotonic() * rate)
+                    quick.setattr(retry, "sleep", pause)
+                    answer = made.send() if made else api.call("GET", "/api/projects/list")
             finally:
                 events.unregister(event, redirect)
                 session.close()
         assert (answer.status, answer.data["code"]) == (503, "unavailable")
-        assert (real_time.monotonic() - begun) * rate < GATEWAY_SECONDS
+        # What it waited for, not how long this machine took: a slow one waits for less.
+        assert sum(waited) < GATEWAY_SECONDS
         assert made is None or made.send().status == 200
 
     def test_what_may_have_been_stored_keeps_its_bytes_when_time_is_up(

@@ -21,6 +21,7 @@ from chalicelib.store.unit import UnitOfWork
 from infra.dynamodb_usage import metering
 from tests.conftest import Time, at_once
 from tests.effort import examples
+from tests.patience import PATIENCE
 from tests.store.test_unit import failing, throttled, timed_out
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
@@ -419,16 +420,16 @@ class TestOverlappingRuns:
 
         def work(_: jobs.JobRow) -> None:
             begun.set()
-            assert finished.wait(30)
+            assert finished.wait(PATIENCE)
             if fails:
                 raise OSError("too late")
 
         runner = Thread(target=lambda: jobs.run({"tidy": work}))
         runner.start()
-        assert begun.wait(30)
+        assert begun.wait(PATIENCE)
         cancel(job)
         finished.set()
-        runner.join(30)
+        runner.join(PATIENCE)
         assert rows() == 0
 
     def test_of_runners_that_read_a_row_before_it_was_taken_none_works_on_it_again(
@@ -440,7 +441,7 @@ class TestOverlappingRuns:
 
         def wait(now: datetime) -> Any:
             found = due(now)
-            read.wait(30)
+            read.wait(PATIENCE)
             return found
 
         monkeypatch.setattr(jobs, "_due", wait)

@@ -286,7 +286,7 @@ class ListsLikeTheModel(RuleBasedStateMachine):
         }
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_every_page_total_order_filter_and_search_agrees_with_the_model() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 

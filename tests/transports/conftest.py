@@ -23,9 +23,9 @@ from infra import devserver
 from infra.devserver import LocalRoute
 from infra.devserver.server import THREADS, Server
 from tests.factories.console import World
+from tests.patience import PATIENCE
 from tests.restoring import Snapshots
 
-ANSWER_SECONDS = 5.0
 CONFIG = Config.create(minimum_compression_size=1024)
 """As in ``.chalice/config.json``."""
 
@@ -61,7 +61,7 @@ class Connection:
     """A raw connection."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
         self.stream = self.socket.makefile("rb")
 
     def __enter__(self) -> Self:

@@ -16,6 +16,7 @@ from chalicelib.store.connection import connection
 from chalicelib.transports import chalice_app, rest
 from tests.conftest import Api, Owner, everything
 from tests.factories.examples import Things
+from tests.patience import PATIENCE
 
 
 def test_health_needs_no_key() -> None:
@@ -139,7 +140,7 @@ def test_requests_at_once_each_see_their_own() -> None:
 
     @app.middleware("http")
     def wait(event: Any, get_response: Any) -> Any:
-        both.wait(timeout=10)
+        both.wait(PATIENCE)
         return get_response(event)
 
     @app.route("/echo", methods=["GET"])

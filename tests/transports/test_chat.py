@@ -33,6 +33,7 @@ from tests.factories.chat import (
     transcript,
 )
 from tests.factories.examples import request_to
+from tests.patience import PATIENCE
 
 Script = Callable[..., Scripted]
 
@@ -444,7 +445,7 @@ class TestSpending:
         next(body)  # type: ignore[call-overload]
         monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.01)
         assert b": ping" in next(body)  # type: ignore[call-overload]
-        assert model.waiting.wait(5)
+        assert model.waiting.wait(PATIENCE)
         stream.close()
         sent = count_input(model.asked[0])
         assert bot.money == (RICH - -(-(sent * IN) // 10**6), 0)

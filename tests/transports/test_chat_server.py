@@ -18,7 +18,8 @@ from infra import devserver
 from tests.conftest import Owner, at_once
 from tests.effort import slow_but_for
 from tests.factories.chat import RICH, Bot, Scripted, new_bot, read_events
-from tests.transports.conftest import ANSWER_SECONDS, LocalServer, serving
+from tests.patience import PATIENCE
+from tests.transports.conftest import LocalServer, serving
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -41,7 +42,7 @@ def url(server: LocalServer) -> str:
 def test_httpx_sse_reads_the_stream(server: LocalServer, bot: Bot) -> None:
     body = {"agentId": bot.id, "message": "How much is rye bread?"}
     with (
-        httpx.Client(trust_env=False) as client,
+        httpx.Client(trust_env=False, timeout=PATIENCE) as client,
         connect_sse(client, "POST", url(server), json=body) as source,
     ):
         assert source.response.status_code == 200
@@ -59,7 +60,7 @@ def test_each_piece_comes_before_the_next_is_said(
     monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
     body = {"agentId": bot.id, "message": "Count"}
     with (
-        httpx.Client(trust_env=False, timeout=ANSWER_SECONDS) as client,
+        httpx.Client(trust_env=False, timeout=PATIENCE) as client,
         client.stream("POST", url(server), json=body) as response,
     ):
         lines = response.iter_lines()
@@ -92,13 +93,13 @@ def test_who_hangs_up_is_charged_for_what_was_said(
     monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
     body = {"agentId": bot.id, "message": "Tell me a tale"}
     with (
-        httpx.Client(trust_env=False) as client,
+        httpx.Client(trust_env=False, timeout=PATIENCE) as client,
         client.stream("POST", url(server), json=body) as response,
     ):
         for line in response.iter_lines():
             if "chunk" in line:
                 break
-    assert settled.wait(ANSWER_SECONDS)
+    assert settled.wait(PATIENCE)
     assert bot.kinds == ["topup", "reserve", "settle"]
     assert bot.money[1] == 0
     assert bot.money[0] < RICH
@@ -119,7 +120,7 @@ def test_every_refusal_may_be_read_by_any_page(
     server: LocalServer, method: str, content: bytes, status: int
 ) -> None:
     headers = {"Origin": "null", "Content-Type": "application/json"}
-    with httpx.Client(trust_env=False) as client:
+    with httpx.Client(trust_env=False, timeout=PATIENCE) as client:
         answer = client.request(method, url(server), content=content, headers=headers)
     assert answer.status_code == status
     assert answer.headers.get_list("Access-Control-Allow-Origin") == ["*"]
@@ -133,7 +134,7 @@ def test_many_streams_at_once_each_come_to_their_end(
 ) -> None:
     def talk(number: int) -> list[dict[str, Any]]:
         body = {"agentId": bot.id, "message": "How much is rye bread?"}
-        with httpx.Client(trust_env=False, timeout=120) as client:
+        with httpx.Client(trust_env=False, timeout=PATIENCE) as client:
             answer = client.post(url(server), json=body)
         assert answer.status_code == 200, answer.text
         return list(read_events(answer.content))

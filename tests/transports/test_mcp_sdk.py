@@ -18,6 +18,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from tests.conftest import Owner, as_operator
 from tests.factories.examples import submit
+from tests.patience import PATIENCE
 from tests.transports.conftest import LocalServer
 
 MODES = {
@@ -29,8 +30,6 @@ MODES = {
 NEGOTIATED = ["automatic", "handshake"]
 """The modes that ask something on connecting."""
 
-WORKS_SECONDS = 20.0
-REFUSED_SECONDS = 5.0
 
 T = TypeVar("T")
 Hooks = dict[str, list[Any]]
@@ -57,9 +56,7 @@ class Sdk:
     ) -> AsyncIterator[Client]:
         if token is not None:
             headers = {"Authorization": f"Bearer {token}", **headers}
-        async with httpx2.AsyncClient(
-            headers=headers, timeout=WORKS_SECONDS, event_hooks=hooks
-        ) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE, event_hooks=hooks) as http:
             transport = streamable_http_client(self.url + query, http_client=http)
             async with Client(transport, mode=self.mode) as client:
                 yield client
@@ -69,7 +66,6 @@ class Sdk:
         token: str | None,
         use: Callable[[Client], Awaitable[T]],
         query: str = "",
-        seconds: float = WORKS_SECONDS,
         on_response: Callable[[httpx2.Response], Awaitable[None]] | None = None,
         **headers: str,
     ) -> T:
@@ -78,7 +74,7 @@ class Sdk:
 
         async def session() -> T:
             async with (
-                asyncio.timeout(seconds),
+                asyncio.timeout(PATIENCE),
                 self._connected(token, query, headers, hooks) as client,
             ):
                 return await use(client)
@@ -375,7 +371,7 @@ class TestRefused:
 
     def refused(self, sdk: Sdk, token: str | None) -> None:
         with pytest.raises(Exception) as failure:  # noqa: PT011  the cause is looked at below
-            sdk.run(token, names, seconds=REFUSED_SECONDS)
+            sdk.run(token, names)
         cause = first_cause(failure.value)
         assert isinstance(cause, MCPError), cause
         assert cause.code == INTERNAL_ERROR, "what the SDK makes of a 4xx; a time-out is another"
