@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from chalicelib.core.text import fold, line_fold
+from infra import shopify_csv
 
 Unit = Literal["rubles", "kopecks"]
 
@@ -33,6 +34,7 @@ HEADERS: Mapping[str, str] = {
 STATUSES: Mapping[str, str] = {
     **dict.fromkeys(("active", "активен", "активный", "да", "1"), "active"),
     **dict.fromkeys(("inactive", "неактивен", "неактивный", "скрыт", "нет", "0"), "inactive"),
+    **dict.fromkeys(("draft", "archived", "unlisted"), "inactive"),
 }
 REPORT_COLUMNS = ("row", "sku", "reason")
 """What a report of refused rows puts before the columns of the table, and a table may begin with:
@@ -62,14 +64,15 @@ class Row:
     """A row of the table.
 
     ``number`` is as spreadsheets count, the header being row 1; ``item`` is what an upsert takes,
-    with ``category`` as it stands there; ``fault`` says why it cannot be taken. A row of an
-    exported table also has ``id`` and ``categoryId``.
+    with ``category`` as it stands there; ``fault`` says why it cannot be taken, and ``note`` what
+    was read as something else. A row of an exported table also has ``id`` and ``categoryId``.
     """
 
     number: int
     cells: Sequence[str]
     item: Mapping[str, Any] = field(default_factory=dict)
     fault: str | None = None
+    note: str | None = None
 
     @property
     def sku(self) -> str:
@@ -99,17 +102,17 @@ def read(raw: bytes, unit: Unit | None) -> Table:
             or contradicts the header.
     """
     text = decode(raw)
-    delimiter = max(DELIMITERS, key=lambda each: len(_known(_header_of(text, each))))
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    delimiter = max(DELIMITERS, key=lambda each: _recognized(_header_of(text, each)))
+    records = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
-        found = [(number, cells) for number, cells in enumerate(lines, 1) if any(cells)]
+        found = [(number, cells) for number, cells in enumerate(records, 1) if any(cells)]
     except csv.Error as error:
         msg = f"This is no CSV: {error}."
         raise TableError(msg) from None
     header = found[0][1] if found else []
     skipped = len(REPORT_COLUMNS) if tuple(header[:3]) == REPORT_COLUMNS else 0
-    names = header[skipped:]
-    columns = _columns(names)
+    names: Sequence[str] = header[skipped:]
+    columns = {} if shopify_csv.is_export(names) else _columns(names)
     if "price" in columns and "kopeck" in fold(names[columns["price"]]) and unit == "rubles":
         raise TableError("The header says that prices are in kopecks. Use --prices kopecks.")
     if tuple(names) == EXPORT_COLUMNS:
@@ -117,8 +120,13 @@ def read(raw: bytes, unit: Unit | None) -> Table:
         return Table(names, _refuse_repeated(rows), delimiter, (), exported=True)
     if unit is None:
         raise TableError("Say what the prices are in: --prices rubles, or --prices kopecks.")
-    rows = [_row(number, cells[skipped:], names, columns, unit) for number, cells in found[1:]]
     ignored = [name for name in names if name.strip() and _header(name) not in HEADERS]
+    lines: Sequence[tuple[int, Sequence[str]]] = [(n, cells[skipped:]) for n, cells in found[1:]]
+    if shopify_csv.is_export(names):
+        ignored = shopify_csv.ignored(names)
+        lines, names = shopify_csv.plain(names, lines), shopify_csv.HEADER
+        columns = _columns(names)
+    rows = [_row(number, cells, names, columns, unit) for number, cells in lines]
     return Table(names, _refuse_repeated(rows), delimiter, ignored)
 
 
@@ -228,6 +236,11 @@ def _header(name: str) -> str:
     return " ".join(re.sub(r"[-_\u2010-\u2015]", " ", bare).split())
 
 
+def _recognized(names: Sequence[str]) -> int:
+    """Return how many of the columns are known, by which the delimiter is found out."""
+    return len(names) if shopify_csv.is_export(names) else len(_known(names))
+
+
 def _known(names: Sequence[str]) -> list[str]:
     return [HEADERS[_header(name)] for name in names if _header(name) in HEADERS]
 
@@ -261,6 +274,9 @@ def _row(
                 item[name] = convert(item[name], unit)
             except CellError as error:
                 return Row(number, cells, item, f"{name}: {error}")
+    if item.get("stock", 0) < 0:
+        note = f"stock: {item['stock']} is read as 0"
+        return Row(number, cells, item | {"stock": 0}, note=note)
     return Row(number, cells, item)
 
 

@@ -125,8 +125,9 @@ class _Run:
                 self.counts[PRINTED[result["message"]]] += 1
             else:
                 refused[row.number] = row, result["message"]
+            notes = [row.note] if row.note else []
             self.warnings += [
-                f"Row {row.number} ({row.sku}): {each}" for each in result["warnings"]
+                f"Row {row.number} ({row.sku}): {each}" for each in notes + result["warnings"]
             ]
         return refused
 

@@ -232,3 +232,64 @@ def test_categories_of_other_workspaces_are_unknown(
     category(new_owner().api(), "Хлеб")
     table.write_text("sku;name;price;category\nA;a;1;Хлеб\n")
     assert operator.does(*words(owner, table))["failed"] == 1
+
+
+SHOPIFY = """Handle,Title,Body (HTML),Vendor,Type,Tags,Published,Option1 Name,Option1 Value,\
+Option2 Name,Option2 Value,Variant SKU,Variant Inventory Qty,Variant Price,Variant Barcode,\
+Image Src,Image Position,Variant Image,Status
+mug,Mug,"<p>A <b>large</b> mug.</p><script>x()</script>",Mill,Kitchen,"gift, new",true,\
+Color,Red,Size,L,MUG-R,5,1299.90,4006381333931,{photo},1,,active
+mug,,,,,,,,Blue,,S,,-3,1199.00,,{other},2,,
+tea,Black tea,Loose leaf,Mill,,,true,Title,Default Title,,,TEA,,450,,,,,draft
+tin,Old tin,,Mill,,,false,Title,Default Title,,,,2,99.5,,,,,archived
+""".replace("\\\n", "")
+
+
+class TestShopifysExport:
+    @pytest.fixture
+    def imported(self, operator: Operator, owner: Owner, table: Path, away: Server) -> Any:
+        """What the import of an export printed, and its messages."""
+        text = SHOPIFY.format(photo=f"{AWAY}/1.png", other=f"{AWAY}/2.png")
+        table.write_text(text, encoding="utf-8")
+        result = operator.types(*words(owner, table, "--create-categories"))
+        assert result.exit_code == 0, result.output
+        return result
+
+    def test_each_variant_becomes_a_product_named_after_its_options(
+        self, imported: Any, api: Api
+    ) -> None:
+        shown = {each["sku"]: each for each in listed(api)}
+        assert {sku: each["name"] for sku, each in shown.items()} == {
+            "MUG-R": "Mug / Red / L",
+            "mug-Blue-S": "Mug / Blue / S",
+            "TEA": "Black tea",
+            "tin": "Old tin",
+        }
+        red = shown["MUG-R"]
+        assert (red["price"], red["stock"], red["barcode"]) == (129990, 5, "4006381333931")
+        assert red["description"].strip() == "A large mug."
+        assert len(red["images"]) == 2
+        assert red["categoryId"] == shown["mug-Blue-S"]["categoryId"] is not None
+
+    def test_drafts_and_archived_products_are_inactive(self, imported: Any, api: Api) -> None:
+        statuses = {each["sku"]: each["status"] for each in listed(api)}
+        assert statuses == {
+            "MUG-R": "active",
+            "mug-Blue-S": "active",
+            "TEA": "inactive",
+            "tin": "inactive",
+        }
+
+    def test_a_negative_stock_is_imported_as_0_with_a_note(self, imported: Any, api: Api) -> None:
+        stocks = {each["sku"]: each["stock"] for each in listed(api)}
+        assert (stocks["mug-Blue-S"], stocks["TEA"], stocks["tin"]) == (0, None, 2)
+        assert "Row 3 (mug-Blue-S): stock: -3 is read as 0" in imported.stderr
+
+    def test_columns_without_a_field_are_named(self, imported: Any) -> None:
+        assert "mean nothing here: Vendor, Tags, Image Position." in imported.stderr
+
+    def test_importing_it_again_changes_nothing(
+        self, imported: Any, operator: Operator, owner: Owner, table: Path
+    ) -> None:
+        again = operator.does(*words(owner, table, "--create-categories"))
+        assert (again["created"], again["updated"], again["unchanged"]) == (0, 0, 4)
