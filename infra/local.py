@@ -105,8 +105,10 @@ def use_local_database() -> int | None:
     from chalicelib.core.settings import settings  # noqa: PLC0415  the stack starts without it
     from chalicelib.store import tables  # noqa: PLC0415
     from chalicelib.store.connection import connection  # noqa: PLC0415
+    from chalicelib.transports import reference  # noqa: PLC0415
     from infra import local_logs, refolding, workarounds  # noqa: PLC0415
-    from infra.demo.seed import seed  # noqa: PLC0415
+    from infra.demo.examples import example_ids  # noqa: PLC0415
+    from infra.demo.seed import Caller, seed  # noqa: PLC0415
 
     local_logs.configure(stack.data.log)
     tables.ensure_tables()
@@ -114,6 +116,8 @@ def use_local_database() -> int | None:
     chosen = settings()
     refolding.schedule(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
     key = seed(stack.data)
+    if key:
+        reference.EXAMPLE_IDS.update(example_ids(Caller(key)))
     if not given:
         print(banner(stack, database, key), flush=True)
     return stack.port

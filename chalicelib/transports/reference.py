@@ -11,6 +11,13 @@ from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, eta
 SERVER = "https://server.invalid"
 """Stands for the server's base URL where that is not known: in the manifest, and in examples."""
 
+EXAMPLE_IDS: dict[str, str] = {}
+"""Ids that examples show in place of words such as ``PRODUCT_ID``.
+
+Empty where it is not known what there is. Local development fills in the ids of its demo, so that
+each example runs there as it is pasted.
+"""
+
 
 def openapi_json(_request: HttpRequest) -> HttpResponse:
     """Return the OpenAPI document, made once per process; a copy is asked after before each use."""
@@ -24,8 +31,10 @@ def document() -> bytes:
 
 @lru_cache(maxsize=1)
 def _document(base_url: str) -> bytes:
-    made = manifest.openapi()
-    return (made or _made_here()).replace(SERVER.encode(), base_url.encode())
+    made = (manifest.openapi() or _made_here()).replace(SERVER.encode(), base_url.encode())
+    for word, known in EXAMPLE_IDS.items():
+        made = made.replace(to_json(word), to_json(known))
+    return made
 
 
 @cache
