@@ -14,7 +14,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
@@ -169,27 +168,44 @@ def make_products(do: Caller) -> None:
 
 
 def make_site(do: Caller) -> None:
-    """Make the site with its pages, which show the products' images."""
+    """Make the site. Its pages show what later steps make (``make_pages``)."""
+    if not do("list_sites", search=bakery.SITE)["projects"]:
+        do("create_site", title=bakery.SITE, description=bakery.ABOUT)
+
+
+def make_pages(do: Caller) -> None:
+    """Make the site's pages, with the form, the booking of services and the chat widget.
+
+    A page that has HTML stays as it is: an older demo gets only the pages that it lacks.
+    """
     found = do("list_sites", search=bakery.SITE)["projects"]
-    site = found[0] if found else _made_site(do)
+    if not found:
+        return
+    site, tools = found[0], _tools(do, found[0]["id"])
     there = {page["slug"]: page for page in do("list_pages", projectId=site["id"])["pages"]}
     photos = _product_pictures(do).files.items()
     urls = {name.removesuffix(".jpg"): file["url"] for name, file in photos}
-    wanted = pages.pages(urls)
+    wanted = pages.pages(urls, tools)
     for page in wanted:
         if page.slug not in there:
             there[page.slug] = _made_page(do, site["id"], page)
-    menu = {page.title: urlsplit(there[page.slug]["url"]).path for page in wanted}
     for page in wanted:
         made = there[page.slug]
         if not made["htmlBytes"]:
             do("update_page", id=made["id"], description=page.description)
-            do("save_page_html", id=made["id"], html=page.html(menu), returnHtml=False)
+            do("save_page_html", id=made["id"], html=page.html(wanted, tools), returnHtml=False)
 
 
-def _made_site(do: Caller) -> dict[str, Any]:
-    site: dict[str, Any] = do("create_site", title=bakery.SITE, description=bakery.ABOUT)["project"]
-    return site
+def _tools(do: Caller, site_id: str) -> pages.Tools:
+    """Return what the pages show of the service; addresses are paths, the port may change."""
+    agents = do("list_agents")["agents"]
+    forms = do("list_forms", projectId=site_id)["forms"]
+    html = forms[0]["embedHtml"] if forms else ""
+    return pages.Tools(
+        agents[0]["id"] if agents else "",
+        html.replace(f'"{settings().public_url}/', '"/'),
+        tuple(do("list_services", size=100)["services"]),
+    )
 
 
 def _made_page(do: Caller, site_id: str, page: pages.Page) -> dict[str, Any]:
@@ -269,7 +285,7 @@ def make_visits(do: Caller) -> None:
         whole = {workspace_metrics.VISITORS: visitors}
         counts.add(workspace_metrics.SUBJECT, day, whole)
         for _ in range(visitors * 2):
-            page_id = dice.choices(ids, [8, 5, 3, 2][: len(ids)])[0]
+            page_id = dice.choices(ids, [8, 5, 4, 3, 2][: len(ids)])[0]
             referrer = dice.choices([None, *bakery.REFERRERS], [6, 4, 2, 1])[0]
             counts.add(
                 site_visits.subject(site),
@@ -396,6 +412,7 @@ STEPS = (
     make_bookings,
     make_agent,
     make_dialogs,
+    make_pages,
     make_posts,
     make_visits,
 )

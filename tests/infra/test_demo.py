@@ -53,7 +53,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (bakery, pages):
         monkeypatch.setattr(module, "PRODUCTS", products)
     first_pages = pages.pages
-    monkeypatch.setattr(pages, "pages", lambda urls: first_pages(urls)[:2])
+    monkeypatch.setattr(pages, "pages", lambda urls, tools: first_pages(urls, tools)[::3])
 
 
 @pytest.fixture
@@ -167,6 +167,34 @@ def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:
     stats = api.get("/api/crm/stats")
     assert (stats["created"], stats["conversion"]) == (5, 0.2)
     assert {"source": "newsletter", "count": 2} in stats["bySource"]
+
+
+def test_pages_of_its_site_have_the_widget_and_the_booking_of_services(api: Api) -> None:
+    (agent,) = api.get("/api/agents/list")["agents"]
+    (site,) = sites(api)
+    found = api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
+    html = {p["slug"]: api.get(f"/api/pages/{p['id']}")["page"]["html"] for p in found}
+    assert all(f'src="/widget.js" data-agent="{agent["id"]}"' in each for each in html.values())
+    for service in api.get("/api/services/list")["services"]:
+        assert f'<option value="{service["id"]}">' in html["classes"]
+    assert not any(settings().public_url in each for each in html.values())  # the port may change
+
+
+def test_an_older_demo_gets_the_pages_it_lacks_and_keeps_the_others(
+    api: Api, data: DataDir
+) -> None:
+    (site,) = sites(api)
+    there = {p["slug"]: p for p in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]}
+    api.post("/api/pages/save-html", {"id": there["home"]["id"], "html": "<h1>Mine</h1>"})
+    api.post("/api/pages/delete", {"id": there["classes"]["id"], "confirm": True})
+    with data.hold_demo():
+        steps = [step for step in data.demo["steps"] if step != "make_pages"]
+        data.demo = {**data.demo, "steps": steps}
+    seed(data)
+    now = {p["slug"]: p for p in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]}
+    assert set(now) == {"home", "classes"}
+    assert api.get(f"/api/pages/{now['home']['id']}")["page"]["html"] == "<h1>Mine</h1>"
+    assert now["classes"]["htmlBytes"] > 0
 
 
 def test_has_posts_to_read_and_visits_to_look_at(api: Api) -> None:

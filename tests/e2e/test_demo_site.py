@@ -1,0 +1,120 @@
+"""The demo bakery's site in a browser: a visitor books a class, fills in the form and chats."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from infra.data_dir import DataDir
+from infra.demo import bakery, school
+from infra.demo.seed import seed
+from tests.conftest import Api
+from tests.e2e.conftest import shoot
+from tests.factories.widget import chatting, last
+
+Opened = Callable[..., Any]
+PHONE = {"viewport": {"width": 360, "height": 740}}
+DESKTOP = {"viewport": {"width": 1440, "height": 900}}
+
+
+@pytest.fixture
+def api(
+    service: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    read_anew: Callable[[], None],
+) -> Api:
+    """The API through the demo key, after a first start."""
+    monkeypatch.setenv("DEMO_BALANCE", "100000")
+    read_anew()
+    return Api(seed(DataDir(tmp_path / "data")))
+
+
+@pytest.fixture
+def home(api: Api) -> str:
+    """The address of the demo's site, as the API shows it."""
+    url: str = api.get("/api/projects/list")["projects"][0]["url"]
+    return url
+
+
+def follow(page: Page, name: str) -> None:
+    page.get_by_role("navigation").get_by_role("link", name=name).click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+
+def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, opened: Opened) -> None:
+    with opened(home, **DESKTOP) as page:
+        assert page.url == f"{home}/"
+        follow(page, "Мастер-классы")
+        assert urlsplit(page.url).path == urlsplit(f"{home}/classes").path
+        page.get_by_role("link", name="Выбрать время").nth(1).click()
+        book = page.locator(".book")
+        expect(book.get_by_label("Занятие")).to_contain_text(school.SERVICES[1].name)
+        expect(book.locator(".times label").first).to_be_visible()
+        book.locator(".days label").last.click()
+        book.locator(".times label").last.click()
+        book.get_by_label("Имя").fill("Ирина")
+        book.get_by_label("Телефон").fill("12")
+        book.get_by_role("button", name="Записаться").click()
+        expect(book.get_by_role("status")).to_contain_text("Проверьте телефон")
+        book.get_by_label("Телефон").fill("8 916 555-77-88")
+        book.get_by_role("button", name="Записаться").dblclick()
+        expect(page.get_by_role("heading", name="Вы записаны!")).to_be_visible()
+        shoot(page, "demo-booked-desktop")
+        calendar = page.get_by_role("link", name="Добавить в календарь").get_attribute("href")
+        assert calendar
+        assert page.request.get(calendar).text().startswith("BEGIN:VCALENDAR")
+    booked = api.get("/api/bookings/list?size=100")["bookings"]
+    (made,) = [each for each in booked if each["client"]["name"] == "Ирина"]
+    assert made["serviceName"] == school.SERVICES[1].name
+
+
+def test_a_visitor_leaves_a_request_and_chats_on_the_demo_site(
+    api: Api, home: str, opened: Opened
+) -> None:
+    with opened(home, **DESKTOP) as page:
+        chatting(page, "Сколько стоит бородинский хлеб?")
+        expect(last(page)).to_contain_text("195")
+        page.keyboard.press("Escape")
+        follow(page, "Контакты")
+        page.clock.fast_forward(5_000)
+        form = page.locator(".svc-form")
+        form.get_by_label("Как к вам обращаться").fill("Ирина")
+        form.get_by_label("Телефон").fill("+7 916 555-77-88")
+        form.get_by_label("Согласен").check()
+        form.get_by_role("button").click()
+        expect(form.get_by_role("status")).to_have_text(bakery.FORM["successMessage"])
+        shoot(page, "demo-form-desktop")
+    (lead,) = api.get("/api/forms/collection-list?search=Ирина")["collections"]
+    assert lead["phone"] == "+79165557788"
+
+
+@pytest.mark.parametrize("screen", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_every_page_of_the_demo_site_fits_and_has_no_barriers(
+    api: Api, home: str, opened: Opened, screen: dict[str, Any]
+) -> None:
+    (site,) = api.get("/api/projects/list")["projects"]
+    slugs = [each["slug"] for each in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]]
+    assert len(slugs) == 5
+    for slug in slugs:
+        with opened(f"{home}/{slug}", **screen) as page:
+            expect(page.locator("chat-widget .launcher")).to_be_visible()
+            if slug == "classes":
+                expect(page.locator(".times label").first).to_be_visible()
+            assert (
+                page.evaluate("document.documentElement.scrollWidth") == screen["viewport"]["width"]
+            )
+            found = Axe().run(page).response["violations"]
+            assert [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found] == [], slug
+            shoot(page, f"demo-{slug}-{screen['viewport']['width']}")
+
+
+def test_without_script_the_demo_site_says_how_to_book(home: str, opened: Opened) -> None:
+    with opened(f"{home}/classes", java_script_enabled=False) as page:
+        assert re.search("включите JavaScript или позвоните", page.content())
+        expect(page.locator(".book")).to_be_hidden()
