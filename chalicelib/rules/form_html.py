@@ -236,10 +236,7 @@ def _inside(
     yield _hidden(PAGE, _typed(values.get(PAGE)))
     if cart := _typed(values.get(CART)):
         yield _hidden(CART, cart)
-    yield (
-        f'<div hidden aria-hidden="true"><input name="{HONEYPOT}" tabindex="-1"'
-        ' autocomplete="off"></div>'
-    )
+    yield (f'<div hidden><input name="{HONEYPOT}" tabindex="-1" autocomplete="off"></div>')
     yield f"<button>{text(language, button)}</button>"
 
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from turbohtml import parse
 
 import app as application
 from infra import devserver
@@ -125,6 +126,27 @@ def shoot(page: Page, name: str) -> None:
     """Keep a screenshot of a page, to be looked at."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+_INVALID = """() => [...document.querySelectorAll(`
+  pre[aria-label]:not([role]), [hidden][aria-hidden], section:not(:has(h1, h2, h3, h4, h5, h6)),
+  :is(span, p, strong, button, label) :is(ul, ol, dl, div, p, table, section, h2, h3),
+  :is(ul, ol) > :not(li, script, template), a a, a button, button a, img:not([alt]), [id=""]`)]
+  .map((node) => node.outerHTML.slice(0, 120))"""
+_LEVELS = """() => [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')]
+  .filter((h, i, all) => i && Number(h.tagName[1]) > Number(all[i - 1].tagName[1]) + 1)
+  .map((h) => `it skips a level: ${h.outerHTML.slice(0, 120)}`)"""
+
+
+def markup_errors(page: Page) -> list[str]:
+    """Return what the Nu HTML checker finds most often: wrong nesting, roles and headings.
+
+    A browser repairs wrong nesting of some elements, so syntax is checked in the source.
+    """
+    source = page.request.get(page.url).text()
+    syntax = [f"line {each.line}: {each.code}" for each in parse(source).errors]
+    found: list[str] = syntax + page.evaluate(_INVALID) + page.evaluate(_LEVELS)
+    return found
 
 
 @pytest.fixture

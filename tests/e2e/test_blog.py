@@ -13,7 +13,7 @@ from chalicelib.core.text import CONTROL
 from chalicelib.rules import markdown
 from infra.demo.posts import POSTS
 from tests.conftest import Api, Owner
-from tests.e2e.conftest import shoot
+from tests.e2e.conftest import markup_errors, shoot
 from tests.factories.examples import written
 
 CORPUS = Path(__file__).parent / "corpus" / "xss.txt"
@@ -171,6 +171,7 @@ def test_pages_are_accessible_light_and_steady(
         assert sum(len(r.body()) for r in own) <= 60_000
         found = Axe().run(page).response["violations"]
         assert [(v["id"], v["impact"], v["nodes"][0]["html"]) for v in found] == [], name
+        assert markup_errors(page) == [], name
         page.close()
     context.close()
 

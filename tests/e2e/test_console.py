@@ -15,7 +15,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.store import api_keys
 from chalicelib.transports.console.routes import BOT, ROUTES
 from tests.conftest import PASSWORD, Api, as_operator, in_console
-from tests.e2e.conftest import shoot
+from tests.e2e.conftest import markup_errors, shoot
 from tests.factories.console import Place
 from tests.factories.examples import Things, top_up
 from tests.patience import PATIENCE
@@ -156,6 +156,7 @@ def look(seen: Seen, screen: str, route: str, wrong: dict[str, list[str]]) -> No
     bad += [f"wider than the screen: {each}" for each in page.evaluate(OVERFLOW)]
     if page.locator("h1").count() != 1 or not page.title():
         bad.append("it has not one h1 and a title")
+    bad += markup_errors(page)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         bad += findings(page, *([] if scheme == "light" else ["color-contrast"]))

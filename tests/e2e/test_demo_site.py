@@ -14,7 +14,7 @@ from infra.data_dir import DataDir
 from infra.demo import bakery, school
 from infra.demo.seed import seed
 from tests.conftest import Api
-from tests.e2e.conftest import shoot
+from tests.e2e.conftest import markup_errors, shoot
 from tests.factories.widget import chatting, last
 
 Opened = Callable[..., Any]
@@ -109,6 +109,7 @@ def test_every_page_of_the_demo_site_fits_and_has_no_barriers(
             assert (
                 page.evaluate("document.documentElement.scrollWidth") == screen["viewport"]["width"]
             )
+            assert markup_errors(page) == []
             found = Axe().run(page).response["violations"]
             assert [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found] == [], slug
             shoot(page, f"demo-{slug}-{screen['viewport']['width']}")

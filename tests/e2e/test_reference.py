@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.conftest import shoot
+from tests.e2e.conftest import markup_errors, shoot
 
 WIDTHS = {"phone": 360, "desktop": 1440}
 PAGES = {
@@ -73,6 +73,7 @@ def test_pages_are_accessible_light_and_alone(
         assert page.locator("h1").count() == 1
         found = Axe().run(page).response["violations"]
         assert [(v["id"], v["impact"], v["nodes"][0]["html"]) for v in found] == [], name
+        assert markup_errors(page) == [], name
         page.close()
     context.close()
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.conftest import Api, Owner
-from tests.e2e.conftest import Site, shoot
+from tests.e2e.conftest import Site, markup_errors, shoot
 from tests.factories.chat import Bot, new_bot
 from tests.factories.widget import ask, barriers, chatting, document, last, launcher, settled
 
@@ -130,6 +130,7 @@ def test_the_playground_shows_it_under_a_strict_policy(
         expect(page.get_by_role("dialog", name="<img src=x>")).to_be_visible()
         settled(page)
         assert barriers(page) == []
+        assert markup_errors(page) == []
         shoot(page, f"playground-{scheme}")
     assert said == []
 

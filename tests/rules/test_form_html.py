@@ -125,7 +125,7 @@ class TestEmbedCode:
         html = embed_html("Заявка", ALL_TYPES, URL, "ru")
         trap = Parsed(html).named(HONEYPOT)
         assert (trap["tabindex"], trap["autocomplete"]) == ("-1", "off")
-        assert f'<div hidden aria-hidden="true"><input name="{HONEYPOT}"' in html
+        assert f'<div hidden><input name="{HONEYPOT}"' in html
         assert "[hidden]{display:none!important}" in html
 
     def test_has_no_ids_that_could_clash_and_styles_only_itself(self) -> None:

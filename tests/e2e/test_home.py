@@ -1,0 +1,25 @@
+"""The start page of the service in a browser."""
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.e2e.conftest import markup_errors, shoot
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1440])
+def test_the_start_page_is_small_and_has_no_barriers(
+    service: str, opened: Any, scheme: str, width: int
+) -> None:
+    size = {"width": width, "height": 800}
+    with opened(f"{service}/", color_scheme=scheme, viewport=size, locale="ru-RU") as page:
+        assert page.evaluate("performance.getEntriesByType('resource').length") <= 5
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        found = Axe().run(page).response["violations"]
+        assert [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found] == []
+        assert markup_errors(page) == []
+        shoot(page, f"home-{width}-{scheme}")
+        page.get_by_role("link", name="Справка по API").click()
+        assert page.url == f"{service}/api/docs"
