@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails, core_schema
 
 from chalicelib.core.errors import FieldError, ValidationError
 from chalicelib.core.fields import fields_of, normalize
-from chalicelib.core.schema import Wire
+from chalicelib.core.schema import Partial, Wire
 from chalicelib.core.text import nearest
 
 W = TypeVar("W", bound=Wire)
@@ -60,7 +60,7 @@ def refusal(
     found = failure.errors(include_url=False)[:MOST_NAMED]
     if name:
         found = [{**each, "loc": each["loc"] or (name,)} for each in found]
-    errors = [FieldError(_field(e), _worded(e, unknown)) for e in found]
+    errors = [FieldError(_field(e), _worded(e, unknown) + _clearing(kind, e)) for e in found]
     return ValidationError(
         "; ".join(map(_summed_up, errors[:5])), errors=[e for e in errors if e.field]
     )
@@ -144,6 +144,14 @@ def _worded(error: ErrorDetails, unknown: Iterable["_Unknown"]) -> str:
     if error["loc"] and "field" not in about and "received" not in message:
         message += f", received {_describe(error['input'])}"
     return f"{message}; {about['advice']}" if "advice" in about else message
+
+
+def _clearing(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as in refusal
+    """Return how an update clears the field that an empty text was sent for."""
+    if error["input"] != "" or not (isinstance(kind, type) and issubclass(kind, Partial)):
+        return ""
+    field = fields_of(kind).get(str(error["loc"][0])) if len(error["loc"]) == 1 else None
+    return "; send null to clear it" if field and field.null_counts else ""
 
 
 def _field(error: ErrorDetails) -> str:

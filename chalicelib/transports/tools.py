@@ -74,11 +74,29 @@ def _brief(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
     is_id = schema.items() >= _OF_AN_ID.items()
     return {
         name: _brief(value)
-        for name, value in schema.items()
+        for name, value in _in_words(schema).items()
         if not (is_id and name in _OF_AN_ID)
         and name != "additionalProperties"
         and not (name in _FAR_OFF and abs(value) >= _FAR_OFF[name])
     }
+
+
+def _in_words(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema whose description says what Gemini's API does not read as a keyword.
+
+    It refuses enumerations of other values than texts, and every format of a text but
+    ``date-time``; with one tool it refuses the request that offers them all.
+    """
+    words = []
+    kept = dict(schema)
+    enum = schema.get("enum")
+    if isinstance(enum, list) and not all(isinstance(value, str) for value in enum):
+        words.append(f"Only {', '.join(to_json(value).decode() for value in enum)}.")
+        del kept["enum"]
+    if schema.get("format") == "date":
+        words.append("YYYY-MM-DD.")
+        del kept["format"]
+    return {**kept, "description": " ".join([schema["description"], *words])} if words else schema
 
 
 def definitions() -> dict[str, bytes]:

@@ -1,8 +1,10 @@
 """Tools as AI clients see them: made from the declaration, few bytes, and no surprise changes."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -52,7 +54,30 @@ def test_its_schema_is_an_object_that_validators_and_every_known_client_take(
     assert schema["type"] == "object"
     assert '"additionalProperties"' not in json.dumps(schema)  # Google's SDK refuses it
     assert '"const"' not in json.dumps(schema)  # as above
+    assert [part for part in parts(schema) if not fits_gemini(part)] == []
     assert "idempotencyKey" in schema["properties"] or not operation.accepts_idempotency_key
+
+
+def parts(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a schema and those of all that is inside it."""
+    yield schema
+    for inner in schema.get("properties", {}).values():
+        yield from parts(inner)
+    if "items" in schema:
+        yield from parts(schema["items"])
+
+
+def fits_gemini(schema: dict[str, Any]) -> bool:
+    """Whether Gemini's API reads a schema: it refuses other enumerations and formats."""
+    texts = all(isinstance(value, str) for value in schema.get("enum", ()))
+    return texts and schema.get("format", "date-time") == "date-time"
+
+
+def test_what_a_schema_cannot_say_to_every_client_stands_in_the_description() -> None:
+    page = tool(REGISTRY["update_page"])["inputSchema"]["properties"]["isHome"]
+    assert page == {"type": "boolean", "description": "Make it the home page. Only true."}
+    first = tool(REGISTRY["crm_stats"])["inputSchema"]["properties"]["from"]
+    assert (first["type"], first["description"].endswith("YYYY-MM-DD.")) == ("string", True)
 
 
 @every_tool

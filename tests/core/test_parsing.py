@@ -67,6 +67,13 @@ class OrderPatch(Patch):
     price: Kopecks = optional("Price.")
 
 
+class Renamed(Patch):
+    """Changes of texts."""
+
+    slug: Slug | None = optional("Slug.")
+    name: Title = optional("Name.")
+
+
 class OrderQuery(Wire):
     """Which orders to list."""
 
@@ -383,6 +390,11 @@ class TestEmptyTexts:
 
     def test_an_empty_text_is_refused_unless_the_operation_drops_it(self) -> None:
         assert set(errors(Filled, {"name": "x", "slug": "", "ownerId": ""})) == {"slug", "ownerId"}
+
+    def test_an_empty_text_in_an_update_is_refused_with_how_to_clear_the_field(self) -> None:
+        told = errors(Renamed, {"slug": "", "name": ""})
+        assert told["slug"].endswith('received text ""; send null to clear it')
+        assert told["name"].endswith('received text ""')
 
 
 class TestFromQuery:

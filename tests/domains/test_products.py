@@ -307,6 +307,16 @@ class TestCreateProduct:
             assert error["field"] == "barcode"
             assert message in error["message"]
 
+    def test_an_empty_barcode_is_left_out_of_creates_and_lists_and_explained_in_updates(
+        self, api: Api
+    ) -> None:
+        product = api.post(CREATE, {"name": "x", "price": 1, "barcode": "", "sku": ""})["product"]
+        assert (product["barcode"], product["sku"]) == (None, None)
+        listing = api.get("/api/products/list?barcode=&sku=")["products"]
+        assert [each["id"] for each in listing] == [product["id"]]
+        error = refused_field(api, UPDATE, {"id": product["id"], "barcode": ""})
+        assert error["message"].endswith("; send null to clear it")
+
     def test_a_price_in_rubles_is_told_in_kopecks(self, api: Api) -> None:
         error = refused_field(api, CREATE, {"name": "x", "price": 199.9})
         assert error["field"] == "price"

@@ -74,7 +74,7 @@ Sku = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_SKU),
     AfterValidator(printable),
 ]
-BarcodeText = Annotated[str, StringConstraints(max_length=40)]
+BarcodeText = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 Stock = Annotated[int, Field(ge=0, le=MAX_STOCK)]
 StockDelta = Annotated[int, Field(ge=-MAX_STOCK, le=MAX_STOCK)]
 Status = Literal["active", "inactive"]
