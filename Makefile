@@ -57,6 +57,20 @@ e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if 
 	@if [ -n "$$(infra/find-chromium)" ]; then $(BIN)/python -m pytest -m e2e; \
 	else echo "No Chromium was found, nor could apt install it: the browser tests do not run."; fi
 
+build/clients/.installed: requirements-clients.txt constraints-clients.txt
+	$(PYTHON) -m venv --clear build/clients
+	build/clients/bin/python -m pip install --quiet -r requirements-clients.txt
+	@touch $@
+
+.PHONY: test-clients
+test-clients: $(VENV)/.installed build/clients/.installed ## Use the tools through AI frameworks; write docs/clients.md
+	@$(BIN)/python -m tests.with_server --within 300 build/clients/bin/python -m pytest tests/clients
+
+.PHONY: fuzz
+fuzz: $(VENV)/.installed build/clients/.installed ## Compare every operation's answers with the OpenAPI document
+	@$(BIN)/python -m tests.with_server --within 300 sh -c \
+		'build/clients/bin/schemathesis --config-file tests/fuzz/schemathesis.toml run $$BASE_URL/api/openapi.json'
+
 .PHONY: package
 package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
 	$(BIN)/python -m infra.package --stage $(STAGE) --out build/package
@@ -117,13 +131,16 @@ $(UV):
 	build/uv/bin/python -m pip install --quiet uv==0.13.9
 
 .PHONY: lock
-lock: $(UV) ## Pin in constraints.txt what the requirements bring (ARGS=--upgrade: the newest of it)
+lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgrade: the newest of it)
 	grep -hv '^-' requirements.txt requirements-dev.txt | $(UV) pip compile --quiet --universal \
 		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
 		--output-file constraints.txt $(ARGS) -
+	grep -v '^-' requirements-clients.txt | $(UV) pip compile --quiet --universal \
+		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
+		--output-file constraints-clients.txt $(ARGS) -
 
 .PHONY: pr
-pr: check audit test-slow test-dynamodb test-package e2e test-oldest test ## What CI runs
+pr: check audit test-clients fuzz test-slow test-dynamodb test-package e2e test-oldest test ## What CI runs
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything built

@@ -80,6 +80,9 @@ OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
 FOR_GOOD = {"N": str(2**62)}
 """When what has no time to expire does."""
 
+collect_ignore = ["clients"]
+"""Suites in an environment of their own (make test-clients)."""
+
 aws_calls.install()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from infra.package import ROOT
+from tests.clients import page
 
 FIND = [str(ROOT / "infra" / "find-python")]
 
@@ -93,10 +94,22 @@ class TestConstraints:
         lines = "\n".join((ROOT / file).read_text() for file in required).splitlines()
         assert len(pins(*required)) == sum(not re.match("[-#]|$", line) for line in lines)
 
+    def test_hold_every_requirement_of_the_clients_at_its_version(self) -> None:
+        required = pins("requirements-clients.txt")
+        assert not required - pins("constraints-clients.txt"), "run make lock"
+        assert "\n-c constraints-clients.txt\n" in (ROOT / "requirements-clients.txt").read_text()
+
     def test_are_used_wherever_the_requirements_are_installed(self) -> None:
         assert "\n-c constraints.txt\n" in (ROOT / "requirements.txt").read_text()
         assert (ROOT / "requirements-dev.txt").read_text().startswith("-r requirements.txt\n")
 
     def test_say_nothing_of_where_packages_come_from(self) -> None:
-        text = (ROOT / "constraints.txt").read_text()
+        text = "\n".join(path.read_text() for path in ROOT.glob("constraints*.txt"))
         assert not re.search(r"://|--index|--find-links|--extra|@ ", text)
+
+
+class TestClients:
+    def test_the_table_of_frameworks_has_the_versions_that_are_required(self) -> None:
+        tools = {"mcp", "pytest", "schemathesis"}
+        required = {name: it for name, it in pins("requirements-clients.txt") if name not in tools}
+        assert page.versions() == required, "run make test-clients"

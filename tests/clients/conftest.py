@@ -1,0 +1,46 @@
+"""The server under test, and the table of docs/clients.md that a whole run writes."""
+
+import os
+from importlib.metadata import version
+
+import pytest
+
+from tests.clients import page
+from tests.clients.frameworks import FRAMEWORKS, Framework, Server
+from tests.loopback import _loopback_only  # noqa: F401  a fixture
+
+OFFERED = pytest.StashKey[dict[str, str]]()
+"""The tools that each framework offers to its model, in words."""
+
+
+@pytest.fixture(scope="session")
+def server() -> Server:
+    """The tool server that ``tests.with_server`` started, with the demo's key."""
+    if "BASE_URL" not in os.environ:
+        pytest.exit("These tests need a running server: run make test-clients.", returncode=1)
+    return Server(f"{os.environ['BASE_URL']}/api/mcp", os.environ["API_KEY"])
+
+
+@pytest.fixture(params=FRAMEWORKS, ids=lambda framework: framework.package)
+def framework(request: pytest.FixtureRequest, server: Server) -> Framework:
+    """Each framework in turn."""
+    made: Framework = request.param(server)
+    return made
+
+
+@pytest.fixture
+def record_offered(request: pytest.FixtureRequest) -> dict[str, str]:
+    """What the table says of the tools that each framework offers to its model."""
+    return request.config.stash.setdefault(OFFERED, {})
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Write the table when no test has failed and every framework was asked for its tools."""
+    found = session.config.stash.get(OFFERED, {})
+    if exitstatus == pytest.ExitCode.OK and len(found) == len(FRAMEWORKS):
+        page.write(
+            [
+                (made.package, version(made.package), found[made.package], made.failure)
+                for made in FRAMEWORKS
+            ]
+        )

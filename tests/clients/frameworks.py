@@ -1,0 +1,322 @@
+"""The AI frameworks of the suite, each used through its public API, with a scripted model.
+
+No framework reaches a real model. Its model is replaced where the framework allows it: a local
+HTTP endpoint for google-genai, a custom model for openai-agents and pydantic-ai. LangChain's tools
+are called directly, as its agents call them.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import agents
+import httpx
+from agents.items import ModelResponse as AgentsResponse
+from agents.mcp import MCPServerStreamableHttp
+from google import genai
+from google.genai import types as genai_types
+from langchain_core.messages import ToolMessage
+from langchain_mcp_adapters.client import MultiServerMCPClient
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
+from pydantic_ai import Agent
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from tests.fakes import Asked, JsonServer
+
+PROMPT = "Call the tool."
+
+
+@dataclass(frozen=True)
+class Server:
+    """The tool server under test."""
+
+    url: str
+    key: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that a client is configured with."""
+        return {"Authorization": f"Bearer {self.key}"}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as the framework offers it to its model.
+
+    ``strict`` says whether the model is held to the schema, where the framework has such a mode.
+    """
+
+    name: str
+    schema: dict[str, Any]
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a tool call as the framework hands it to its model.
+
+    ``failed`` is the framework's own mark of a failure.
+    """
+
+    failed: bool
+    text: str
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The object inside the envelope."""
+        data: dict[str, Any] = json.loads(self.text)["data"]
+        return data
+
+
+class Framework(Protocol):
+    """A framework connected to the tool server."""
+
+    package: str
+    failure: str
+    """How its model sees that a call failed, in words for the table."""
+
+    def tools(self) -> list[Tool]:
+        """Return the tools that the framework offers to its model."""
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        """Let the model call a tool; return what the model is answered."""
+
+
+def refused_by_gemini(node: Any, path: str) -> Iterator[str]:
+    """Yield what the Gemini API refuses of declared functions, and where."""
+    if isinstance(node, list):
+        for number, item in enumerate(node):
+            yield from refused_by_gemini(item, f"{path}[{number}]")
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from refused_by_gemini(value, f"{path}.{name}")
+        for number, value in enumerate(node["enum"] if isinstance(node.get("enum"), list) else ()):
+            if not isinstance(value, str):
+                yield f"Invalid value at '{path}.enum[{number}]' (TYPE_STRING), {value}"
+        if node.get("type") == "STRING" and node.get("format") not in {None, "enum", "date-time"}:
+            yield f"{path}.format: only 'enum' and 'date-time' are supported for STRING type"
+
+
+class FakeGemini(JsonServer):
+    """The Gemini API: asks for one function call, then ends the conversation."""
+
+    def __init__(self, function: str, arguments: dict[str, Any]) -> None:
+        super().__init__()
+        self.call = {"name": function, "args": arguments}
+        self.bodies: list[dict[str, Any]] = []
+
+    def answer(self, asked: Asked) -> tuple[int, Any]:
+        self.bodies.append(json.loads(asked.body))
+        if refused := list(refused_by_gemini(self.bodies[-1]["tools"], "tools")):
+            status = "INVALID_ARGUMENT"
+            return 400, {"error": {"code": 400, "message": "\n".join(refused), "status": status}}
+        answered = any("functionResponse" in part for part in self.parts())
+        part = {"text": "Done."} if answered else {"functionCall": self.call}
+        content = {"role": "model", "parts": [part]}
+        return 200, {"candidates": [{"content": content, "finishReason": "STOP"}]}
+
+    def parts(self) -> list[dict[str, Any]]:
+        """Return the parts of the conversation in the last request."""
+        return [part for content in self.bodies[-1]["contents"] for part in content["parts"]]
+
+
+class GoogleGenai:
+    """google-genai with automatic function calling over an MCP session."""
+
+    package = "google-genai"
+    failure = "`error` in place of `result` in the function response"
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def tools(self) -> list[Tool]:
+        declared = self._run("svc_list_workspaces", {}).bodies[0]["tools"]
+        return [
+            Tool(function["name"], function["parameters"])
+            for tool in declared
+            for function in tool["functionDeclarations"]
+        ]
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        (answer,) = (
+            part["functionResponse"]["response"]
+            for part in self._run(tool, arguments).parts()
+            if "functionResponse" in part
+        )
+        (kind, result), *_ = answer.items()
+        return Outcome(kind == "error", result["content"][0]["text"])
+
+    def _run(self, tool: str, arguments: dict[str, Any]) -> FakeGemini:
+        with FakeGemini(tool, arguments) as gemini:
+            asyncio.run(self._generate(gemini.url))
+            return gemini
+
+    async def _generate(self, url: str) -> None:
+        options = genai_types.HttpOptions(base_url=url)
+        client = genai.Client(api_key="none", http_options=options)
+        async with (
+            httpx.AsyncClient(headers=self.server.headers, timeout=60) as http,
+            streamable_http_client(self.server.url, http_client=http) as streams,
+            ClientSession(*streams[:2]) as session,
+            client.aio as aio,
+        ):
+            await session.initialize()
+            # The SDK copies a GenerateContentConfig with its sessions, which fails; a dictionary
+            # it reads as it is.
+            await aio.models.generate_content(
+                model="gemini-2.5-flash", contents=PROMPT, config={"tools": [session]}
+            )
+
+
+class ScriptedModel(agents.Model):
+    """A model of openai-agents that calls one tool, then ends the run."""
+
+    def __init__(self, tool: str, arguments: dict[str, Any]) -> None:
+        self.tool, self.arguments = tool, json.dumps(arguments)
+        self.offered: list[Tool] = []
+
+    async def get_response(self, *, tools: Any, **request: Any) -> AgentsResponse:
+        self.offered = [
+            Tool(tool.name, tool.params_json_schema, strict=tool.strict_json_schema)
+            for tool in tools
+        ]
+        item: Any
+        if any(item.get("type") == "function_call_output" for item in request["input"]):
+            text = ResponseOutputText(text="Done.", type="output_text", annotations=[])
+            item = ResponseOutputMessage(
+                id="1", content=[text], role="assistant", status="completed", type="message"
+            )
+        else:
+            item = ResponseFunctionToolCall(
+                call_id="1", name=self.tool, arguments=self.arguments, type="function_call"
+            )
+        return AgentsResponse(output=[item], usage=agents.Usage(), response_id=None)
+
+    def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        raise NotImplementedError
+
+
+class OpenaiAgents:
+    """openai-agents, which holds its model to strict schemas where it can convert them."""
+
+    package = "openai-agents"
+    failure = "the text; `is_error` is set for the application"
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def tools(self) -> list[Tool]:
+        model = ScriptedModel("svc_list_workspaces", {})
+        asyncio.run(self._run(model))
+        return model.offered
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        items = asyncio.run(self._run(ScriptedModel(tool, arguments)))
+        (output,) = (item for item in items if isinstance(item, agents.ToolCallOutputItem))
+        return Outcome(bool((output.custom_data or {})["is_error"]), output.output["text"])
+
+    async def _run(self, model: ScriptedModel) -> list[Any]:
+        async with MCPServerStreamableHttp(
+            {"url": self.server.url, "headers": self.server.headers},
+            client_session_timeout_seconds=60,
+            custom_data_extractor=lambda result: {"is_error": result.is_error},
+        ) as connected:
+            agent = agents.Agent(
+                name="tester",
+                model=model,
+                mcp_servers=[connected],
+                mcp_config={"convert_schemas_to_strict": True},
+            )
+            config = agents.RunConfig(tracing_disabled=True)
+            result = await agents.Runner.run(agent, PROMPT, run_config=config)
+            return result.new_items
+
+
+class Langchain:
+    """langchain-mcp-adapters: the tools that a LangChain or LangGraph agent is given."""
+
+    package = "langchain-mcp-adapters"
+    failure = 'a tool message with `status="error"`'
+
+    def __init__(self, server: Server) -> None:
+        connection = {"transport": "streamable_http", "url": server.url, "headers": server.headers}
+        self.client = MultiServerMCPClient({"workspace": connection})
+
+    def tools(self) -> list[Tool]:
+        tools = asyncio.run(self.client.get_tools())
+        return [Tool(tool.name, tool.tool_call_schema) for tool in tools]
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        message = asyncio.run(self._call(tool, arguments))
+        return Outcome(message.status == "error", message.content[0]["text"])
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> ToolMessage:
+        (tool,) = (tool for tool in await self.client.get_tools() if tool.name == name)
+        call = {"type": "tool_call", "id": "1", "name": name, "args": arguments}
+        message: ToolMessage = await tool.ainvoke(call)
+        return message
+
+
+class PydanticAi:
+    """pydantic-ai with an MCP toolset."""
+
+    package = "pydantic-ai-slim"
+    failure = 'a retry prompt: `outcome="retried"`'
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def tools(self) -> list[Tool]:
+        offered: list[Tool] = []
+
+        def reply(_messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            offered.extend(
+                Tool(tool.name, tool.parameters_json_schema) for tool in info.function_tools
+            )
+            return ModelResponse(parts=[TextPart("Done.")])
+
+        self._run(reply)
+        return offered
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        outcomes: list[Outcome] = []
+
+        def reply(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+            last = messages[-1].parts[-1]
+            if not isinstance(last, ToolReturnPart):
+                return ModelResponse(parts=[ToolCallPart(tool, arguments)])
+            text = last.model_response_str(wrap_if_error=False)
+            outcomes.append(Outcome(failed=last.outcome == "retried", text=text))
+            return ModelResponse(parts=[TextPart("Done.")])
+
+        self._run(reply)
+        return outcomes[0]
+
+    def _run(self, reply: Any) -> None:
+        toolset = MCPToolset(self.server.url, headers=self.server.headers)
+        agent = Agent(FunctionModel(reply), toolsets=[toolset])
+        asyncio.run(self._within(agent))
+
+    @staticmethod
+    async def _within(agent: Agent) -> None:
+        async with agent:
+            await agent.run(PROMPT)
+
+
+FRAMEWORKS = [GoogleGenai, OpenaiAgents, Langchain, PydanticAi]

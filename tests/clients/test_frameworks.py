@@ -1,0 +1,148 @@
+"""What every AI framework does with the tool server of a running service."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.clients.frameworks import Framework, Outcome, Server
+
+ADDED_BY_N8N = {
+    "toolCallId": "call_1",
+    "sessionId": "s-1",
+    "action": "sendMessage",
+    "chatInput": "x",
+}
+
+
+@pytest.fixture(scope="session")
+def listed(server: Server) -> dict[str, dict[str, Any]]:
+    """The input schemas of all tools, as the server lists them."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    answer = httpx.post(server.url, json=message, headers=server.headers, timeout=60)
+    tools = answer.raise_for_status().json()["result"]["tools"]
+    return {tool["name"]: tool["inputSchema"] for tool in tools}
+
+
+@pytest.fixture
+def succeed(framework: Framework) -> Callable[..., dict[str, Any]]:
+    """Call a tool that must succeed; return what is inside the envelope."""
+
+    def call(tool: str, /, **arguments: Any) -> dict[str, Any]:
+        outcome = framework.call(tool, arguments)
+        assert not outcome.failed, outcome.text
+        return outcome.data
+
+    return call
+
+
+def unique(name: str) -> str:
+    """Return a name or SKU that no other test uses."""
+    return f"{name} {uuid4().hex[:12]}"
+
+
+def test_every_tool_reaches_the_model_with_all_its_arguments(
+    framework: Framework,
+    listed: dict[str, dict[str, Any]],
+    caplog: pytest.LogCaptureFixture,
+    record_offered: dict[str, str],
+) -> None:
+    caplog.set_level(logging.WARNING)
+    offered = framework.tools()
+    assert len(listed) == 77
+    assert sorted(tool.name for tool in offered) == sorted(listed)
+    for tool in offered:
+        arguments = (tool.schema or {}).get("properties") or {}
+        assert set(arguments) == set(listed[tool.name]["properties"]), tool.name
+    assert [one.getMessage() for one in caplog.records if one.levelno > logging.WARNING] == []
+    strict = sum(tool.strict for tool in offered)
+    words = f"all {len(offered)}" + (f", {strict} of them strict" if strict else "")
+    record_offered[framework.package] = words
+
+
+def test_a_list_is_read(succeed: Callable[..., dict[str, Any]]) -> None:
+    listing = succeed("svc_list_products", size=2)
+    assert len(listing["products"]) == 2
+    assert "warnings" not in listing
+    product = listing["products"][0]
+    assert succeed("svc_get_product", id=product["id"])["product"]["name"] == product["name"]
+
+
+def test_a_record_is_created_and_updated(succeed: Callable[..., dict[str, Any]]) -> None:
+    name = unique("Булка")
+    made = succeed("svc_create_product", name=name, price=12900.0, stock=3)["product"]
+    assert (made["name"], made["price"], made["stock"]) == (name, 12900, 3)
+    changed = succeed("svc_update_product", id=made["id"], price=13900, stockDelta=-1)["product"]
+    assert (changed["price"], changed["stock"]) == (13900, 2)
+    read = succeed("svc_get_product", id=made["id"])["product"]
+    assert (read["name"], read["price"]) == (name, 13900)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("svc_get_product", {"id": "nobody"}, '"httpStatus":404'),
+        ("svc_create_product", {"name": "Loaf", "price": "1 290 ₽"}, "129000"),
+    ],
+    ids=["not found", "not valid"],
+)
+def test_a_failed_call_is_marked_as_failed_and_says_why(
+    framework: Framework, tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    outcome = framework.call(tool, arguments)
+    assert outcome.failed
+    assert said in outcome.text
+    assert '"status":false' in outcome.text
+
+
+def test_a_warning_about_an_unknown_argument_comes_first(framework: Framework) -> None:
+    outcome = framework.call("svc_list_products", {"lowStock": True, "size": 1})
+    assert not outcome.failed
+    assert outcome.text.index('"warnings"') < outcome.text.index('"products"')
+    (warning,) = outcome.data["warnings"]
+    assert "NOT filtered" in warning
+    assert '"inStock"' in warning
+
+
+def test_arguments_that_an_automation_adds_do_no_harm(
+    succeed: Callable[..., dict[str, Any]],
+) -> None:
+    name = unique("Loaf")
+    made = succeed("svc_create_product", name=name, price=100, **ADDED_BY_N8N)
+    assert len(made["warnings"]) == len(ADDED_BY_N8N)
+    assert made["product"]["name"] == name
+    listing = succeed("svc_list_products", q=name, **ADDED_BY_N8N)
+    assert [product["id"] for product in listing["products"]] == [made["product"]["id"]]
+
+
+def filled(schema: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """Return arguments with each optional one filled by the emptiest value: "" for a text."""
+    return {
+        name: given.get(name, "" if one["type"] == "string" and "enum" not in one else None)
+        for name, one in schema["properties"].items()
+    }
+
+
+def test_optional_arguments_that_are_filled_with_nothing_mean_left_out(
+    succeed: Callable[..., dict[str, Any]], listed: dict[str, dict[str, Any]]
+) -> None:
+    name = unique("Loaf")
+    arguments = filled(listed["svc_create_product"], name=name, price=100)
+    made = succeed("svc_create_product", **arguments)["product"]
+    assert [made["sku"], made["barcode"], made["categoryId"], made["stock"]] == [None] * 4
+    listing = succeed("svc_list_products", **filled(listed["svc_list_products"], q=name))
+    assert [product["id"] for product in listing["products"]] == [made["id"]]
+
+
+def test_an_update_that_fills_a_field_with_an_empty_text_is_told_how_to_clear_it(
+    framework: Framework, succeed: Callable[..., dict[str, Any]]
+) -> None:
+    made = succeed("svc_create_product", name=unique("Loaf"), price=100, sku=unique("S"))
+    outcome: Outcome = framework.call(
+        "svc_update_product", {"id": made["product"]["id"], "sku": ""}
+    )
+    assert outcome.failed
+    assert "null" in outcome.text
