@@ -152,7 +152,7 @@ class TestUpsertProducts:
             ({"stock": -2}, "stock: expected at least 0, received number -2"),
             ({"price": 1.5}, "price: expected an integer of kopecks"),
             ({"name": ""}, "name: expected at least 1 character(s)"),
-            ({"images": [{}]}, "images.0: expected exactly one of url and fileId"),
+            ({"images": [{}]}, "images.0.url: expected exactly one of url and fileId"),
             (
                 {"status": "gone", "barcode": 5},
                 "barcode: expected text, received number 5; status: expected 'active'",
