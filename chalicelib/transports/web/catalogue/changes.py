@@ -102,6 +102,7 @@ OTHERS: Mapping[str, Mapping[Language, str]] = {
         "ru": "Завершено удаление категории",
         "en": "Finish deleting a category",
     },
+    "refold": {"ru": "Обновлён поисковый индекс", "en": "Update the search index"},
     "dialog-expired": {"ru": "Удалён диалог с истёкшим сроком", "en": "Remove an expired dialog"},
     "file-orphan": {"ru": "Удалён ненужный файл", "en": "Remove an unused file"},
     "file-purge": {"ru": "Завершено удаление файла", "en": "Finish deleting a file"},
