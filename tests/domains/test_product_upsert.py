@@ -109,7 +109,7 @@ class TestUpsertProducts:
         statuses = [result["status"] for result in answer["results"]]
         assert statuses == [404, 404, 404, 400, 400, 400, 400, 400, 404, 200]
         said = [result["message"] for result in answer["results"]]
-        assert "svc_list_categories" in said[0]
+        assert "GET /api/categories/list" in said[0]
         assert said[3:5] == [
             "A new product needs a name.",
             "A new product needs a name and a price.",

@@ -1,11 +1,12 @@
 """Changes of many products at once: in transactions of some each, with an outcome for each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self, TypeVar
 
 from pydantic import Field
 from pydantic_core import from_json, to_json
 
+from chalicelib.core.call_names import Naming
 from chalicelib.core.errors import AppError, NotFoundError, UnavailableError
 from chalicelib.core.schema import Wire
 from chalicelib.store.transactions import OutcomeUnknownError
@@ -34,6 +35,14 @@ class BatchSummary(Wire):
         """Return the outcomes counted."""
         ok = sum(outcome.status == OK for outcome in outcomes)
         return cls(ok=ok, failed=len(outcomes) - ok)
+
+
+def in_order(results: Mapping[int, W], naming: Naming) -> list[W]:
+    """Return outcomes in the order of their items, with calls named as the caller knows them."""
+    return [
+        outcome.model_copy(update={"message": naming(outcome.message)})  # type: ignore[attr-defined]  # each has one
+        for _, outcome in sorted(results.items())
+    ]
 
 
 def commit_outcomes(

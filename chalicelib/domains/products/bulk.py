@@ -16,7 +16,13 @@ from chalicelib.core.errors import (
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import MAX_ID, MAX_KOPECKS, NULL_COUNTS, Id, Kopecks, Wire
 from chalicelib.core.scopes import Scope
-from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, BatchSummary, commit_outcomes
+from chalicelib.domains.products.batches import (
+    MAX_AT_ONCE,
+    OK,
+    BatchSummary,
+    commit_outcomes,
+    in_order,
+)
 from chalicelib.domains.products.order import EVERY_ID_ONCE
 from chalicelib.domains.products.records import (
     Stock,
@@ -176,7 +182,7 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
                 lambda error, ids=ids: [_failed(each, error) for each in ids],  # type: ignore[misc]
             )
         results.update(zip(numbers, outcomes, strict=True))
-    ordered = [results[number] for number in sorted(results)]
+    ordered = in_order(results, ctx.naming)
     return BulkResult(results=ordered, summary=BatchSummary.of(ordered))
 
 

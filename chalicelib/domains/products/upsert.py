@@ -20,7 +20,13 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Kopecks, Partial, Pattern, SortOrder, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import line_fold
-from chalicelib.domains.products.batches import MAX_AT_ONCE, OK, BatchSummary, commit_outcomes
+from chalicelib.domains.products.batches import (
+    MAX_AT_ONCE,
+    OK,
+    BatchSummary,
+    commit_outcomes,
+    in_order,
+)
 from chalicelib.domains.products.records import (
     MAX_SKU,
     BarcodeText,
@@ -189,7 +195,7 @@ def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool)
         batch = [once[number] for number in numbers]
         outcomes = _would(ctx, batch) if dry_run else _commit(ctx, name, batch, images)
         results.update(zip(numbers, outcomes, strict=True))
-    ordered = [results[number] for number in sorted(results)]
+    ordered = in_order(results, ctx.naming)
     return UpsertResult(results=ordered, summary=BatchSummary.of(ordered))
 
 
