@@ -38,6 +38,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from tests.fakes import Asked, JsonServer
+from tests.patience import PATIENCE
 
 PROMPT = "Call the tool."
 
@@ -171,7 +172,7 @@ class GoogleGenai:
         options = genai_types.HttpOptions(base_url=url)
         client = genai.Client(api_key="none", http_options=options)
         async with (
-            httpx.AsyncClient(headers=self.server.headers, timeout=60) as http,
+            httpx.AsyncClient(headers=self.server.headers, timeout=PATIENCE) as http,
             streamable_http_client(self.server.url, http_client=http) as streams,
             ClientSession(*streams[:2]) as session,
             client.aio as aio,

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.clients.frameworks import Framework, Outcome, Server
+from tests.patience import PATIENCE
 
 ADDED_BY_N8N = {
     "toolCallId": "call_1",
@@ -22,7 +23,7 @@ ADDED_BY_N8N = {
 def listed(server: Server) -> dict[str, dict[str, Any]]:
     """The input schemas of all tools, as the server lists them."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    answer = httpx.post(server.url, json=message, headers=server.headers, timeout=60)
+    answer = httpx.post(server.url, json=message, headers=server.headers, timeout=PATIENCE)
     tools = answer.raise_for_status().json()["result"]["tools"]
     return {tool["name"]: tool["inputSchema"] for tool in tools}
 

@@ -28,6 +28,7 @@ from tests.factories.chat import (
     transcript,
 )
 from tests.factories.examples import request_to
+from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
@@ -167,7 +168,6 @@ def test_wherever_it_dies_the_request_is_charged_once_or_not_at_all(
 
 
 NEVER = 10_000.0
-PATIENCE = 60.0
 
 
 @pytest.fixture

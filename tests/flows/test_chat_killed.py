@@ -19,12 +19,12 @@ from tests.conftest import Api, Owner, Time
 from tests.factories.chat import PROMPT, RICH, new_bot, read_events, transcript
 from tests.fakes import lambda_runtime_api, openai_api
 from tests.fakes.openai_api import OpenAiApi
+from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.store, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 WORDS = [f"word{number} " for number in range(20)]
-PATIENCE = 60.0
 
 
 @pytest.fixture

@@ -571,7 +571,7 @@ class TestReasoning:
         api: Api,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 60.0)
+        monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", PATIENCE)
         go_on = Event()
         model = script(Reasoning("thus "), go_on, "Rye ", "bread.", Usage(50, 900))
         leaving = Thread(target=thinking(bot, model).close)
@@ -606,7 +606,7 @@ class TestReasoning:
     def test_a_model_that_is_refused_after_the_visitor_has_left_costs_nothing(
         self, bot: Bot, priced: None, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 60.0)
+        monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", PATIENCE)
         go_on = Event()
         stream = thinking(bot, script(go_on, ModelError("refused", "hush")))
         go_on.set()
@@ -622,7 +622,7 @@ def thinking(bot: Bot, model: Scripted) -> HttpResponse:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chat_answer, "PING_SECONDS", 0.01)
         assert b": ping" in next(body)  # type: ignore[call-overload]
-    assert model.waiting.wait(60)
+    assert model.waiting.wait(PATIENCE)
     return stream
 
 
