@@ -163,7 +163,7 @@ def _tidy(
         node = _merge_nullable(node, definitions, document=document)
     if document:
         node = {**node, **node.get(DOCUMENT, {})}
-    if "const" in node:  # several clients read enumerations alone
+    if "const" in node and not document:  # several AI clients read enumerations alone
         node = {("enum" if key == "const" else key): value for key, value in node.items()}
         node["enum"] = [node["enum"]]
     return {
@@ -181,10 +181,13 @@ def _tidy(
 def _merge_nullable(
     node: dict[str, Any], definitions: Mapping[str, Any] | None, *, document: bool
 ) -> dict[str, Any]:
-    """Turn pydantic's ``anyOf: [X, null]`` into X with ``type: [x, "null"]``."""
+    """Turn pydantic's ``anyOf: [X, null]`` into X with ``type: [x, "null"]``.
+
+    A reference and a constant stay beside ``null``, as generators of clients read them.
+    """
     options = [_tidy(option, definitions, document=document) for option in node["anyOf"]]
     solid = [option for option in options if option != NULL]
-    if len(solid) != 1 or len(options) != 2 or "$ref" in solid[0]:  # noqa: PLR2004  X or null
+    if len(solid) != 1 or len(options) != 2 or {"$ref", "const"} & solid[0].keys():  # noqa: PLR2004  X or null
         return node
     merged = {**solid[0], **{k: v for k, v in node.items() if k != "anyOf"}}
     if "type" in merged:

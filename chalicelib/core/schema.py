@@ -256,7 +256,7 @@ def _must_be_true(value: bool) -> bool:  # noqa: FBT001  a validator
 LiteralTrue = Annotated[
     bool,
     AfterValidator(_must_be_true),
-    WithJsonSchema({"type": "boolean", "enum": [True]}),
+    WithJsonSchema({"type": "boolean", "const": True}),
 ]
 """A flag that can only be set; JSON's ``true``, not a number that equals it."""
 MAX_KOPECKS = 10**11

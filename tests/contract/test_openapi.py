@@ -75,8 +75,12 @@ def test_a_body_is_documented_as_tools_see_it(operation: Operation, answer: Answ
     for name in declarations.keys() - set(operation.path_parameters):
         declared = declarations[name]
         bounds = {key: value for key, value in declared.items() if key in BOUNDS}
-        published = {key: body["properties"][name].get(key) for key in bounds}
-        if published.get("enum") and body["properties"][name].get("x-null-omits"):
+        shown = body["properties"][name]
+        solid = shown.get("anyOf", [shown])[0]
+        published = {key: solid.get(key) for key in bounds}
+        if "const" in solid:
+            published["enum"] = [solid["const"]]
+        elif published.get("enum") and shown.get("x-null-omits"):
             published["enum"].remove(None)
         assert bounds == published
 

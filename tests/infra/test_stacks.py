@@ -303,7 +303,8 @@ class TestMainDistribution:
 
     def test_each_page_of_ours_may_be_cached(self) -> None:
         caches = dict.fromkeys(("/blog", "/s/", "/api/docs"), "PagesCache")
-        for path in [*chalice_app.PAGES, chalice_app.WIDGET_PATH]:
+        # The start page varies by what its client accepts, which no cache's key has.
+        for path in [*(chalice_app.PAGES.keys() - {"/"}), chalice_app.WIDGET_PATH]:
             found = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))
             begins = next((begin for begin in caches if path.startswith(begin)), None)
             expected = caches[begins] if begins else "StaticCache"
