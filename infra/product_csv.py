@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
+from chalicelib.core import money
 from chalicelib.core.text import fold, line_fold
 from infra import shopify_csv
 
@@ -189,7 +190,6 @@ def decode(raw: bytes) -> str:
 _CURRENCY = re.compile(
     r"(?:₽|руб(?:лей|ля|ль)?\.?|р\.?|rub\.?|коп(?:еек|ейки|ейка)?\.?)\s*$", re.IGNORECASE
 )
-_AMOUNT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
 def kopecks(text: str, unit: Unit) -> int:
@@ -213,16 +213,11 @@ def number(text: str) -> Decimal:
     Raises:
         CellError: it is no number.
     """
-    compact = "".join(c for c in text if not c.isspace() and c not in "'’")
-    last = max(compact.rfind(","), compact.rfind("."))
-    if {",", "."} <= set(compact):
-        whole = compact[:last].replace(",", "").replace(".", "")
-        compact = f"{whole}.{compact[last + 1 :]}"
-    plain = compact.replace(",", ".").replace("\u2212", "-")
-    if not _AMOUNT.fullmatch(plain):
+    found = money.decimal(text)
+    if found is None:
         msg = f'expected a number, received "{text}"'
         raise CellError(msg)
-    return Decimal(plain)
+    return found
 
 
 def _header_of(text: str, delimiter: str) -> list[str]:
