@@ -21,13 +21,13 @@ from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
 from chalicelib.transports import chalice_app
 
+logs.configure()
 if SERVING_LOCALLY:
     from infra.local import use_local_database
 
     port = use_local_database()
 
 settings()  # A function without its settings ends here, not at its first request.
-logs.configure()
 if not manifest().digest:
     load_all()
 app = chalice_app.App(app_name="workspace-api", configure_logs=False)

@@ -34,8 +34,7 @@ SEARCH_FOLDING = 2
 """The version of ``search_fold`` and ``line_fold``.
 
 Raise it with a change that folds a text differently, or that indexes more of a record: a deployment
-then has all that is stored
-indexed again (ADR 42).
+then has all that is stored indexed again (ADR 42).
 """
 _ZERO_WIDTH = re.compile(
     "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"

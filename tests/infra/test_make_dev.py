@@ -269,6 +269,8 @@ class TestStandIn:
         assert run.stop(signal.SIGINT) == 0
         assert processes_of(tmp_path / "data") == []
         assert not (tmp_path / "data" / "dev.json").exists()
+        logged = [json.loads(line) for line in (run.data / "service.log").read_text().splitlines()]
+        assert "/api/projects/list" in {line.get("route") for line in logged}
 
     @pytest.mark.slow
     @pytest.mark.parametrize("options", [[], ["--no-autoreload"], ["--stage", "prod"]])
