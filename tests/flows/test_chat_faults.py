@@ -24,13 +24,13 @@ MOST_BYTES = 5_000_000
 
 @pytest.fixture(autouse=True)
 def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that pauses took, which pass without waiting."""
+    """Return the seconds spent in pauses: each takes its longest, and nobody waits for it."""
     passed = [0.0]
 
-    def pause(length: float) -> None:
-        passed[0] += length
+    def pause(longest: float) -> None:
+        passed[0] += longest
 
-    monkeypatch.setattr(retry, "sleep", pause)
+    monkeypatch.setattr(retry, "pause_up_to", pause)
     monkeypatch.setattr(deadline, "monotonic", lambda: passed[0])
     return passed
 
