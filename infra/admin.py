@@ -122,12 +122,13 @@ def _command(
     about: str,
     *options: click.Option,
     table: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    then: Callable[[dict[str, Any]], None] | None = None,
     **renamed: str,
 ) -> None:
     """Add a command that runs an operation with its options as the input.
 
     ``renamed`` maps options to inputs where the names differ. ``table`` returns what a terminal
-    shows in place of the result.
+    shows in place of the result. ``then`` runs with the arguments and the result.
     """
 
     @click.pass_context
@@ -141,6 +142,8 @@ def _command(
         if isinstance(path := values.get("path"), Path):
             arguments["name"] = path.name
         result = _flat(call(operation, arguments))
+        if then is not None:
+            then({**arguments, **result})
         printing.show(result, as_json=as_json, table=table and table(result))
 
     params: list[click.Parameter] = [
@@ -187,6 +190,16 @@ class _Limit(click.ParamType[Any]):
         return NO_LIMIT if value in ("none", NO_LIMIT) else click.INT.convert(value, param, ctx)
 
 
+def _credit_demo_balance(workspace: dict[str, Any]) -> None:
+    """Credit the owner of a new workspace, where DEMO_BALANCE gives an amount."""
+    from chalicelib.core.settings import settings  # noqa: PLC0415  the command line starts without it
+
+    if kopecks := settings().demo_balance:
+        money = {"kopecks": kopecks, "reason": "Demo balance"}
+        key = f"demo-{workspace['workspaceId']}"
+        call("credit", {"account": workspace["owner"], **money, "idempotencyKey": key})
+
+
 _command(
     "create-account",
     "create_account",
@@ -218,6 +231,7 @@ _command(
     _option("plan", default="business", help="free, start, business or enterprise."),
     _option("timezone", default="Europe/Moscow", help="IANA name."),
     _option("country", default="RU", help="ISO 3166 code: how its phones are read."),
+    then=_credit_demo_balance,
 )
 _command(
     "set-workspace",

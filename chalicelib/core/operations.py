@@ -25,6 +25,10 @@ READ, CALL = "READ", "CALL"
 """The methods of operations without a route: one that only reads, and any other."""
 
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+"""The order of the operations of one path."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """What is known of an operation before its module is imported: how it is found, and by whom."""
@@ -47,6 +51,12 @@ class Entry:
     def returns_list(self) -> bool:
         """Whether it returns records that its arguments select; handlers are named for that."""
         return self.read_only and self.name.startswith(("list_", "find_", "search_"))
+
+    @property
+    def position(self) -> tuple[bool, str, int, str]:
+        """The place among all operations: by path and method; those without a path come last."""
+        method = METHODS.index(self.method) if self.path else 0
+        return not self.path, self.path, method, self.name
 
     def packed(self) -> tuple[Any, ...]:
         """Return the entry as the manifest keeps it, in plain values."""
@@ -116,7 +126,7 @@ class Operation(Entry):
 
 
 class Registry:
-    """Every operation, in the order of declaration; names, tools and routes are unique.
+    """Every operation, by path and method; names, tools and routes are unique.
 
     Of those that the manifest knows, the modules are imported when the operations are asked for.
     """
@@ -125,12 +135,12 @@ class Registry:
         self._entries = {entry.name: entry for entry in known}
 
     def entries(self) -> list[Entry]:
-        """Return what is known of every operation, in the order of declaration, as it is."""
-        return list(self._entries.values())
+        """Return what is known of every operation; no module is imported."""
+        return sorted(self._entries.values(), key=lambda entry: entry.position)
 
     def __iter__(self) -> Iterator[Operation]:
-        """Iterate over the operations in the order of declaration; all are imported."""
-        return iter([self[name] for name in self._entries])
+        """Iterate over the operations; all are imported."""
+        return iter([self[entry.name] for entry in self.entries()])
 
     def __len__(self) -> int:
         """Return how many operations there are."""

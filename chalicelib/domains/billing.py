@@ -14,10 +14,10 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, SessionPrincipal
 from chalicelib.core.schema import MAX_KOPECKS, Id, Timestamp, Wire, optional, printable
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import Email
+from chalicelib.rules.contact_fields import Email
 from chalicelib.store import accounts, ledger
-from chalicelib.store.agents import AGENTS
 from chalicelib.store.ledger import LedgerEntryRow, WalletRow
+from chalicelib.store.listing import listing_of
 
 OPERATOR = (Audience.OPERATOR,)
 OWN = (Audience.SESSION, Audience.OPERATOR)
@@ -230,7 +230,7 @@ def get_statement(ctx: Context, args: StatementQuery) -> Statement:
     account_id = ctx.principal.account_id
     rows = ledger.entries(account_id, args.limit, before=args.before)
     bots = {row.agent_id for row in rows if row.agent_id}
-    names = {bot.id: bot.name for bot in AGENTS.fetch(ctx.workspace_id, bots)}
+    names = {bot.id: bot.name for bot in listing_of("AGENT").fetch(ctx.workspace_id, bots)}
     return Statement.of(
         ledger.wallet(account_id),
         lines=[StatementLine.of(row, agent_name=names.get(row.agent_id)) for row in rows],

@@ -32,7 +32,7 @@ from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import ordering, slugs, trees
 from chalicelib.store import categories, counters, jobs, locks
-from chalicelib.store.categories import CATEGORIES, ITEMS, CategoryRow
+from chalicelib.store.categories import CATEGORIES, KINDS, CategoryRow
 from chalicelib.store.index_entries import IndexEntry
 from chalicelib.store.unit import UnitOfWork, run_unit
 
@@ -224,8 +224,8 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     ctx.unit.create(job)
     _raise_children(ctx.unit, tree, category.id, category.parent_id)
     if 0 < count <= MOVED_AT_ONCE:
-        items = ITEMS[category.kind].entries(ctx.workspace_id, category_id=category.id)
-        _move_items(ctx.unit, category.kind, items[:MOVED_AT_ONCE], category.id, args.move_to)
+        rows = categories.items(category.kind).entries(ctx.workspace_id, category_id=category.id)
+        _move_items(ctx.unit, category.kind, rows[:MOVED_AT_ONCE], category.id, args.move_to)
     if count <= MOVED_IN_A_CALL:
         ctx.unit.after_commit(lambda: jobs.attempt(job, empty_category))
     return CategoryDeleted(id=category.id, deleted=not args.dry_run, moved_items=count)
@@ -238,7 +238,7 @@ def empty_category(job: Job) -> None:
     It runs right after the deletion, or else in the runner; nothing can be added any more.
     """
     workspace_id, gone = job.workspace_id, job.payload
-    listing = ITEMS.get(gone["kind"])
+    listing = categories.items(gone["kind"]) if gone["kind"] in KINDS else None
 
     event = AuditEvent.by_job(CASCADE)
 
@@ -279,7 +279,7 @@ def _move_items(
     unit: UnitOfWork, kind: str, rows: Sequence[IndexEntry], category_id: str, target: str | None
 ) -> None:
     """Stage the move of those items that are still in a category."""
-    for item in ITEMS[kind].fetch(unit.workspace_id, [row.id for row in rows]):
+    for item in categories.items(kind).fetch(unit.workspace_id, [row.id for row in rows]):
         if item.category_id == category_id:
             item.category_id = target
             unit.save(item)

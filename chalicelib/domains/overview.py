@@ -14,6 +14,7 @@ from chalicelib.core.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.core.text import one_line
 from chalicelib.flows.invoke import Context
 from chalicelib.rules import zoned_times
+from chalicelib.rules.channels import Channel
 from chalicelib.store import (
     bookings,
     counters,
@@ -25,7 +26,7 @@ from chalicelib.store import (
 )
 from chalicelib.store.agents import AGENTS
 from chalicelib.store.bookings import BOOKINGS, BookingRow
-from chalicelib.store.dialogs import DIALOGS, Channel, DialogRow
+from chalicelib.store.dialogs import DIALOGS, DialogRow
 from chalicelib.store.leads import LEADS, LeadRow
 from chalicelib.store.metrics import DayCounts
 from chalicelib.store.sites import SITES

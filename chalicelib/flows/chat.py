@@ -36,6 +36,7 @@ from chalicelib.flows.chat_request import ChatRequest
 from chalicelib.flows.dialogs import expiry_job
 from chalicelib.gateways import llm
 from chalicelib.rules import chat_history, models, tokens
+from chalicelib.rules.channels import TEST, Channel
 from chalicelib.rules.chat import Message
 from chalicelib.rules.chat_history import Turn
 from chalicelib.rules.models import UNKNOWN_CONTEXT, ModelSpec
@@ -52,7 +53,7 @@ from chalicelib.store import (
 )
 from chalicelib.store.agents import AgentRow
 from chalicelib.store.chat_sessions import SessionRow
-from chalicelib.store.dialogs import DIALOGS, TEST, Channel, DialogRow
+from chalicelib.store.dialogs import DIALOGS, DialogRow
 from chalicelib.store.messages import ASSISTANT, USER
 from chalicelib.store.metrics import Increments
 from chalicelib.store.unit import UnitOfWork, run_unit

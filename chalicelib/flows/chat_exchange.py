@@ -14,11 +14,11 @@ from chalicelib.core import clock
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.flows import charging, chat_replays
 from chalicelib.flows.charging import Hold, Recovered, Settled, Usage
+from chalicelib.rules.channels import Channel
 from chalicelib.rules.chat import Message, count_input
 from chalicelib.rules.models import ModelSpec
 from chalicelib.store import bot_metrics, chat_sessions, dialogs, messages, workspaces
 from chalicelib.store.chat_sessions import SessionRow
-from chalicelib.store.dialogs import Channel
 from chalicelib.store.messages import Ended, MessageRow, MessageStatus
 from chalicelib.store.metrics import Increments
 from chalicelib.store.reading import fetch

@@ -11,8 +11,9 @@ from chalicelib.flows import contacts, lead_quota
 from chalicelib.flows.chat_request import ChatContact, ChatRequest
 from chalicelib.flows.contacts import Contact
 from chalicelib.rules import emails, phones, sources
+from chalicelib.rules.channels import TEST
 from chalicelib.store import crm_metrics, leads, named_contacts
-from chalicelib.store.dialogs import TEST, DialogRow
+from chalicelib.store.dialogs import DialogRow
 from chalicelib.store.leads import LEADS
 from chalicelib.store.unit import UnitOfWork
 from chalicelib.store.workspaces import WorkspaceRow

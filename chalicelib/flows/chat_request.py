@@ -6,8 +6,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.schema import Id, Wire, optional
-from chalicelib.flows.people import Email, PersonName, PhoneText
-from chalicelib.store.dialogs import Channel
+from chalicelib.rules.channels import Channel
+from chalicelib.rules.contact_fields import Email, PersonName, PhoneText
 
 MAX_MESSAGE = 10_000
 """Unicode code points of a message (spec, Bot chat endpoint)."""

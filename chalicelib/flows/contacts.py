@@ -5,15 +5,14 @@ lead or the booking, for nobody has verified it. Keys and the workspace's people
 of a client, unless another client has them; nothing is overwritten.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.flows.people import MAX_NAME
-from chalicelib.rules import emails, form_fields, phones
-from chalicelib.rules.form_fields import FieldSpec
+from chalicelib.rules import emails, phones
+from chalicelib.rules.contact_fields import MAX_NAME
 from chalicelib.store import clients
 from chalicelib.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.store.unit import UnitOfWork
@@ -32,12 +31,12 @@ class Contact(NamedTuple):
         return {EMAIL: self.email, PHONE: self.phone if phones.is_number(self.phone) else None}
 
 
-def contact_of(fields: Sequence[FieldSpec], data: Mapping[str, Any], country: str) -> Contact:
-    """Return whom the cleaned values of a form say to be.
+def contact_of(name: str | None, email: str | None, phone: str | None, country: str) -> Contact:
+    """Return a contact from texts that a visitor entered.
 
-    A phone that is no number, by the plan of a country, stays as it was written.
+    A text that is no e-mail address is left out. A phone that is no number, by the
+    plan of a country, stays as it was written.
     """
-    name, email, phone = form_fields.contact(fields, data)
     return Contact(
         name[:MAX_NAME] if name else None,
         emails.find_email(email) if email else None,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Literal, get_args
 
+from chalicelib.rules.channels import TEST
 from chalicelib.store import workspace_metrics
-from chalicelib.store.dialogs import TEST
 from chalicelib.store.metrics import Increments
 
 DIALOGS = "dialogs"

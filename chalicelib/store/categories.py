@@ -7,15 +7,13 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from chalicelib.core.errors import AppError
 from chalicelib.rules import trees
 from chalicelib.store import counters
-from chalicelib.store.listing import Listing, listed
+from chalicelib.store.listing import Listing, listed, listing_of
 from chalicelib.store.lookups import Lookup
-from chalicelib.store.products import PRODUCTS
-from chalicelib.store.services import SERVICES
 from chalicelib.store.tables import Record
 from chalicelib.store.unit import UnitOfWork
 
-ITEMS: dict[str, Listing[Any]] = {"product": PRODUCTS, "service": SERVICES}
-"""What the categories of each kind hold. The facet ``category_id`` of each is counted."""
+KINDS = {"product": "PRODUCT", "service": "SERVICE"}
+"""The noun that the categories of each kind hold. Its facet ``category_id`` is counted."""
 
 
 class CategoryRow(Record):
@@ -65,9 +63,14 @@ def require(
     unit.require(CategoryRow(key.pk, key.sk), CategoryRow.kind == kind, on_conflict=on_conflict)
 
 
+def items(kind: str) -> Listing[Any]:
+    """Return the listing of what the categories of a kind hold."""
+    return listing_of(KINDS[kind])
+
+
 def items_count(workspace_id: str, kind: str) -> dict[str, int]:
     """Return how many live records each category of a kind holds itself, by its id."""
-    if kind not in ITEMS:
+    if kind not in KINDS:
         return {}
-    counted = counters.read_facet(workspace_id, ITEMS[kind].noun, "category_id")
+    counted = counters.read_facet(workspace_id, KINDS[kind], "category_id")
     return {name.partition(":")[2]: count for name, count in counted.items()}

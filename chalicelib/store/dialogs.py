@@ -5,7 +5,6 @@ year after its last message: expiry by time-to-live would leave it in counters a
 """
 
 from datetime import datetime, timedelta
-from typing import Literal, get_args
 
 from pynamodb.attributes import (
     ListAttribute,
@@ -22,10 +21,6 @@ from chalicelib.store.named_contacts import NAMED
 from chalicelib.store.tables import ContentRow, Record
 from chalicelib.store.unit import UnitOfWork
 
-Channel = Literal["widget", "api", "page", "test"]
-CHANNELS: tuple[Channel, ...] = get_args(Channel)
-TEST: Channel = "test"
-"""The channel of the bot's own people: it makes no lead and is outside the totals."""
 KEPT = timedelta(days=365)
 """How long a dialog is kept after its last message."""
 WORDS_BYTES = 2048

@@ -16,9 +16,9 @@ from chalicelib.flows.chat import Caller
 from chalicelib.flows.chat_answer import Answer, ChatEvent, Chunk, Done, Failed, Ping, Start
 from chalicelib.flows.chat_replays import Replay
 from chalicelib.flows.chat_request import ChatRequest
+from chalicelib.rules.channels import TEST
 from chalicelib.rules.pricing import Usage
 from chalicelib.store import visitors
-from chalicelib.store.dialogs import TEST
 from chalicelib.transports.console.routes import CSRF_HEADER
 from chalicelib.transports.http import (
     TEXT_TYPE,

@@ -301,7 +301,6 @@ def make_agent(do: Caller) -> None:
     """Make the bot, and see to it that its owner has money for its answers."""
     if not do("list_agents")["agents"]:
         do("create_agent", **bakery.AGENT)
-    # A workspace from before there was money has come without a demo balance.
     if not call("get_balance", {"account": EMAIL})["entries"] and settings().demo_balance:
         money = {"kopecks": settings().demo_balance, "reason": "Demo balance"}
         call("credit", {"account": EMAIL, **money, "idempotencyKey": "demo-balance"})

@@ -239,18 +239,3 @@ class TestStatement:
         with metering() as usage:
             self.read(owner)
         assert sorted(usage.calls) == ["BatchGetItem", "GetItem", "Query"]
-
-
-class TestDemoBalance:
-    """Of development: money to try bots with."""
-
-    def test_comes_with_each_new_workspace_where_one_is_set(
-        self, email: str, read_anew: Callable[[], None], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        as_operator("create_workspace", owner=email, name="Without")
-        assert balance(email) == (0, 0, 0)
-        monkeypatch.setenv("DEMO_BALANCE", "700")
-        read_anew()
-        for number in (1, 2):
-            as_operator("create_workspace", owner=email, name="With")
-            assert balance(email) == (700 * number, 0, number)

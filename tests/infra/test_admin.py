@@ -404,3 +404,26 @@ def test_what_the_operator_makes_is_what_the_product_uses(
     two = new_owner().api()
     shapes = [set(api.get("/api/workspaces/list")["workspaces"][0]) for api in (one, two)]
     assert shapes[0] == shapes[1]
+
+
+class TestDemoBalance:
+    """Money to try bots with, in development."""
+
+    def test_each_new_workspace_credits_its_owner_where_an_amount_is_set(
+        self,
+        operator: Operator,
+        read_anew: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        email = operator.makes_an_account("ann@example.com")["email"]
+        monkeypatch.setenv("DEMO_BALANCE", "0")
+        operator.does("create-workspace", "--owner", email, "--name", "Without")
+        assert operator.does("ledger", "--account", email)["entries"] == []
+        monkeypatch.setenv("DEMO_BALANCE", "700")
+        read_anew()
+        for number in (1, 2):
+            operator.does("create-workspace", "--owner", email, "--name", "With")
+            entries = operator.does("ledger", "--account", email)["entries"]
+            assert len(entries) == number
+            assert operator.does("balance", "--account", email)["available"] == 700 * number
+            assert entries[0]["kind"] == "topup"

@@ -27,8 +27,8 @@ from chalicelib.core.text import squeezed
 from chalicelib.domains.blog import covers
 from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import PersonName, Tags
 from chalicelib.rules import markdown, slugs
+from chalicelib.rules.contact_fields import PersonName, Tags
 from chalicelib.store import posts
 from chalicelib.store.posts import POSTS, PUBLISHED, PostRow
 from chalicelib.store.queries import Query

@@ -18,8 +18,8 @@ from chalicelib.flows import booking, calendars
 from chalicelib.flows.booking import Change, Order
 from chalicelib.flows.contacts import Contact
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import Email, PersonName, PhoneText
 from chalicelib.flows.placement import Place
+from chalicelib.rules.contact_fields import Email, PersonName, PhoneText
 from chalicelib.store import bookings
 from chalicelib.store.bookings import BookingStatus
 from chalicelib.store.clients import CLIENTS, ClientRow

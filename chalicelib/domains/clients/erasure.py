@@ -15,8 +15,8 @@ from chalicelib.domains.clients.tracing import Found, Trace
 from chalicelib.flows import booking, dialogs
 from chalicelib.flows.booking import Change
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import Email, PhoneText
 from chalicelib.rules import phones
+from chalicelib.rules.contact_fields import Email, PhoneText
 from chalicelib.store import bookings, idempotency, leads, workspaces
 from chalicelib.store.bookings import BOOKINGS, BookingRow
 from chalicelib.store.clients import CLIENTS, ClientRow

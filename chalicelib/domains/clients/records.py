@@ -9,8 +9,9 @@ from chalicelib.core.operations import operation
 from chalicelib.core.schema import Id, PageNumber, Patch, SearchText, Timestamp, Wire, optional
 from chalicelib.core.scopes import Scope
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import ClientOut, Email, Notes, PersonName, PhoneText, Tags
+from chalicelib.flows.people import ClientOut
 from chalicelib.rules import phones
+from chalicelib.rules.contact_fields import Email, Notes, PersonName, PhoneText, Tags
 from chalicelib.store import clients, named_contacts, workspaces
 from chalicelib.store.bookings import BOOKINGS
 from chalicelib.store.clients import CLIENTS, EMAIL, PHONE, ClientRow

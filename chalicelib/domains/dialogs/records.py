@@ -11,9 +11,10 @@ from chalicelib.core.schema import Id, PageNumber, SearchText, Timestamp, When, 
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import one_line
 from chalicelib.flows.invoke import MAX_ANSWER_BYTES, Context
+from chalicelib.rules.channels import Channel
 from chalicelib.store import messages, workspaces
 from chalicelib.store.agents import AGENTS
-from chalicelib.store.dialogs import DIALOGS, Channel, DialogRow
+from chalicelib.store.dialogs import DIALOGS, DialogRow
 from chalicelib.store.messages import MessageRow, MessageStatus
 from chalicelib.store.queries import Query
 

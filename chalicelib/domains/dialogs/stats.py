@@ -12,9 +12,9 @@ from chalicelib.core.scopes import Scope
 from chalicelib.domains.dialogs.records import check_agent
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.periods import period
+from chalicelib.rules.channels import CHANNELS, TEST, Channel
 from chalicelib.store import bot_metrics, metrics
 from chalicelib.store.bot_metrics import STAGES, Stage
-from chalicelib.store.dialogs import CHANNELS, TEST, Channel
 from chalicelib.store.metrics import OTHER, DayCounts
 
 SHOWN_PAGES = 20

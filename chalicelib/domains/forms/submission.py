@@ -191,7 +191,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
 ) -> LeadRow:
     """Stage a lead with its client and its place in the statistics."""
     now = clock.now()
-    contact = contacts.contact_of(form.specs, data, workspace.country)
+    contact = contacts.contact_of(*form_fields.contact(form.specs, data), workspace.country)
     match = contacts.match(ctx.workspace_id, contact)
     if match is not None:
         match.count(ctx.unit, now, leads=1)

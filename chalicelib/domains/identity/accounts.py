@@ -14,8 +14,8 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.domains.identity.keys import stage_revocations
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import Email
 from chalicelib.rules import passwords
+from chalicelib.rules.contact_fields import Email
 from chalicelib.store import accounts, api_keys, workspaces
 from chalicelib.store.accounts import AccountRow
 from chalicelib.store.unit import UnitOfWork

@@ -11,7 +11,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.identity.keys import stage_revocations
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import Email
+from chalicelib.rules.contact_fields import Email
 from chalicelib.store import accounts, api_keys, locks, workspaces
 from chalicelib.store.unit import UnitOfWork
 

@@ -15,8 +15,8 @@ from chalicelib.core.principals import Audience, SessionPrincipal
 from chalicelib.core.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.domains.identity.accounts import MAX_PASSWORD, Password
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import Email
 from chalicelib.rules import passwords
+from chalicelib.rules.contact_fields import Email
 from chalicelib.store import accounts, console_sessions, limits
 from chalicelib.store.accounts import AccountRow
 from chalicelib.store.claims import name_hash

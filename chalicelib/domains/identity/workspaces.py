@@ -20,13 +20,12 @@ from chalicelib.core.schema import (
     Wire,
     optional,
 )
-from chalicelib.core.settings import settings
 from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import Email
 from chalicelib.flows.zones import Timezone
 from chalicelib.rules import phones, slugs, zoned_times
-from chalicelib.store import accounts, api_keys, ledger, locks, workspaces
+from chalicelib.rules.contact_fields import Email
+from chalicelib.store import accounts, api_keys, locks, workspaces
 from chalicelib.store.api_keys import ApiKeyRow
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.workspaces import SLUG_CLAIM, MembershipRow, WorkspaceRow
@@ -200,9 +199,6 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     ctx.unit.create(workspaces.slug_claim(workspace))
     ctx.unit.create(workspaces.membership_row(owner.id, workspace.id, role="owner", joined_at=now))
     ctx.unit.create(workspaces.member_row(owner.id, workspace.id))
-    if (kopecks := settings().demo_balance) > 0:
-        wallet = ledger.wallet(owner.id)
-        ledger.post(ctx.unit, wallet, ledger.TOPUP, amount=kopecks, reason="Demo balance")
     ctx.unit.mention(f"workspace:{workspace.id}")
     return WorkspaceCreated(
         workspace_id=workspace.id,

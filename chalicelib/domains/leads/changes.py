@@ -9,13 +9,14 @@ from chalicelib.core.errors import FieldError, PayloadTooLargeError, ValidationE
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import Id, Patch, Wire, optional, wire_name
 from chalicelib.core.scopes import Scope
-from chalicelib.domains.leads.records import LISTED_NOTES, LeadOut, LeadResult, existing_lead
+from chalicelib.domains.leads.records import LISTED_NOTES, LeadOut, LeadResult
 from chalicelib.flows import contacts
 from chalicelib.flows.contacts import Contact
 from chalicelib.flows.descriptions import cut_error, require_whole
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import Email, Notes, PersonName, PhoneText, Tags
+from chalicelib.flows.leads import existing_lead
 from chalicelib.rules import form_fields
+from chalicelib.rules.contact_fields import Email, Notes, PersonName, PhoneText, Tags
 from chalicelib.rules.form_fields import CART, FieldSpec
 from chalicelib.rules.merge_patch import merge
 from chalicelib.rules.shortening import cut_fields, size_of
@@ -152,7 +153,10 @@ def _follow(
     country: str,
 ) -> Contact:
     """Return the contact with what the change of the data has changed of it."""
-    old, new = (contacts.contact_of(fields, data, country)._asdict() for data in (before, after))
+    old, new = (
+        contacts.contact_of(*form_fields.contact(fields, data), country)._asdict()
+        for data in (before, after)
+    )
     return contact._replace(**{name: new[name] for name in new if new[name] != old[name]})
 
 

@@ -8,8 +8,8 @@ from pydantic import Field
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import Id, PageNumber, Timestamp, Wire
 from chalicelib.core.scopes import Scope
-from chalicelib.domains.leads.records import existing_lead
 from chalicelib.flows.invoke import Context
+from chalicelib.flows.leads import existing_lead
 from chalicelib.rules.form_fields import CART
 from chalicelib.store import leads
 from chalicelib.store.bookings import BOOKINGS, BookingRow

@@ -7,7 +7,6 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError
 from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.schema import (
     Id,
@@ -20,8 +19,10 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import ClientOut, Tag
+from chalicelib.flows.leads import existing_lead
+from chalicelib.flows.people import ClientOut
 from chalicelib.rules import emails, phones
+from chalicelib.rules.contact_fields import Tag
 from chalicelib.rules.shortening import cut, shorten, size_of
 from chalicelib.store import clients, leads, workspaces
 from chalicelib.store.clients import CLIENTS, EMAIL, PHONE
@@ -186,23 +187,6 @@ class LeadsFound(Wire):
     leads: list[LeadOut] = Field(description="Newest first, at most 50.")
     total: int = Field(description="How many there are in all.")
     client: ClientOut | None = Field(description="Whose address or number it is, or null.")
-
-
-def unknown_lead() -> NotFoundError:
-    """Return the error for an id that no lead of the workspace has."""
-    return NotFoundError.of("lead", "List the leads (svc_list_leads) for valid ids.")
-
-
-def existing_lead(ctx: Context, lead_id: str) -> LeadRow:
-    """Return a lead with its data.
-
-    Raises:
-        NotFoundError: no lead of the workspace has this id.
-    """
-    lead = leads.find(ctx.workspace_id, lead_id)
-    if lead is None:
-        raise unknown_lead()
-    return lead
 
 
 @operation(

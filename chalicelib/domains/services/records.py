@@ -29,7 +29,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.flows import binding, bots, descriptions, images
 from chalicelib.flows.images import ImageOut, Images
 from chalicelib.flows.invoke import Context
-from chalicelib.flows.people import Tags
+from chalicelib.rules.contact_fields import Tags
 from chalicelib.store import bookings, categories, services
 from chalicelib.store.categories import CATEGORIES
 from chalicelib.store.images import ImageMap

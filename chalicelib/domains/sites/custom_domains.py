@@ -19,8 +19,9 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.domains.sites.records import DomainOut, find
+from chalicelib.domains.sites.records import DomainOut
 from chalicelib.flows.invoke import Context
+from chalicelib.flows.sites import find
 from chalicelib.gateways import dns
 from chalicelib.rules import hostnames
 from chalicelib.store.sites import (

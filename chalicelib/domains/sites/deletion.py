@@ -14,10 +14,11 @@ from chalicelib.core.schema import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
-from chalicelib.domains.sites.records import find
 from chalicelib.flows.invoke import Context
+from chalicelib.flows.sites import find
 from chalicelib.gateways.object_store import object_store
-from chalicelib.store import files, forms, jobs, pages
+from chalicelib.store import files, jobs, pages
+from chalicelib.store.listing import listing_of
 from chalicelib.store.sites import (
     free_domain,
 )
@@ -25,6 +26,8 @@ from chalicelib.store.unit import UnitOfWork, run_unit
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 """How long the platform can still bring a deleted site back (tools.md, row 7)."""
+FORM = "FORM"
+"""The noun of forms, which are deleted with their site."""
 CASCADE = "site-cascade"
 PURGE = "site-purge"
 
@@ -67,7 +70,7 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     site = find(ctx, args.id)
     cascade = SiteCascade(
         pages=len(pages.PAGES.entries(ctx.workspace_id, site.id)),
-        forms=len(forms.FORMS.entries(ctx.workspace_id, project_id=site.id)),
+        forms=len(listing_of(FORM).entries(ctx.workspace_id, project_id=site.id)),
         domain=site.domain.name if site.domain else None,
     )
     if args.dry_run:
@@ -97,8 +100,8 @@ def _discard_some(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
     files.give_back(unit, sum(int(page.html_bytes) for page in some))
     if rows:
         return True
-    found = [each.id for each in forms.FORMS.entries(unit.workspace_id, project_id=site_id)]
-    for form in forms.FORMS.fetch(unit.workspace_id, found[:RECORDS_A_UNIT]):
+    found = [each.id for each in listing_of(FORM).entries(unit.workspace_id, project_id=site_id)]
+    for form in listing_of(FORM).fetch(unit.workspace_id, found[:RECORDS_A_UNIT]):
         unit.soft_delete(form, until=until)
     return bool(found)
 

@@ -5,7 +5,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints
 
 from chalicelib.core.errors import (
-    NotFoundError,
     SlugTakenError,
     ValidationError,
 )
@@ -26,6 +25,7 @@ from chalicelib.core.schema import (
 from chalicelib.core.scopes import Scope
 from chalicelib.flows import new_slugs
 from chalicelib.flows.invoke import Context
+from chalicelib.flows.sites import find
 from chalicelib.rules import hostnames, slugs
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.queries import Query
@@ -153,18 +153,6 @@ class SiteStatsResult(Wire):
 
     id: Id = Field(description="Site id.")
     stats_enabled: bool = Field(description="Whether visits are counted now.")
-
-
-def find(ctx: Context, site_id: str) -> SiteRow:
-    """Return a site of the workspace.
-
-    Raises:
-        NotFoundError: it has none of that id.
-    """
-    site = SITES.find(ctx.workspace_id, site_id)
-    if site is None:
-        raise NotFoundError.of("site", "List the sites (svc_list_sites) for valid ids.")
-    return site
 
 
 def _check_slug(slug: str) -> str:

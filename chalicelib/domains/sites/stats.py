@@ -9,9 +9,9 @@ from pydantic import Field
 from chalicelib.core.operations import operation
 from chalicelib.core.schema import Day, Id, Wire, optional
 from chalicelib.core.scopes import Scope
-from chalicelib.domains.sites.records import find
 from chalicelib.flows.invoke import Context
 from chalicelib.flows.periods import period
+from chalicelib.flows.sites import find
 from chalicelib.store import crm_metrics, metrics, site_visits, workspaces
 from chalicelib.store.metrics import DayCounts
 from chalicelib.store.pages import PAGES

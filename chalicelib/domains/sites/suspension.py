@@ -11,8 +11,8 @@ from chalicelib.core.schema import (
     Id,
     Wire,
 )
-from chalicelib.domains.sites.records import find
 from chalicelib.flows.invoke import Context
+from chalicelib.flows.sites import find
 from chalicelib.store.claims import ClaimRow
 from chalicelib.store.sites import (
     ID_CLAIM,
