@@ -4,12 +4,12 @@ SHELL := /bin/bash
 STAGE ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
-TEMPLATES := $(wildcard infra/templates/*.yaml infra/templates/*.json)
+TEMPLATES := $(wildcard infra/deploy/stacks/templates/*.yaml infra/deploy/stacks/templates/*.json)
 UV := build/uv/bin/uv
 
 # The newest Python that Lambda has and the suite is run on; `make PYTHON=…` takes another.
 ifndef PYTHON
-PYTHON := $(or $(shell infra/find-python 3.13 3.12 3.11),python3)
+PYTHON := $(or $(shell infra/local/find-python 3.13 3.12 3.11),python3)
 endif
 
 .PHONY: help
@@ -43,7 +43,7 @@ test-slow: $(VENV)/.installed ## Run the tests marked slow, with many random exa
 
 .PHONY: test-oldest
 test-oldest: ## Run make test on the oldest supported Python found, unless it is the one in use
-	@oldest=$$(infra/find-python 3.11 3.12 3.13); ours=$$($(PYTHON) -V); \
+	@oldest=$$(infra/local/find-python 3.11 3.12 3.13); ours=$$($(PYTHON) -V); \
 	if [ -z "$$oldest" ] || [ "$$($$oldest -V)" = "$$ours" ]; \
 	then echo "No supported Python older than $$ours was found: the suite runs once."; \
 	else $(MAKE) --no-print-directory test VENV=build/oldest PYTHON="$$oldest"; fi
@@ -54,7 +54,7 @@ test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability te
 
 .PHONY: e2e
 e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if apt can)
-	@if [ -n "$$(infra/find-chromium)" ]; then $(BIN)/python -m pytest -m e2e; \
+	@if [ -n "$$(infra/local/find-chromium)" ]; then $(BIN)/python -m pytest -m e2e; \
 	else echo "No Chromium was found, nor could apt install it: the browser tests do not run."; fi
 
 build/clients/.installed: requirements-clients.txt constraints-clients.txt
@@ -64,16 +64,16 @@ build/clients/.installed: requirements-clients.txt constraints-clients.txt
 
 .PHONY: test-clients
 test-clients: $(VENV)/.installed build/clients/.installed ## Use the tools through AI frameworks; write docs/clients.md
-	@$(BIN)/python -m tests.with_server --within 300 build/clients/bin/python -m pytest tests/clients
+	@$(BIN)/python -m tests.support.with_server --within 300 build/clients/bin/python -m pytest tests/clients
 
 .PHONY: fuzz
 fuzz: $(VENV)/.installed build/clients/.installed ## Compare every operation's answers with the OpenAPI document
-	@$(BIN)/python -m tests.with_server --within 300 sh -c \
+	@$(BIN)/python -m tests.support.with_server --within 300 sh -c \
 		'build/clients/bin/schemathesis --config-file tests/fuzz/schemathesis.toml run $$BASE_URL/api/openapi.json'
 
 .PHONY: package
 package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
-	$(BIN)/python -m infra.package --stage $(STAGE) --out build/package
+	$(BIN)/python -m infra.deploy.package.build --stage $(STAGE) --out build/package
 
 .PHONY: test-package
 test-package: $(VENV)/.installed ## Build the zip and answer API Gateway events from it
@@ -124,7 +124,7 @@ check: $(VENV)/.installed ## Format check, lint, types, import rules, CloudForma
 
 .PHONY: audit
 audit: $(VENV)/.installed ## Ask for known vulnerabilities of everything that constraints.txt pins
-	@$(BIN)/python -m infra.audit
+	@$(BIN)/python -m infra.deploy.audit
 
 $(UV):
 	$(PYTHON) -m venv build/uv

@@ -9,7 +9,7 @@ gc.disable()  # What is imported stays: looking for garbage among it is an eight
 
 SERVING_LOCALLY = os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv
 if SERVING_LOCALLY:
-    from infra import autoreload
+    from infra.local import autoreload
 
     autoreload.watch_sources()  # First of all, because imports write byte code.
 
@@ -23,7 +23,7 @@ from chalicelib.transports import chalice_app
 
 logs.configure()
 if SERVING_LOCALLY:
-    from infra.local import use_local_database
+    from infra.local.dev import use_local_database
 
     port = use_local_database()
 
@@ -45,13 +45,13 @@ def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's e
 @app.lambda_function(name="chat-stream")
 def chat_stream(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, ARG001  Lambda's
     """Answer the bot chat, whole: only without ``stream_bootstrap`` does Lambda call this."""
-    from chalicelib.transports import function_url, stream_runtime  # noqa: PLC0415  hardly ever
+    from chalicelib.transports.chat import function_url, stream_runtime  # noqa: PLC0415  hardly ever
 
     return function_url.buffered(event, stream_runtime.handler())
 
 
 if SERVING_LOCALLY:
-    from infra import devserver
+    from infra.local import devserver
 
     devserver.install(port=port)
 

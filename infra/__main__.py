@@ -5,12 +5,12 @@ import sys
 
 import click
 
-from infra import local
-from infra.admin import admin, connect
-from infra.cli_errors import OneLineErrors
 from infra.deploy.commands import COMMANDS
-from infra.dynamodb import SetupError
-from infra.local_stack import LocalStack
+from infra.local import dev as local
+from infra.local.dynamodb import SetupError
+from infra.local.stack import LocalStack
+from infra.operator.admin import admin, connect
+from infra.operator.cli_errors import OneLineErrors
 
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,8 +39,8 @@ def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
     A run that was stopped is begun again with the same words, and goes on where it was.
     """
     connect(None)
-    from infra.seed import NOUNS  # noqa: PLC0415  other commands start without the store
-    from infra.seed import seed as write  # noqa: PLC0415
+    from infra.local.seed import NOUNS  # noqa: PLC0415  other commands start without the store
+    from infra.local.seed import seed as write  # noqa: PLC0415
 
     if noun not in NOUNS:
         msg = f'Unknown noun "{noun}"; there are {", ".join(NOUNS)}.'
@@ -61,7 +61,7 @@ def reference() -> None:
     from chalicelib.core.operations import load_all  # noqa: PLC0415  other commands start without
 
     load_all()
-    from infra.reference import write  # noqa: PLC0415  as above
+    from infra.local.reference import write  # noqa: PLC0415  as above
 
     click.echo(write())
 

@@ -47,29 +47,30 @@ from chalice.test import TestHTTPClient
 from moto import mock_aws
 
 import app as application
+from chalicelib.application.invoke import invoke
 from chalicelib.core import clock, deadline, retry
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import SessionPrincipal, VisitorPrincipal
 from chalicelib.core.settings import settings
-from chalicelib.flows.invoke import invoke
+from chalicelib.domains.identity.rules import passwords
+from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.engine import metrics, tables, visitors
+from chalicelib.engine.connection import connection
 from chalicelib.gateways import barcodes, dns, llm, photos
 from chalicelib.gateways.object_store import object_store
-from chalicelib.rules import passwords
-from chalicelib.store import accounts, metrics, tables, visitors, workspaces
-from chalicelib.store.connection import connection
-from chalicelib.store.workspaces import WorkspaceRow
-from infra import admin
-from tests import aws_calls, effort  # noqa: F401  effort registers and loads a profile
-from tests.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
+from infra.operator import admin
 from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
 from tests.fakes.open_facts import OpenFacts
 from tests.fakes.openverse import FakeOpenverse
-from tests.loopback import _loopback_only  # noqa: F401  a fixture
-from tests.patience import PATIENCE
-from tests.policy_check import PolicyCheck
-from tests.quick_moto import _quick_moto  # noqa: F401  a fixture
-from tests.restoring import Snapshots, moto_tables
+from tests.support import aws_calls, effort  # noqa: F401  effort registers and loads a profile
+from tests.support.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
+from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
+from tests.support.patience import PATIENCE
+from tests.support.policy_check import PolicyCheck
+from tests.support.quick_moto import _quick_moto  # noqa: F401  a fixture
+from tests.support.restoring import Snapshots, moto_tables
 
 ALL_SCOPES = ["*:read", "*:write"]
 PASSWORD = "correct horse"
@@ -149,7 +150,7 @@ def _leaves_no_settings_behind() -> Iterator[None]:
 def _server(on_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
     """The database of the session; yields what empties it."""
     if on_dynamodb_local:
-        from infra import dynamodb
+        from infra.local import dynamodb
 
         server = dynamodb.start(None, in_memory=True)
         os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = server.endpoint

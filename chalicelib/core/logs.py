@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from chalicelib.core import clock
-from chalicelib.core.schema import iso
+from chalicelib.core.wire.schema import iso
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

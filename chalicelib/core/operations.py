@@ -18,8 +18,8 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.limits import Limit
 from chalicelib.core.manifest import manifest
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Partial, Wire
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Partial, Wire
 
 READ, CALL = "READ", "CALL"
 """The methods of operations without a route: one that only reads, and any other."""
@@ -120,7 +120,7 @@ class Operation(Entry):
     @property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the input."""
-        from chalicelib.core.json_schema import json_schema  # noqa: PLC0415  seldom asked for
+        from chalicelib.core.wire.json_schema import json_schema  # noqa: PLC0415  seldom asked for
 
         return json_schema(self.input)
 
@@ -182,11 +182,9 @@ REGISTRY = Registry(map(Entry.unpacked, manifest().operations))
 
 
 def load_all() -> None:
-    """Import every domain, so that the registry holds all operations; and every flow.
-
-    Both declare handlers of jobs.
-    """
-    for package in map(import_module, ("chalicelib.domains", "chalicelib.flows")):
+    """Import all modules that declare operations, listings or handlers of jobs."""
+    packages = ("chalicelib.engine", "chalicelib.application", "chalicelib.domains")
+    for package in map(import_module, packages):
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             import_module(module.name)
 

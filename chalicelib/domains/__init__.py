@@ -1,1 +1,1 @@
-"""One module per noun, or a package: its wire models and operations (``load_all``)."""
+"""One folder per concept; inside each: operations > flows > store > rules."""

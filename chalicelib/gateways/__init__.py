@@ -1,1 +1,1 @@
-"""What leaves the process, other than to the database."""
+"""What leaves the process: models, object store, safe fetcher, DNS, open databases."""

@@ -15,7 +15,7 @@ from typing import Any
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
 from chalicelib.gateways.json_api import JsonApiError, get_json, link, services, text
-from chalicelib.rules.barcodes import Barcode
+from chalicelib.lib.barcodes import Barcode
 
 SOURCES = frozenset({"openfoodfacts", "openbeautyfacts", "openproductsfacts"})
 TOTAL_SECONDS = 3.0

@@ -24,8 +24,8 @@ from chalicelib import USER_AGENT
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
 from chalicelib.gateways import dns
-from chalicelib.rules import public_urls
-from chalicelib.rules.public_urls import PublicUrl
+from chalicelib.lib import public_urls
+from chalicelib.lib.public_urls import PublicUrl
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -1,1 +1,1 @@
-"""How callers reach the operations. The only layer that knows Chalice."""
+"""How calls arrive: REST, tool server, public routes, console, pages, chat, schedules."""

@@ -7,7 +7,8 @@ from chalicelib.core.errors import UnauthorizedError
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal, VisitorPrincipal
 from chalicelib.core.scopes import expand
-from chalicelib.store import api_keys, visitors
+from chalicelib.domains.identity.store import api_keys
+from chalicelib.engine import visitors
 from chalicelib.transports.http import HttpRequest
 
 

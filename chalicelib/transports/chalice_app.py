@@ -156,7 +156,13 @@ def mount(app: App) -> None:
         else:
             _route(app, entry.name, entry.method, entry.path, _serving(entry))
     _route(app, "health", "GET", "/api/health", _lazily("rest", "health"))
-    _route(app, "openapi_json", "GET", "/api/openapi.json", _lazily("reference", "openapi_json"))
+    _route(
+        app,
+        "openapi_json",
+        "GET",
+        "/api/openapi.json",
+        _lazily("api_docs.reference", "openapi_json"),
+    )
     _share(app, "mcp", "POST", MCP_PATH, _lazily("mcp", "serve"), cors.TOOL_SERVER)
     for path, (module, name) in PAGES.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
+from chalicelib.application.invoke import authorize, invoke, require_plan, split_key
 from chalicelib.core.call_names import by_tool
 from chalicelib.core.errors import (
     AppError,
@@ -25,7 +26,6 @@ from chalicelib.core.errors import (
 from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.text import nearest
-from chalicelib.flows.invoke import authorize, invoke, require_plan, split_key
 from chalicelib.transports import tools
 from chalicelib.transports.auth import authenticate
 from chalicelib.transports.cors import TOOL_SERVER

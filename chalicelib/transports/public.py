@@ -12,13 +12,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic_core import from_json, to_json
 
+from chalicelib.application.invoke import Reply
 from chalicelib.core.errors import AppError, ForbiddenError, TooFastError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation
-from chalicelib.domains.forms.submission import PublicForm, SubmissionResult, public_form
-from chalicelib.domains.sites import visits
-from chalicelib.flows.invoke import Reply
-from chalicelib.rules import bots, form_fields, form_html, form_texts
+from chalicelib.domains.leads.operations.submission import PublicForm, SubmissionResult, public_form
+from chalicelib.domains.leads.rules import form_fields, form_html, form_texts
+from chalicelib.domains.sites.operations import visits
+from chalicelib.lib import crawlers as bots
 from chalicelib.transports import booking_calendar, form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (

@@ -7,12 +7,13 @@ from typing import Any
 from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.core import clock, parsing
+from chalicelib.application.invoke import Reply, invoke, split_key
+from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import Audience, Principal
-from chalicelib.core.schema import iso
-from chalicelib.flows.invoke import Reply, invoke, split_key
+from chalicelib.core.wire import parsing
+from chalicelib.core.wire.schema import iso
 from chalicelib.transports import form_data
 from chalicelib.transports.auth import identify
 from chalicelib.transports.http import (

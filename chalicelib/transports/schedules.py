@@ -6,7 +6,7 @@ import time
 
 from chalicelib.core import clock
 from chalicelib.core.jobs import JOB_HANDLERS
-from chalicelib.store import jobs
+from chalicelib.engine import jobs
 
 PERIOD_SECONDS = 60
 TIME_LIMIT_SECONDS = 240
@@ -22,7 +22,7 @@ def run_jobs() -> dict[str, int]:
     oldest = jobs.oldest_due()
     if any(done.values()) or oldest:
         waited = (clock.now() - oldest).total_seconds() if oldest else 0
-        # The alarm on a backlog reads the number (``infra.alarms_stack``).
+        # The alarm on a backlog reads the number (``infra.deploy.stacks.alarms``).
         log.info("scheduled jobs", extra={"done": done, "oldestSeconds": round(waited)})
     return done
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from chalicelib.application.invoke import IDEMPOTENCY_KEY, may_use
 from chalicelib.core.manifest import manifest
 from chalicelib.core.operations import REGISTRY, Entry, Operation
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import nearest
-from chalicelib.flows.invoke import IDEMPOTENCY_KEY, may_use
 
 WORKSPACE = "workspace"
 """The toolset of the tools that need no scope; always listed unless excluded by name."""

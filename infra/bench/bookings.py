@@ -9,15 +9,15 @@ from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import load_all
-from chalicelib.rules.slots import BusyEntry
-from chalicelib.store.bookings import BOOKINGS
-from chalicelib.store.calendar_days import Days
-from chalicelib.store.reading import Cost, Partition
-from chalicelib.store.unit import run_unit
+from chalicelib.domains.bookings.rules.slots import BusyEntry
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
+from chalicelib.domains.bookings.store.calendar_days import Days
+from chalicelib.engine.reading import Cost, Partition
+from chalicelib.engine.unit import run_unit
 from infra.bench import database
+from infra.bench.dynamodb_usage import metering
 from infra.bench.leads import call, make_workspace
-from infra.dynamodb_usage import metering
-from infra.seed import FIRST_MADE_AT, FIRST_PHONE, resource_id, service_id
+from infra.local.seed import FIRST_MADE_AT, FIRST_PHONE, resource_id, service_id
 
 COUNTS = (100_000,)
 MONDAY = datetime(2027, 3, 1, tzinfo=UTC)

@@ -13,13 +13,14 @@ from typing import cast
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
-from chalicelib.store import counters, crm_metrics
-from chalicelib.store.leads import LeadRow
-from chalicelib.store.listing import LISTINGS
-from chalicelib.store.tables import Record, Row
-from chalicelib.store.unit import UnitOfWork
-from infra.batch_writes import BatchWriter
-from infra.seed import last_moment, parents, records
+from chalicelib.domains.leads.store import crm_metrics
+from chalicelib.domains.leads.store.leads import LeadRow
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.listing import LISTINGS
+from chalicelib.engine.tables import Record, Row
+from chalicelib.engine.unit import UnitOfWork
+from infra.local.seed import last_moment, parents, records
+from infra.operator.transfer.batch_writes import BatchWriter
 
 CHUNK = 500
 WRITERS = 4

@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from chalicelib.core import clock
+from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import Usage
-from chalicelib.store import ledger, workspaces
-from chalicelib.store.agents import AGENTS
-from chalicelib.store.unit import UnitOfWork, run_unit
 from infra.bench import database
-from infra.dynamodb_usage import metering
+from infra.bench.dynamodb_usage import metering
 
 WORKSPACE = "bench-chat"
 WARM_UP = 5
@@ -121,7 +122,7 @@ def _server() -> Iterator[int]:
     from chalice.app import Chalice  # noqa: PLC0415  only this section needs it
     from chalice.config import Config  # noqa: PLC0415
 
-    from infra.devserver import DevServer  # noqa: PLC0415
+    from infra.local.devserver import DevServer  # noqa: PLC0415
 
     server = DevServer(Chalice("bench"), Config(), "127.0.0.1", 0).server
     server.prepare()

@@ -16,8 +16,9 @@ from statistics import median
 
 import botocore
 
-from infra import stage_config, unused
 from infra.bench.first_answer import KINDS
+from infra.deploy import stage_config
+from infra.deploy.package import unused
 
 ROOT = Path(__file__).parents[2]
 RUNS = 10
@@ -68,7 +69,13 @@ def _packaged(project: Path) -> Path:
     shutil.copytree(ROOT / "chalicelib", project / "chalicelib", ignore=ignored)
     shutil.copyfile(ROOT / "app.py", project / "app.py")
     subprocess.run(
-        [sys.executable, "-P", str(ROOT / "infra" / "manifest.py"), str(project)], check=True
+        [
+            sys.executable,
+            "-P",
+            str(ROOT / "infra" / "deploy" / "package" / "manifest.py"),
+            str(project),
+        ],
+        check=True,
     )
     source = Path(botocore.__file__).parent
     for path in source.rglob("*"):

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from chalicelib.core.operations import load_all
-from infra import alarms_stack
 from infra.bench import database
+from infra.bench.dynamodb_usage import metering
 from infra.bench.leads import call, make_workspace
-from infra.dynamodb_usage import metering
+from infra.deploy.stacks import alarms as alarms_stack
 
 PRODUCTS = 1_000
 SCALES = (1_000, 100_000, 10_000_000)

@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from chalicelib.core.settings import settings
-from chalicelib.store import connection, counters, tables
-from infra import dynamodb, workarounds
+from chalicelib.engine import connection, tables
+from chalicelib.engine.listing import counters
 from infra.bench import bulk
-from infra.local_stack import ENDPOINT, LOCAL_AWS
-from infra.seed import NOUNS
+from infra.local import dynamodb, workarounds
+from infra.local.seed import NOUNS
+from infra.local.stack import ENDPOINT, LOCAL_AWS
 
 PATIENCE_SECONDS = 60
 """DynamoDB Local counts a table's rows when it describes it, which takes long in a large one."""

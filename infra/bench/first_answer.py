@@ -65,7 +65,7 @@ def _chat() -> None:
     """Begin as the function does that streams, and answer a message."""
     import gc  # noqa: PLC0415  what is measured
 
-    from chalicelib.transports import stream_runtime  # noqa: PLC0415  as above
+    from chalicelib.transports.chat import stream_runtime  # noqa: PLC0415  as above
 
     gc.disable()  # As ``stream_runtime.main`` does.
     serve = stream_runtime.load()
@@ -95,8 +95,8 @@ def _event(method: str, path: str, sent: Any, kind: str, token: str) -> dict[str
 def _token() -> str:
     """Put a key into the database and return its token."""
     from chalicelib.core import clock  # noqa: PLC0415  as any request with a key does
-    from chalicelib.rules import tokens  # noqa: PLC0415
-    from chalicelib.store import api_keys  # noqa: PLC0415
+    from chalicelib.domains.identity.store import api_keys  # noqa: PLC0415
+    from chalicelib.lib import tokens  # noqa: PLC0415
 
     token = tokens.generate()
     key = api_keys.row(
@@ -118,7 +118,7 @@ def _stub_database(key: dict[str, Any]) -> None:
     from botocore.awsrequest import AWSResponse  # noqa: PLC0415  as the store does
 
     from chalicelib.core import deadline  # noqa: PLC0415
-    from chalicelib.store.connection import connection  # noqa: PLC0415
+    from chalicelib.engine.connection import connection  # noqa: PLC0415
 
     deadline.REQUEST_SECONDS = 3600  # valgrind takes fifty times as long
 

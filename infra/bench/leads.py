@@ -6,19 +6,19 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from chalicelib.application.invoke import invoke
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import ApiKeyPrincipal, VisitorPrincipal
 from chalicelib.core.scopes import Scope
-from chalicelib.flows.invoke import invoke
-from chalicelib.store import workspaces
-from chalicelib.store.connection import connection
-from chalicelib.store.leads import LEADS
-from chalicelib.store.reading import Cost, Partition
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.engine.connection import connection
+from chalicelib.engine.reading import Cost, Partition
 from infra.bench import database
-from infra.dynamodb_usage import Usage, metering
-from infra.seed import FIRST_MADE_AT, FIRST_PHONE, SITE, form_id
+from infra.bench.dynamodb_usage import Usage, metering
+from infra.local.seed import FIRST_MADE_AT, FIRST_PHONE, SITE, form_id
 
 COUNTS = (10_000, 50_000)
 ABOUT = [

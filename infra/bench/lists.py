@@ -11,13 +11,13 @@ from datetime import timedelta
 from typing import Any
 
 from chalicelib.core.text import search_fold
-from chalicelib.store.listing import Listing
-from chalicelib.store.products import PRODUCTS, ProductRow
-from chalicelib.store.queries import CONSISTENT_ROWS, Query
-from chalicelib.store.reading import Cost, Partition
+from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.queries import CONSISTENT_ROWS, Query
+from chalicelib.engine.reading import Cost, Partition
 from infra.bench import database
 from infra.bench.made_up import APPOINTMENTS, CONTACTS, TAGS
-from infra.seed import FIRST_MADE_AT, SMALL_CATEGORY, category_id
+from infra.local.seed import FIRST_MADE_AT, SMALL_CATEGORY, category_id
 
 COUNTS = (1_000, 10_000, 100_000)
 

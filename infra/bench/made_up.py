@@ -6,9 +6,9 @@ from typing import Any
 
 from pynamodb.attributes import ListAttribute, UnicodeAttribute, UTCDateTimeAttribute
 
-from chalicelib.store.listing import Listing, SortIndex, listed
-from chalicelib.store.tables import Record
-from infra.seed import FIRST_MADE_AT, NOUNS, WORDS
+from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.tables import Record
+from infra.local.seed import FIRST_MADE_AT, NOUNS, WORDS
 
 TAGS = [f"tag-{number}" for number in range(20)]
 MINUTES_BETWEEN = 20

@@ -9,11 +9,11 @@ from unittest.mock import patch
 
 import app
 from chalicelib.core import clock
-from chalicelib.store import api_keys
-from chalicelib.store.api_keys import ApiKeyRow
-from chalicelib.store.queries import ResultPage
-from chalicelib.store.reading import Cost
-from chalicelib.store.sites import SITES
+from chalicelib.domains.identity.store import api_keys
+from chalicelib.domains.identity.store.api_keys import ApiKeyRow
+from chalicelib.domains.sites.store.sites import SITES
+from chalicelib.engine.listing.queries import ResultPage
+from chalicelib.engine.reading import Cost
 
 TOOL = "svc_list_sites"
 

@@ -16,12 +16,12 @@ import click
 from chalice.app import Chalice, Response
 
 import app as ours_whole
+from chalicelib.application.invoke import authorize
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.schema import Pagination, Wire
-from chalicelib.domains.sites.records import SiteList, SiteListQuery, SiteOut
-from chalicelib.flows.invoke import authorize
-from chalicelib.store.queries import Query, ResultPage
-from chalicelib.store.sites import SITES
+from chalicelib.core.wire.schema import Pagination, Wire
+from chalicelib.domains.sites.operations.sites import SiteList, SiteListQuery, SiteOut
+from chalicelib.domains.sites.store.sites import SITES
+from chalicelib.engine.listing.queries import Query, ResultPage
 from chalicelib.transports.auth import authenticate
 from infra.bench import ours
 from infra.bench.timing import beside

@@ -3,9 +3,9 @@
 import json
 from datetime import UTC, datetime
 
-from chalicelib.rules.schedule import Interval, Rule, parse
-from chalicelib.rules.slots import BusyEntry, Calendar, Query, ServiceRules, union
-from chalicelib.rules.zoned_times import WEEKDAYS
+from chalicelib.domains.bookings.rules.schedule import Interval, Rule, parse
+from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, Query, ServiceRules, union
+from chalicelib.lib.zoned_times import WEEKDAYS
 from infra.bench.timing import cpu_ms
 
 DAYS = 31

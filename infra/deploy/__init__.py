@@ -1,1 +1,1 @@
-"""From a checkout to one base URL on AWS, and back: stacks, code, releases, locks (ADR 0036)."""
+"""Deployment to AWS: stacks, releases, rollback, smoke test and doctor."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Self
 
-from infra.data_stack import STATE
-from infra.deploy.store import Store
-from infra.stage_config import Facts
+from infra.deploy.aws.store import Store
+from infra.deploy.stacks.data import STATE
+from infra.deploy.stage_config import Facts
 
 KEY = f"{STATE}choices.json"
 

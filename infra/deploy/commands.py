@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from infra.deploy.cloudformation import Change
+from infra.deploy.aws.cloudformation import Change
 from infra.deploy.deployment import Deployment, Wanted
 from infra.deploy.progress import Progress
 
@@ -22,7 +22,7 @@ _PYTHON = click.option("--python", help="The Python to package with. Default: th
 
 
 def _deployment(stage: str, region: str | None) -> Deployment:
-    from infra.deploy.account import sign_in  # noqa: PLC0415  the help needs no boto3
+    from infra.deploy.aws.account import sign_in  # noqa: PLC0415  the help needs no boto3
 
     account = sign_in(region)
     click.echo(
@@ -57,7 +57,7 @@ def _look(result: dict[str, Any]) -> None:
     Raises:
         click.ClickException: something does not.
     """
-    from infra import smoke  # noqa: PLC0415  as above
+    from infra.deploy import smoke  # noqa: PLC0415  as above
 
     url = result["baseUrl"]
     if url is None:
@@ -123,7 +123,8 @@ def deploy(  # noqa: PLR0913  an option each
     Options that are left out stay as they were deployed before. A deployment that was stopped is
     finished by running it again.
     """
-    from infra import doctor, package  # noqa: PLC0415  as above
+    from infra.deploy import doctor  # noqa: PLC0415  as above
+    from infra.deploy.package import build as package  # noqa: PLC0415  as above
 
     doctor.require(doctor.examine_machine(stage, package.ROOT))
     deployment = _deployment(stage, region)
@@ -216,8 +217,8 @@ def _typed(stage: str) -> str:
 @click.option("--origin", "origins", multiple=True, help="An address that only the edge may call.")
 def smoke(url: str | None, origins: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  the rest of ``Target``
     """Look at a running service from outside: whether each of its surfaces answers."""
-    from infra import smoke as outside  # noqa: PLC0415  as above
-    from infra.local_stack import LocalStack  # noqa: PLC0415  as above
+    from infra.deploy import smoke as outside  # noqa: PLC0415  as above
+    from infra.local.stack import LocalStack  # noqa: PLC0415  as above
 
     url = url or LocalStack.from_environment().url
     if not re.match(r"https?://[^/]", url):
@@ -237,8 +238,8 @@ def smoke(url: str | None, origins: tuple[str, ...], **options: Any) -> None:  #
 @_REGION
 def doctor(stage: str, region: str | None) -> None:
     """Say what this machine or AWS account lacks for a deployment, and what to do about it."""
-    from infra import doctor as look  # noqa: PLC0415  as above
-    from infra.package import ROOT  # noqa: PLC0415  as above
+    from infra.deploy import doctor as look  # noqa: PLC0415  as above
+    from infra.deploy.package.build import ROOT  # noqa: PLC0415  as above
 
     findings = list(look.examine(stage, region, ROOT))
     click.echo(look.table(findings), err=True)

@@ -15,17 +15,19 @@ from typing import Any
 
 import click
 
-from infra import package, policies, refolding, stage_config
-from infra.deploy import chalice_state, gateway, releases, settings, tables
-from infra.deploy.account import Account
+from infra.deploy import policies, releases, settings, stage_config
+from infra.deploy.aws import chalice_state, gateway, tables
+from infra.deploy.aws.account import Account
+from infra.deploy.aws.cloudformation import Change, Stack
+from infra.deploy.aws.store import Store
 from infra.deploy.choices import Choices
-from infra.deploy.cloudformation import Change, Stack
 from infra.deploy.lock import locked
+from infra.deploy.names import APP
+from infra.deploy.package import build as package
 from infra.deploy.progress import Progress
 from infra.deploy.releases import Release, Source
-from infra.deploy.store import Store
-from infra.names import APP
-from infra.stage_config import Facts
+from infra.deploy.stage_config import Facts
+from infra.operator import refolding
 
 UPLOAD_SECONDS = "300"
 """For a zip of 26 MiB to Lambda; Chalice would give up after a minute."""

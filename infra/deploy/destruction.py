@@ -10,15 +10,16 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from chalicelib.core import clock
-from infra import package
-from infra.aws_errors import code
-from infra.deploy import chalice_state, releases, settings, tables
-from infra.deploy.account import Account
+from infra.deploy import releases, settings
+from infra.deploy.aws import chalice_state, tables
+from infra.deploy.aws.account import Account
+from infra.deploy.aws.cloudformation import POLL_SECONDS
+from infra.deploy.aws.errors import code
+from infra.deploy.aws.store import Store
 from infra.deploy.choices import Choices
-from infra.deploy.cloudformation import POLL_SECONDS
 from infra.deploy.deployment import Deployment
+from infra.deploy.package import build as package
 from infra.deploy.progress import Progress
-from infra.deploy.store import Store
 
 GONE = {
     "404",

@@ -15,8 +15,8 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.core import clock
-from infra.data_stack import STATE
-from infra.deploy.store import Store, as_record
+from infra.deploy.aws.store import Store, as_record
+from infra.deploy.stacks.data import STATE
 
 KEY = f"{STATE}lock.json"
 LEASE = timedelta(minutes=5)

@@ -14,10 +14,10 @@ from pathlib import Path
 import click
 
 from chalicelib.core import clock
-from infra.data_stack import RELEASES, STATE
-from infra.deploy.store import Store
-from infra.package import ROOT, Package
-from infra.stage_config import Facts
+from infra.deploy.aws.store import Store
+from infra.deploy.package.build import ROOT, Package
+from infra.deploy.stacks.data import RELEASES, STATE
+from infra.deploy.stage_config import Facts
 
 CURRENT = f"{STATE}current.json"
 KEPT = 20

@@ -2,14 +2,14 @@
 
 from botocore.exceptions import ClientError
 
-from infra.aws_errors import code
-from infra.deploy.account import Account
+from infra.deploy.aws.account import Account
+from infra.deploy.aws.cloudformation import Stack
+from infra.deploy.aws.errors import code
 from infra.deploy.choices import Choices
-from infra.deploy.cloudformation import Stack
+from infra.deploy.names import APP, function_name
+from infra.deploy.policies import FUNCTIONS
 from infra.deploy.progress import Progress
-from infra.names import APP, function_name
-from infra.policies import FUNCTIONS
-from infra.stage_config import JOBS, Facts
+from infra.deploy.stage_config import JOBS, Facts
 
 MINIMUM_UNRESERVED = 100
 """What Lambda leaves to functions without a reservation (developer guide, Reserved concurrency)."""

@@ -7,7 +7,7 @@ import pytest
 
 from tests.clients import page
 from tests.clients.frameworks import FRAMEWORKS, Framework, Server
-from tests.loopback import _loopback_only  # noqa: F401  a fixture
+from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
 
 OFFERED = pytest.StashKey[dict[str, str]]()
 """The tools that each framework offers to its model, in words."""
@@ -15,7 +15,7 @@ OFFERED = pytest.StashKey[dict[str, str]]()
 
 @pytest.fixture(scope="session")
 def server() -> Server:
-    """The tool server that ``tests.with_server`` started, with the demo's key."""
+    """The tool server that ``tests.support.with_server`` started, with the demo's key."""
     if "BASE_URL" not in os.environ:
         pytest.exit("These tests need a running server: run make test-clients.", returncode=1)
     return Server(f"{os.environ['BASE_URL']}/api/mcp", os.environ["API_KEY"])

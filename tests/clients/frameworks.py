@@ -38,7 +38,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from tests.fakes import Asked, JsonServer
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 PROMPT = "Call the tool."
 

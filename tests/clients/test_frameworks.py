@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.clients.frameworks import Framework, Outcome, Server
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 ADDED_BY_N8N = {
     "toolCallId": "call_1",

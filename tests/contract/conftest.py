@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.gateways import photos
-from chalicelib.store import workspaces
 from tests.conftest import Api, Owner
 from tests.factories.examples import Things
 from tests.fakes.openverse import answer_with, image
-from tests.restoring import Snapshots
+from tests.support.restoring import Snapshots
 
 IMAGES = [image(number) for number in range(45)]
 

@@ -14,8 +14,8 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from tests.conftest import Answer, Api, Owner, as_operator, everything
 from tests.contract.conftest import World
-from tests.effort import matrix
 from tests.factories.examples import Things, every_operation, example, names_things
+from tests.support.effort import matrix
 
 
 def send(api: Api, operation: Operation, arguments: dict[str, Any]) -> Answer:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.application.invoke import authorize, invoke
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import (
@@ -16,8 +17,8 @@ from chalicelib.core.principals import (
     VisitorPrincipal,
 )
 from chalicelib.core.scopes import Scope
-from chalicelib.flows.invoke import authorize, invoke
-from chalicelib.transports import openapi, tools
+from chalicelib.transports import tools
+from chalicelib.transports.api_docs import openapi
 
 CALLERS: dict[Audience, Principal] = {
     Audience.KEY: ApiKeyPrincipal(

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.batch_items import InvalidItem
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.fields import fields_of
-from chalicelib.core.json_schema import json_schema
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.core.parsing import parse
 from chalicelib.core.principals import Audience
-from chalicelib.core.schema import Patch, Wire
+from chalicelib.core.wire.batch_items import InvalidItem
+from chalicelib.core.wire.fields import fields_of
+from chalicelib.core.wire.json_schema import json_schema
+from chalicelib.core.wire.parsing import parse
+from chalicelib.core.wire.schema import Patch, Wire
 from tests.conftest import Api
 from tests.contract.conftest import World
 from tests.contract.test_access import send

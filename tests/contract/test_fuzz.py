@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from chalicelib.transports import openapi
+from chalicelib.transports.api_docs import openapi
 from tests.conftest import Api
 from tests.contract.conftest import World
 from tests.contract.test_access import send
-from tests.effort import examples
 from tests.factories.examples import Things, every_operation, example
+from tests.support.effort import examples
 
 anything = st.recursive(
     st.none()

@@ -1,15 +1,15 @@
 """Lists of nouns that have grown large: each is read along the index that was made for it.
 
-Functions may query the indexes that the suite needs and no others (``tests/policy_check.py``), so
-each is read here through the API.
+Functions may query the indexes that the suite needs and no others
+(``tests/support/policy_check.py``), so each is read here through the API.
 """
 
 from typing import Any
 
 import pytest
 
-from chalicelib.store import queries
-from chalicelib.store.connection import connection
+from chalicelib.engine.connection import connection
+from chalicelib.engine.listing import queries
 from tests.conftest import Api
 from tests.factories.examples import Things
 

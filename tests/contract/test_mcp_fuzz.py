@@ -24,8 +24,8 @@ from chalicelib.transports.http import parse_json
 from chalicelib.transports.mcp import CAPABILITIES_KEY, VERSION_KEY
 from tests.conftest import Answer, Api
 from tests.contract.conftest import World
-from tests.effort import examples, matrix, slow_but_for
 from tests.factories.examples import Things, every_tool, example
+from tests.support.effort import examples, matrix, slow_but_for
 
 MODERN = "2026-07-28"
 LONGEST_FAILURE = 20_000

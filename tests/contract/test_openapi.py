@@ -8,8 +8,8 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from chalicelib.core.operations import Operation
-from chalicelib.flows.chat_answer import Failed
-from chalicelib.transports.chat_stream import encode
+from chalicelib.domains.chat.flows.chat_answer import Failed
+from chalicelib.transports.chat.chat_stream import encode
 from tests.conftest import Answer, Api, Owner
 from tests.contract.conftest import World
 from tests.contract.test_access import send

@@ -20,17 +20,17 @@ import app as application
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
-from chalicelib.transports import chat_route, openapi, reference
-from chalicelib.transports.api_docs import prose, samples
+from chalicelib.transports.api_docs import openapi, prose, reference, samples
 from chalicelib.transports.api_docs.model import Operation, Reference
-from infra import devserver
-from infra.reference import DOCUMENT, markdown
+from chalicelib.transports.chat import chat_route
+from infra.local import devserver
+from infra.local.reference import DOCUMENT, markdown
 from tests.conftest import Api, Time
 from tests.contract.conftest import World
-from tests.effort import slow_but_for
 from tests.factories.examples import submit
-from tests.patience import PATIENCE
-from tests.restoring import Snapshots
+from tests.support.effort import slow_but_for
+from tests.support.patience import PATIENCE
+from tests.support.restoring import Snapshots
 from tests.transports.conftest import LocalServer, serving
 
 STALE = "The reference is stale: run make reference, and look at what has changed."

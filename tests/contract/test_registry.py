@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import app as application
-from chalicelib.core.fields import fields_of
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
+from chalicelib.core.wire.fields import fields_of
 from tests.factories.examples import every_documented_operation, every_operation
 
 KINDS = {int: "integer", bool: "boolean", list: "array"}

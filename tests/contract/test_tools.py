@@ -17,7 +17,7 @@ from tests.conftest import Api, Owner
 from tests.contract.conftest import World
 from tests.contract.test_access import send
 from tests.factories.examples import Things, every_tool, example
-from tests.restoring import Snapshots
+from tests.support.restoring import Snapshots
 
 ALIKE = ("status", "message", "code", "errors")
 """What a failure says alike over REST and as a tool, but for the names of calls."""

@@ -15,8 +15,9 @@ from pydantic_core import to_json
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.manifest import Declarations, Manifest, digest_of, sources
 from chalicelib.core.operations import REGISTRY, Entry, load_all
-from chalicelib.store.listing import NOUNS
-from chalicelib.transports import openapi, tools
+from chalicelib.engine.listing.listing import NOUNS
+from chalicelib.transports import tools
+from chalicelib.transports.api_docs import openapi
 
 ROOT = Path(__file__).parents[2]
 LAMBDA = {"AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev"}
@@ -38,7 +39,12 @@ def copied(folder: Path) -> Path:
 
 
 def write_manifest(project: Path) -> subprocess.CompletedProcess[str]:
-    script = [sys.executable, "-P", str(ROOT / "infra" / "manifest.py"), str(project)]
+    script = [
+        sys.executable,
+        "-P",
+        str(ROOT / "infra" / "deploy" / "package" / "manifest.py"),
+        str(project),
+    ]
     return subprocess.run(script, check=False, capture_output=True, text=True)
 
 
@@ -116,8 +122,8 @@ import json, logging
 import app
 from types import SimpleNamespace
 from chalicelib.core.jobs import JOB_HANDLERS
-from chalicelib.store import api_keys
-from chalicelib.store.listing import NOUNS
+from chalicelib.domains.identity.store import api_keys
+from chalicelib.engine.listing.listing import NOUNS
 
 logging.disable()
 api_keys.touch = lambda _: None
@@ -180,7 +186,7 @@ from chalicelib.transports.web import docs
 for section in ("products", "errors", "chat", "none"):
     print(docs.section(HttpRequest("GET", "/", {}, path={"section": section})).status)
 print(docs.start(HttpRequest("GET", "/", {}, query={"q": ["product"]})).status)
-print(sorted(name for name in sys.modules if name.startswith("chalicelib.domains.")))
+print(sorted(name for name in sys.modules if ".operations." in name))
 """
     assert run(packaged, script, **LAMBDA).split() == ["200", "200", "200", "404", "200", "[]"]
 
@@ -190,11 +196,11 @@ import os, sys
 import app
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.operations import REGISTRY
-from chalicelib.store.listing import NOUNS
+from chalicelib.engine.listing.listing import NOUNS
 
 def domains():
     parts = (name.split(".") for name in sys.modules)
-    return {p[2] for p in parts if p[:2] == ["chalicelib", "domains"] and len(p) > 2}
+    return {p[2] for p in parts if p[:2] == ["chalicelib", "domains"] and "operations" in p}
 
 def alone(module, look):
     'Look something up in a process of its own, which has imported no domain yet.'
@@ -205,7 +211,7 @@ def alone(module, look):
         return
     try:
         look()
-        own = {module.split(".")[2]} if module.startswith("chalicelib.domains.") else set()
+        own = {module.split(".")[2]} if ".operations." in module else set()
         assert domains() == own, (module, domains())
         os._exit(0)
     finally:
@@ -238,7 +244,7 @@ def test_a_run_of_jobs_imports_no_domain_and_no_door(packaged: Path) -> None:
     script = """
 import sys
 import app
-from chalicelib.store import jobs
+from chalicelib.engine import jobs
 jobs.ControlRow.query = lambda *_, **__: type("Rows", (list,), {"last_evaluated_key": None})()
 event = dict.fromkeys(("source", "detail-type", "detail", "id", "account", "region", "version",
                        "time", "resources"), "")
@@ -255,12 +261,12 @@ print([name for name in doors if name in sys.modules])
 def test_the_audit_log_names_records_whose_nouns_are_not_imported(packaged: Path) -> None:
     script = """
 import sys
-from chalicelib.store.file_uses import FileVersionRow, RAISE
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.engine.file_uses import FileVersionRow, RAISE
+from chalicelib.engine.unit import UnitOfWork
 unit = UnitOfWork("w")
 unit.update(FileVersionRow("W#w#FILE", "f1"), RAISE)
 unit.update(FileVersionRow("W#other#FILE", "f2"), RAISE)
-assert "chalicelib.store.files" not in sys.modules
+assert "chalicelib.domains.files.store.files" not in sys.modules
 print(*unit._resources)
 """
     assert run(packaged, script, **LAMBDA) == "file:f1\n"
@@ -271,13 +277,14 @@ def test_it_does_not_count_once_a_module_has_changed(packaged: Path, tmp_path: P
     assert int(run(packaged, script)) == len(REGISTRY)
     changed = tmp_path / "changed"
     shutil.copytree(packaged, changed)
-    with (changed / "chalicelib" / "domains" / "stock_photos.py").open("a") as module:
+    operations = changed / "chalicelib" / "domains" / "blog" / "operations"
+    with (operations / "posts.py").open("a") as module:
         module.write("# changed\n")
     assert int(run(changed, script)) == 0
 
 
 @pytest.mark.parametrize(
-    "package", sorted((ROOT / "chalicelib" / "domains").glob("*/__init__.py")), ids=str
+    "package", sorted((ROOT / "chalicelib" / "domains").rglob("__init__.py")), ids=str
 )
 def test_a_domain_is_imported_module_by_module(package: Path) -> None:
     _docstring, *rest = ast.parse(package.read_text()).body

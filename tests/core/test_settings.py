@@ -24,7 +24,7 @@ def test_a_function_without_a_stage_refuses_to_start(
 
 WITHOUT_STAGE = """
 from chalicelib.core.operations import load_all
-from chalicelib.store import tables
+from chalicelib.engine import tables
 
 load_all()
 try:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from chalicelib.core.schema import MAX_TITLE, Title
 from chalicelib.core.text import fold, line_fold, one_line, search_fold
+from chalicelib.core.wire.schema import MAX_TITLE, Title
 
 titles = TypeAdapter(Title)
 odd = st.sampled_from(

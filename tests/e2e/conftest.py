@@ -16,13 +16,13 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from turbohtml import parse
 
 import app as application
-from infra import devserver
+from infra.local import devserver
 from tests.factories.widget import AGENT, GREETING, NAME, Opened, document, tag
 from tests.fakes.chat_server import (
     FakeChat,
     serving_chat,
 )
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 from tests.transports.conftest import serving
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Chromium without a window."""
-    finder = ROOT / "infra" / "find-chromium"
+    finder = ROOT / "infra" / "local" / "find-chromium"
     found = subprocess.run([finder], capture_output=True, text=True, check=False)
     chromium = found.stdout.strip()
     assert chromium, "no Chromium was found: install Debian's package chromium"

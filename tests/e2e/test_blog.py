@@ -10,8 +10,8 @@ from playwright.sync_api import Browser, Page
 
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.text import CONTROL
-from chalicelib.rules import markdown
-from infra.demo.posts import POSTS
+from chalicelib.lib import markdown
+from infra.local.demo.posts import POSTS
 from tests.conftest import Api, Owner
 from tests.e2e.conftest import markup_errors, shoot
 from tests.factories.examples import written

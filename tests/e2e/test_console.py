@@ -12,13 +12,13 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Response, expect
 
 from chalicelib.core.ids import new_id
-from chalicelib.store import api_keys
+from chalicelib.domains.identity.store import api_keys
 from chalicelib.transports.console.routes import BOT, ROUTES
 from tests.conftest import PASSWORD, Api, as_operator, in_console
 from tests.e2e.conftest import markup_errors, shoot
 from tests.factories.console import Place
 from tests.factories.examples import Things, top_up
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 SCREENS = {
     "phone": {"viewport": {"width": 360, "height": 740}, "locale": "ru-RU"},

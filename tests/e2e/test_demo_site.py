@@ -10,9 +10,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from infra.data_dir import DataDir
-from infra.demo import bakery, school
-from infra.demo.seed import seed
+from infra.local.data_dir import DataDir
+from infra.local.demo import bakery, school
+from infra.local.demo.seed import seed
 from tests.conftest import Api
 from tests.e2e.conftest import markup_errors, shoot
 from tests.factories.widget import chatting, last

@@ -31,7 +31,7 @@ from tests.fakes.chat_server import (
     saying,
     start,
 )
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 STYLES = (
     "*{all:unset!important;display:none!important;color:red!important;font:8px serif!important}"

@@ -17,7 +17,7 @@ from tests.fakes.chat_server import (
     saying,
     start,
 )
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 
 def run_until(page: Page, text: str) -> None:

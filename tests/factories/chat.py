@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
+from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError
 from chalicelib.gateways.llm.cancellation import Cancellation
-from chalicelib.rules.chat import Message
-from chalicelib.store import budgets, ledger
-from chalicelib.store.agents import AGENTS
-from chalicelib.store.unit import UnitOfWork, run_unit
-from chalicelib.transports import chat_route, chat_stream
+from chalicelib.gateways.llm.messages import Message
+from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from tests.conftest import Answer, Api, Owner, as_operator
 from tests.factories.examples import request_to, top_up

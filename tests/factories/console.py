@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from chalicelib.application.invoke import invoke
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from chalicelib.flows.invoke import invoke
-from chalicelib.store import accounts
+from chalicelib.domains.identity.store import accounts
 from chalicelib.transports.console import door
 from chalicelib.transports.console.routes import BOT
 from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console

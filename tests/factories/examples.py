@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
+from chalicelib.application.invoke import invoke
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincipal
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.flows.invoke import invoke
+from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.bots.store.agents import workspace_of
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.object_store import FolderStore
-from chalicelib.store import ledger, workspaces
-from chalicelib.store.agents import workspace_of
-from chalicelib.store.unit import UnitOfWork, run_unit
-from chalicelib.transports import chat_route, chat_stream
+from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
 
 

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from PIL import Image
 
 from chalicelib.core.settings import settings
+from chalicelib.domains.files.store import files
 from chalicelib.gateways.object_store import FolderStore, object_store
-from chalicelib.store import files
 from tests.conftest import Api, Owner
 
 LIST, FOLDERS, UPLOAD, DELETE = (

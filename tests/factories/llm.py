@@ -4,10 +4,10 @@ from contextlib import closing
 from typing import Any
 
 from chalicelib.gateways.llm import ChatModel, ModelError, Usage
+from chalicelib.gateways.llm.messages import Message
 from chalicelib.gateways.llm.openai import OpenAiModel
-from chalicelib.rules.chat import Message
 from tests.fakes.openai_api import OpenAiApi
-from tests.patience import FOR_EVER
+from tests.support.patience import FOR_EVER
 
 KEY = "sk-test-0123456789abcdef"
 ASKED = [Message("system", "Be request."), Message("user", "Ёж 🦔?")]

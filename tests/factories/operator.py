@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from chalicelib.store import (
-    api_keys,
-    workspaces,
-)
-from infra.admin import admin
+from chalicelib.domains.identity.store import api_keys, workspaces
+from infra.operator.admin import admin
 from tests.conftest import as_operator
 
 LIST = "/api/projects/list"

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from PIL import Image
 
-from chalicelib.store.products import PRODUCTS
-from chalicelib.store.unit import UnitOfWork
+from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Api, Owner
 from tests.fakes.internet import Internet, Server, says
 

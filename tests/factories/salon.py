@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
-from chalicelib.store import calendar_days
-from chalicelib.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.bookings.store import calendar_days
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from tests.conftest import Answer, Api
 
 ALL_DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]

@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from chalicelib.store.bookings import BOOKINGS
-from chalicelib.store.unit import run_unit
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
+from chalicelib.engine.unit import run_unit
 from tests.conftest import Api
 
 

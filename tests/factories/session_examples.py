@@ -7,7 +7,7 @@ from typing import Any
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from chalicelib.store import accounts, workspaces
+from chalicelib.domains.identity.store import accounts, workspaces
 from tests.conftest import PASSWORD, Owner, as_operator, in_console
 from tests.factories.examples import Things, example
 

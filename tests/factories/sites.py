@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from botocore.exceptions import EndpointConnectionError
 
-from chalicelib.store.connection import connection
+from chalicelib.engine.connection import connection
 from tests.conftest import Api
 
 LIST, CREATE, UPDATE, DELETE = (

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from chalicelib.application.invoke import invoke
 from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import ApiKeyPrincipal, Audience
 from chalicelib.core.scopes import Scope
-from chalicelib.flows.invoke import invoke
-from chalicelib.store import accounts
-from chalicelib.store.reading import Item
+from chalicelib.domains.identity.store import accounts
+from chalicelib.engine.reading import Item
 from tests.conftest import Answer, Api, Owner, as_operator, everything
 from tests.factories.examples import FORM, Things, example, submit, talk
 from tests.factories.salon import Salon

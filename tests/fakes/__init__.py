@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 HUGE = 100 * 2**20
 

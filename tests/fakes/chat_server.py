@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from chalicelib.transports import chalice_app, widget
 from chalicelib.transports.http import HttpRequest
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 STREAM = "/api/agents/public/chat-stream"
 EVENTS = "/api/public/widget-event"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 BASE = "/2018-06-01/runtime"
 PRELUDE_TYPE = "application/vnd.awslambda.http-integration-response"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 
 @dataclass

@@ -10,10 +10,10 @@ import pytest
 from chalicelib import VERSION
 from chalicelib.gateways import barcodes as gateway
 from chalicelib.gateways.barcodes import Found, LookupFailedError, look_up
-from chalicelib.rules.barcodes import check_digit, parse
+from chalicelib.lib.barcodes import check_digit, parse
 from tests import fakes
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 BARCODE = parse(NUTELLA)
 Servers = list[OpenFacts]

@@ -13,7 +13,7 @@ import dns.rrset
 import pytest
 
 from chalicelib.gateways import dns as gateway
-from tests.patience import PATIENCE, stretched
+from tests.support.patience import PATIENCE, stretched
 
 Answering = Callable[[dns.message.Message], bytes | None]
 

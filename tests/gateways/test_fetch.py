@@ -27,7 +27,7 @@ from tests.fakes.internet import (
     says,
     to,
 )
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 REDIRECTS = [url for url in HOSTILE if re.fullmatch(r"https://[^/?#][!-~]*", url)]
 

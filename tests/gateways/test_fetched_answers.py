@@ -20,7 +20,6 @@ from chalicelib.gateways.fetch import (
     TooLargeError,
     UpstreamError,
 )
-from tests.effort import examples, slow_but_for
 from tests.factories.urls import HTTP, HTTPS, MB
 from tests.fakes.internet import (
     PUBLIC,
@@ -34,7 +33,8 @@ from tests.fakes.internet import (
     silence,
     to,
 )
-from tests.patience import FOR_EVER, PATIENCE
+from tests.support.effort import examples, slow_but_for
+from tests.support.patience import FOR_EVER, PATIENCE
 
 
 class TestAnswer:

@@ -18,11 +18,11 @@ from moto import mock_aws
 from urllib3 import HTTPResponse
 
 from chalicelib.core.errors import UnavailableError
+from chalicelib.domains.files.rules import stored_files
 from chalicelib.gateways import object_store as gateway
 from chalicelib.gateways.object_store import FolderStore, ObjectStore, S3Store, object_store
-from chalicelib.rules import stored_files
 from tests.conftest import Time
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 TYPE = "text/html; charset=utf-8"
 

@@ -15,7 +15,7 @@ from chalicelib.gateways.photos import Openverse, Orientation, Photo, photo_sour
 from tests import fakes
 from tests.conftest import Time
 from tests.fakes.openverse import FakeOpenverse, image
-from tests.patience import FOR_EVER
+from tests.support.patience import FOR_EVER
 
 
 def only_photo(server: FakeOpenverse, **changed: Any) -> Photo:

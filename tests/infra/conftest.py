@@ -18,17 +18,19 @@ from typing import Any
 import pytest
 import requests
 
-from infra import admin as command_line
-from infra import package, policies, stacks, stage_config
-from infra.deploy import chalice_state
-from infra.deploy.account import Account, sign_in
+from infra.deploy import policies, stage_config
+from infra.deploy.aws import chalice_state
+from infra.deploy.aws.account import Account, sign_in
 from infra.deploy.deployment import Deployment
+from infra.deploy.names import APP, function_name
+from infra.deploy.package import build as package
+from infra.deploy.package.build import UNKNOWN
 from infra.deploy.progress import Progress
-from infra.names import APP, function_name
-from infra.package import UNKNOWN
-from infra.stage_config import Facts
+from infra.deploy.stacks import build as stacks
+from infra.deploy.stage_config import Facts
+from infra.operator import admin as command_line
 from tests.factories.operator import Operator
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 
 REGION = "eu-central-1"
 STAND_INS = {

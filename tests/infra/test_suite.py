@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from tests.loopback import OutsideError
+from tests.support.loopback import OutsideError
 
 OUTSIDE = ("192.0.2.1", 9)
 """An address that nobody has (RFC 5737)."""

@@ -10,7 +10,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from tests.loopback import REACHING_OUT, is_loopback
+from tests.support.loopback import REACHING_OUT, is_loopback
 
 
 def refuse(event: str, arguments: tuple[Any, ...]) -> None:

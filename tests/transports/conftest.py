@@ -19,12 +19,12 @@ from chalice.config import Config
 
 import app as application
 from chalicelib.core import clock, logs
-from infra import devserver
-from infra.devserver import LocalRoute
-from infra.devserver.server import THREADS, Server
+from infra.local import devserver
+from infra.local.devserver import LocalRoute
+from infra.local.devserver.server import THREADS, Server
 from tests.factories.console import World
-from tests.patience import PATIENCE
-from tests.restoring import Snapshots
+from tests.support.patience import PATIENCE
+from tests.support.restoring import Snapshots
 
 CONFIG = Config.create(minimum_compression_size=1024)
 """As in ``.chalice/config.json``."""

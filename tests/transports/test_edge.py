@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import app as application
-from chalicelib.store import audit
+from chalicelib.engine import audit
 from tests.conftest import Answer, Api, Owner
 from tests.factories.examples import Things
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import Field
 
+from chalicelib.application.invoke import Context
 from chalicelib.core.operations import Operation, Registry, operation
 from chalicelib.core.principals import Audience, VisitorPrincipal
-from chalicelib.core.schema import Wire
-from chalicelib.flows.invoke import Context
+from chalicelib.core.wire.schema import Wire
 from chalicelib.transports import chalice_app, cors, public, rest
 from chalicelib.transports.form_data import MAX_FIELDS, MULTIPART, URLENCODED
 from chalicelib.transports.http import (
@@ -22,7 +22,7 @@ from chalicelib.transports.http import (
     redirect,
     set_cookie,
 )
-from infra.devserver import LocalRoute
+from infra.local.devserver import LocalRoute
 from tests.conftest import Owner
 from tests.transports.conftest import WireReply, serving
 

@@ -18,7 +18,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from tests.conftest import Owner, as_operator
 from tests.factories.examples import submit
-from tests.patience import PATIENCE
+from tests.support.patience import PATIENCE
 from tests.transports.conftest import LocalServer
 
 MODES = {

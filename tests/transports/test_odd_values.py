@@ -9,14 +9,14 @@ import pytest
 
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from chalicelib.transports import chat_route, chat_stream
 from chalicelib.transports.chalice_app import PAGES
+from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console.routes import ROUTES
 from chalicelib.transports.http import HttpRequest
 from tests.conftest import Answer, Api, Owner
-from tests.effort import slow_but_for
 from tests.factories.console import person
 from tests.factories.examples import Things, example
+from tests.support.effort import slow_but_for
 
 LONG = "x" * 3_000
 ODD = {

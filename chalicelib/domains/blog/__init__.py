@@ -1,1 +1,1 @@
-"""The platform's blog: its posts, for ADMIN accounts and for readers."""
+"""Posts of the platform's blog."""

@@ -1,1 +1,1 @@
-"""Bookings: find slots, book, move, set the status, list and read."""
+"""Services, resources, opening hours, time off, free slots and bookings."""

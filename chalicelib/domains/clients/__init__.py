@@ -1,1 +1,1 @@
-"""Clients: list, get, update, and erase for good."""
+"""Client records, their orders and their erasure."""

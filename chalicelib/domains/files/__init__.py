@@ -1,1 +1,1 @@
-"""Files: their records, the folders they lie in, how they come, and how they go."""
+"""Files, folders, uploads, images, copies of images by URL, and stock photos."""

@@ -1,1 +1,1 @@
-"""Accounts, workspaces, their members and their API keys."""
+"""Accounts, workspaces, members, keys, sessions and the audit log."""

@@ -1,1 +1,1 @@
-"""Leads: list, find, work through their statuses, orders, statistics."""
+"""Forms, submissions, leads and their statistics."""

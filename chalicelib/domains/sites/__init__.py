@@ -1,1 +1,1 @@
-"""Sites: records, custom domains, suspension, deletion with everything on them, and visits."""
+"""Sites, pages, custom domains and visits."""

@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple, Protocol
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import Provider, settings
+from chalicelib.gateways.llm import models
 from chalicelib.gateways.llm.cancellation import Cancellation
-from chalicelib.rules import models
-from chalicelib.rules.chat import Message
-from chalicelib.rules.models import ModelSpec
+from chalicelib.gateways.llm.messages import Message
+from chalicelib.gateways.llm.models import ModelSpec
 
 STREAM_SECONDS = 300.0
 """The longest that a stream may take, from the request to its last token (chat.md, The stream)."""

@@ -37,7 +37,7 @@ from chalicelib.gateways.llm import (
     attempts,
 )
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
-from chalicelib.rules.chat import Message, TokenCounter, count_input
+from chalicelib.gateways.llm.messages import Message, TokenCounter, count_input
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0

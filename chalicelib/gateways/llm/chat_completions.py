@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from chalicelib.gateways.llm import Event, ModelError, Reasoning, Usage
-from chalicelib.rules.chat import Message, TokenCounter, count_input
+from chalicelib.gateways.llm.messages import Message, TokenCounter, count_input
 
 _DONE: dict[str, Any] = {"choices": [{"finish_reason": "stop"}]}
 

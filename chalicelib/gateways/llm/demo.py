@@ -14,11 +14,19 @@ from itertools import islice, takewhile
 
 from chalicelib.core import retry
 from chalicelib.core.text import fold
-from chalicelib.gateways.llm import STREAM_SECONDS, Event, ModelError, Usage
+from chalicelib.gateways.llm import (
+    STREAM_SECONDS,
+    Event,
+    ModelError,
+    Usage,
+    drafts,
+    offers,
+    stated_facts,
+)
 from chalicelib.gateways.llm.cancellation import Cancellation
-from chalicelib.rules import drafts, extracts, offers, stated_facts
-from chalicelib.rules.chat import Message, count_input, count_tokens
-from chalicelib.rules.offers import Offer
+from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
+from chalicelib.gateways.llm.offers import Offer
+from chalicelib.lib import extracts
 
 MOST_SENTENCES = 3
 MOST_LISTED = 10

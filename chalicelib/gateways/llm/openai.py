@@ -18,7 +18,7 @@ from chalicelib.core.text import cut_bytes
 from chalicelib.gateways.llm import STREAM_SECONDS, Event, FailureKind, ModelError, attempts
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
 from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
-from chalicelib.rules.chat import Message
+from chalicelib.gateways.llm.messages import Message
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0

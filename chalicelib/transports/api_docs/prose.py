@@ -76,7 +76,8 @@ def has_guide(name: str) -> bool:
 def _guides() -> Any:  # noqa: ANN401  jinja2.Environment
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  30 ms for pages only
 
-    from chalicelib.flows import barcodes, photos  # noqa: PLC0415  for pages only
+    from chalicelib.domains.catalog.flows import barcodes  # noqa: PLC0415  for pages only
+    from chalicelib.domains.files.flows import photos  # noqa: PLC0415  for pages only
 
     made = Environment(  # noqa: S701  Markdown, not HTML
         loader=FileSystemLoader(GUIDES_FOLDER),

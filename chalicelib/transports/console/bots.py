@@ -11,11 +11,11 @@ from chalicelib.core.errors import (
     NotFoundError,
     ValidationError,
 )
-from chalicelib.core.schema import MAX_KOPECKS
 from chalicelib.core.settings import settings
 from chalicelib.core.text import search_fold
-from chalicelib.rules.spending import WINDOWS
-from chalicelib.transports import chat_route
+from chalicelib.core.wire.schema import MAX_KOPECKS
+from chalicelib.domains.billing.rules.spending import WINDOWS
+from chalicelib.transports.chat import chat_route
 from chalicelib.transports.console.visit import SEARCH_FROM, Problem, Visit
 from chalicelib.transports.http import HttpResponse, redirect
 

@@ -15,11 +15,11 @@ from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 from chalicelib.core.errors import AppError, ForbiddenError, UnauthorizedError
 from chalicelib.core.principals import MANAGING
 from chalicelib.core.settings import settings
-from chalicelib.flows import bots
-from chalicelib.rules import tokens
-from chalicelib.store import accounts, console_sessions, workspaces
-from chalicelib.store.accounts import AccountRow
-from chalicelib.store.console_sessions import ConsoleSessionRow
+from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.identity.store import accounts, console_sessions, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
+from chalicelib.lib import tokens
 from chalicelib.transports.console.routes import CSRF_HEADER, PREFIX, ROUTES, Page
 from chalicelib.transports.console.visit import SESSION_OVER, Visit
 from chalicelib.transports.http import (

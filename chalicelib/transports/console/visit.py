@@ -10,13 +10,13 @@ from urllib.parse import parse_qsl
 
 from pydantic_core import from_json
 
+from chalicelib.application.invoke import invoke
 from chalicelib.core.errors import AppError, NotFoundError, UnauthorizedError
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Principal, SessionPrincipal
-from chalicelib.flows.invoke import invoke
-from chalicelib.store import workspaces
-from chalicelib.store.accounts import AccountRow
-from chalicelib.store.workspaces import MembershipRow, WorkspaceRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 from chalicelib.transports import auth
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpRequest, HttpResponse

@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from chalicelib.core.settings import settings
-from chalicelib.domains.blog import reading
-from chalicelib.rules import markdown
-from chalicelib.store import posts
-from chalicelib.store.posts import PostRow
+from chalicelib.domains.blog.operations import reading
+from chalicelib.domains.blog.store import posts
+from chalicelib.domains.blog.store.posts import PostRow
+from chalicelib.lib import markdown
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.texts import Language

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.transports import reference
-from chalicelib.transports.api_docs import prose, samples, search
+from chalicelib.transports.api_docs import prose, reference, samples, search
 from chalicelib.transports.api_docs.model import Operation, Reference
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render

@@ -3,8 +3,8 @@
 from urllib.parse import quote, urlencode
 
 from chalicelib.core.settings import settings
-from chalicelib.flows import site_pages
-from chalicelib.flows.site_pages import Shown, State
+from chalicelib.domains.sites.flows import site_pages
+from chalicelib.domains.sites.flows.site_pages import Shown, State
 from chalicelib.transports import edge
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render

@@ -1,0 +1,77 @@
+"""Long texts in lists: they are cut there, and a cut one is not written back."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeVar
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.wire.schema import Wire
+from chalicelib.lib import shortening
+
+MAX_LISTED = 500
+"""Characters of a description in a list."""
+MAX_FULL = 20
+"""Records a page with whole descriptions: twenty of 20,000 characters fit an answer."""
+
+Descriptions = Literal["short", "full"]
+TRUNCATED = "Whether the description is cut, as in lists."
+"""What the field ``description_truncated`` of a record means."""
+
+R = TypeVar("R")
+W = TypeVar("W", bound=Wire)
+
+
+def check_size(descriptions: Descriptions | None, size: int) -> None:
+    """Refuse a page of whole descriptions that may be too large for an answer.
+
+    Raises:
+        ValidationError: the page size is above ``MAX_FULL``.
+    """
+    if descriptions == "full" and size > MAX_FULL:
+        msg = f"expected at most {MAX_FULL} with descriptions=full, received number {size}"
+        raise ValidationError.of("size", msg)
+
+
+def shortened(
+    ctx: Context, records: Iterable[R], form: Callable[..., W], *, noun: str, remedy: str
+) -> list[W]:
+    """Return the wire forms of listed records; long descriptions are cut, with a warning.
+
+    ``form`` makes the wire form of a record, from a ``description`` and a ``description_truncated``
+    that are given beside it; ``remedy`` says how to get the whole of one.
+    """
+    shown, cut = [], 0
+    for record in records:
+        text = getattr(record, "description", None) or ""
+        made: dict[str, Any] = {}
+        if len(text) > MAX_LISTED:
+            cut += 1
+            made = {
+                "description": shortening.cut(text, MAX_LISTED),
+                "description_truncated": True,
+            }
+        shown.append(form(record, **made))
+    if cut:
+        ctx.warn(f"The description of {cut} {noun}(s) is cut to {MAX_LISTED} characters; {remedy}.")
+    return shown
+
+
+def require_whole(
+    sent: str | None, stored: str | None, *, field: str = "description", length: int = MAX_LISTED
+) -> None:
+    """Refuse to replace a text by the cut form that a list shows of it.
+
+    Raises:
+        ValidationError: the rest of the stored text would be lost.
+    """
+    if shortening.is_cut(sent, stored, (length,)):
+        raise cut_error(field)
+
+
+def cut_error(field: str) -> ValidationError:
+    """Return the error for a value that a list has cut."""
+    return ValidationError.of(
+        field,
+        "expected the whole value, received what a list shows of it, cut at the end. Read the "
+        "record to get it whole, or leave the field out to keep it.",
+    )

@@ -1,0 +1,389 @@
+"""The only way to run an operation, whoever calls: access, limit, input, handler, one commit."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from chalicelib.core import clock
+from chalicelib.core.call_names import Naming, by_route, call_name
+from chalicelib.core.errors import (
+    AdminRequiredError,
+    AlreadyCreatedError,
+    AppError,
+    ForbiddenError,
+    IdempotencyKeyExistsError,
+    InsufficientScopeError,
+    PayloadTooLargeError,
+    PlanRequiredError,
+    UnavailableError,
+    ValidationError,
+)
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
+from chalicelib.core.operations import Entry, Operation
+from chalicelib.core.plans import PLANS_WITH_API
+from chalicelib.core.principals import (
+    MANAGING,
+    PLATFORM,
+    ApiKeyPrincipal,
+    Audience,
+    Principal,
+    SessionPrincipal,
+)
+from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.core.wire import parsing
+from chalicelib.core.wire.schema import Wire, wire_name
+from chalicelib.engine import idempotency, jobs, limits
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways.object_store import object_store
+
+MAX_ANSWER_BYTES = 5_900_000
+"""Lambda answers at most 6 MB (AWS Lambda quotas), headers included."""
+MAX_KEY_LENGTH = 255
+IDEMPOTENCY_KEY = "idempotencyKey"
+"""The input that may carry an idempotency key where there is no header for it."""
+ANSWER_EXPIRED = "answer-expired"
+"""The scheduled job of removing a large stored answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a handler works with: who calls, and the unit of work that the call writes to."""
+
+    principal: Principal
+    unit: UnitOfWork
+    request_id: str
+    warnings: list[str] = field(default_factory=list)
+    naming: Naming = by_route
+
+    @property
+    def workspace_id(self) -> str:
+        """The workspace that the call works in."""
+        return self.unit.tenant
+
+    def charge(self, units: int) -> None:
+        """Count more of the caller's heavy calls, for work whose weight shows only on the way.
+
+        Raises:
+            RateLimitedError: there are no more of them this minute.
+        """
+        if self.principal.limited:
+            limits.take(HEAVY, self.principal.rate_limit_key, units)
+
+    def warn(self, message: str) -> None:
+        """Add a sentence to ``data.warnings``.
+
+        The call succeeded, but not quite as the caller may think.
+        """
+        message = self.naming(message)
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a call: the envelope as UTF-8 JSON.
+
+    ``replayed`` if an idempotency key found it stored; ``rate_limit`` where one was counted.
+    """
+
+    body: bytes
+    replayed: bool = False
+    rate_limit: RateLimitStatus | None = None
+
+
+def invoke(  # noqa: PLR0913  what a call is made of
+    operation: Operation,
+    principal: Principal,
+    read: Callable[[], Mapping[str, Any]],
+    *,
+    request_id: str,
+    idempotency_key: str | None = None,
+    naming: Naming = by_route,
+) -> Reply:
+    """Run an operation: access, limit, input, idempotency, handler, one commit, envelope.
+
+    ``read`` returns the input under wire names; it runs after the access checks, so that a body is
+    not parsed for a caller who may not send it. An idempotency key has no effect on an operation
+    that does not accept one: repeating it changes nothing anyway. ``naming`` writes the names of
+    operations in messages as the caller knows them.
+
+    Raises:
+        AppError: any failure a client can see; nothing was changed then.
+    """
+    notes: list[str] = []
+    try:
+        authorize(operation, principal)
+        limit, status = operation.limit if principal.limited else None, None
+        if limit is not None and not limit.by_input:
+            status = limits.take(limit, principal.rate_limit_key)
+        raw = read()
+        filtered_list = call_name(operation, naming) if operation.returns_list else None
+        notes = parsing.unknown_fields(operation.input, raw, filtered_list=filtered_list)
+        args = parsing.parse(operation.input, raw, drop_empty=operation.drops_empty_texts)
+        if limit is not None and limit.by_input:
+            status = _take(limit, principal, args)
+        tenant = _tenant(operation, principal, args)
+        call = _Call(operation, principal, args, tenant, request_id, notes, naming)
+        if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
+            return Reply(call.run(None), rate_limit=status)
+        return replace(call.run_once(_check_key(idempotency_key)), rate_limit=status)
+    except AppError as error:
+        error.reword(naming)
+        if notes:  # what was ignored may well be why it failed
+            error.details.setdefault("warnings", notes)
+        raise
+
+
+def split_key(
+    operation: Operation, arguments: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], str | None]:
+    """Return an input without the idempotency key in it, and the key.
+
+    Raises:
+        ValidationError: the key is no text.
+    """
+    if not operation.accepts_idempotency_key or IDEMPOTENCY_KEY not in arguments:
+        return arguments, None
+    rest = dict(arguments)
+    key = rest.pop(IDEMPOTENCY_KEY)
+    if key == "":
+        key = None
+    if key is not None and not isinstance(key, str):
+        raise ValidationError.of(IDEMPOTENCY_KEY, "expected text of 1 to 255 characters")
+    return rest, key
+
+
+def _take(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | None:
+    subject = principal.rate_limit_key
+    if limit.within is not None:
+        subject += f"#{limit.within(args)}"
+    units = 1 if limit.weigh is None else limit.weigh(args)
+    return limits.take(limit, subject, units) if units else None
+
+
+def authorize(operation: Operation, principal: Principal) -> None:
+    """Check audience, place in the workspace, plan, scope and role, in this order."""
+    if principal.audience not in operation.audience:
+        raise ForbiddenError("This call is not for this kind of caller.")
+    if isinstance(principal, SessionPrincipal):
+        require_manager(operation, principal)
+    if not isinstance(principal, ApiKeyPrincipal):
+        return
+    require_plan(principal.plan)
+    if may_use(operation, principal):
+        return
+    scope = operation.scope
+    if scope not in principal.scopes:
+        msg = f"This key lacks the scope {scope}. Create a key that has it in the console."
+        raise InsufficientScopeError(msg)
+    msg = f"The scope {scope} is for keys of ADMIN accounts; this key's account is not one."
+    raise AdminRequiredError(msg)
+
+
+def require_manager(operation: Operation, principal: SessionPrincipal) -> None:
+    """Refuse changes of a workspace to its plain members, who may look at everything in it."""
+    ours = operation.platform or operation.read_only
+    if not ours and principal.membership not in MANAGING:
+        msg = "Members of a workspace may look, not change. Ask its owner or a manager."
+        raise ForbiddenError(msg)
+
+
+def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:
+    """Whether a key's scopes and role admit an operation."""
+    scope = entry.scope
+    if Audience.KEY not in entry.audience:
+        return False
+    return scope is None or (
+        scope in principal.scopes and (principal.role == "admin" or not scope.admin_only)
+    )
+
+
+def require_plan(plan: str) -> None:
+    """Refuse keys, and the making of keys, to workspaces below the Business plan."""
+    if plan not in PLANS_WITH_API:
+        msg = f"The API needs the Business plan or above; this workspace is on {plan}. Upgrade."
+        raise PlanRequiredError(msg)
+
+
+def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
+    """Return whose rows a call works with; never what a key or a session names by itself."""
+    if operation.platform:
+        return PLATFORM
+    free = principal.audience in {Audience.PUBLIC, Audience.OPERATOR}
+    if operation.resolve is not None and free:
+        return operation.resolve(args)
+    return principal.workspace_id
+
+
+def _check_key(key: str) -> str:
+    if not 1 <= len(key) <= MAX_KEY_LENGTH:
+        message = f"expected 1 to {MAX_KEY_LENGTH} characters, received {len(key)}"
+        raise ValidationError.of(IDEMPOTENCY_KEY, message)
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call of an operation with its parsed input."""
+
+    operation: Operation
+    principal: Principal
+    args: Wire
+    tenant: str
+    request_id: str
+    notes: list[str]
+    naming: Naming
+
+    @property
+    def dry_run(self) -> bool:
+        return bool(getattr(self.args, "dry_run", False))
+
+    def run(self, record: IdempotencyRecord | None) -> bytes:
+        """Run the handler and commit what it staged; after a lost race both happen again."""
+
+        def stage(unit: UnitOfWork) -> bytes:
+            # Warnings of an attempt that was abandoned go with it.
+            ctx = Context(self.principal, unit, self.request_id, list(self.notes), self.naming)
+            result = self.operation.handler(ctx, self.args)
+            body = _envelope(result, ctx.warnings)
+            if record is not None:
+                unit.keep(self._answered(unit, record, result, body))
+            return body
+
+        return run_unit(
+            self.tenant,
+            self._event(),
+            stage,
+            record=record,
+            request_id=self.request_id,
+            dry_run=self.operation.read_only or self.dry_run,
+        )
+
+    def run_once(self, key: str) -> Reply:
+        """Run under an idempotency key.
+
+        The answer is committed with the writes, under the condition that the key is unused: of any
+        number of racing calls one commits, and the rest find its answer. So the common, first call
+        costs no extra read. A failed call looks for a stored answer before it reports its failure,
+        or does anything else: it may be the answer of this very call, whose commit was not heard
+        of, and a replay may well fail on what the first call did. Operations with outside effects
+        mark the key before they start, for those must not happen twice.
+        """
+        scope = f"{self.principal.rate_limit_key}#{self.operation.name}"
+        record = IdempotencyRecord(scope, key, _fingerprint(self.args))
+        tenant = self.tenant
+        marks = self.operation.open_world
+        try:
+            if marks and not idempotency.mark_in_progress(tenant, record, owner=self.request_id):
+                raise IdempotencyKeyExistsError  # noqa: TRY301  as the commit would
+            return Reply(self.run(record))
+        except IdempotencyKeyExistsError:
+            return self._replay(record, idempotency.find(tenant, record))
+        except Exception:
+            stored = idempotency.find(tenant, record)
+            if stored is None or stored.is_mark:
+                if marks:
+                    idempotency.clear_in_progress(tenant, record, owner=self.request_id)
+                raise
+            return self._replay(record, stored)
+
+    def _replay(self, record: IdempotencyRecord, stored: IdempotencyRecord | None) -> Reply:
+        found = record.answered(stored)
+        body = found.body
+        if found.object_key is not None and (body := object_store().get(found.object_key)) is None:
+            raise UnavailableError
+        if self.operation.secret is not None:
+            details = from_json(body or b"{}")["data"]
+            for name in ("status", self.operation.secret):  # the secret's place is empty
+                details.pop(name, None)
+            msg = (
+                "This idempotency key has created it already, and its secret was shown then. If it"
+                " is lost, revoke what was created and create another with a new key."
+            )
+            raise AlreadyCreatedError(msg, details=details)
+        return Reply(body or b"", replayed=True)
+
+    def _answered(
+        self, unit: UnitOfWork, record: IdempotencyRecord, result: Wire, body: bytes
+    ) -> IdempotencyRecord:
+        """Return the record with the answer; without a secret, and a large one as an object."""
+        if self.operation.secret is not None:
+            public = result.model_copy(update={self.operation.secret: None})
+            return replace(record, body=_envelope(public, []))
+        if len(body) <= idempotency.MAX_INLINE_BYTES:
+            return replace(record, body=body)
+        key, store = f"{unit.tenant}/answers/{self.request_id}.json", object_store()
+        unit.on_failure(lambda: store.delete(key))
+        store.put(key, body, "application/json")
+        expiry = clock.now() + idempotency.KEPT + timedelta(hours=1)
+        unit.create(jobs.row(ANSWER_EXPIRED, unit.tenant, {"key": key}, expiry))
+        return replace(record, object_key=key)
+
+    def _event(self) -> AuditEvent | None:
+        if not self.operation.audit or self.operation.read_only:
+            return None
+        names = tuple(wire_name(type(self.args), name) for name in self.args.provided("id"))
+        caller = self.principal
+        return AuditEvent(
+            operation=self.operation.name,
+            actor=caller.audit_actor,
+            fields=names,
+            key_id=caller.key_id if isinstance(caller, ApiKeyPrincipal) else "",
+            client_ip=caller.client_ip,
+            request_id=self.request_id,
+            workspace_id=caller.workspace_id if self.operation.platform else "",
+        )
+
+
+@job_handler(ANSWER_EXPIRED)
+def remove_answer(job: Job) -> None:
+    """Remove the object of a stored answer that cannot be replayed any more."""
+    object_store().delete(job.payload["key"])
+
+
+def _fingerprint(args: Wire) -> str:
+    provided = args.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return hashlib.sha256(_canonical(provided)).hexdigest()
+
+
+def _canonical(value: Any) -> bytes:  # noqa: ANN401  any JSON value
+    """Return JSON bytes that do not depend on the order of keys."""
+    if isinstance(value, dict):
+        parts = [to_json(key) + b":" + _canonical(value[key]) for key in sorted(value)]
+        return b"{" + b",".join(parts) + b"}"
+    if isinstance(value, list):
+        return b"[" + b",".join(map(_canonical, value)) + b"]"
+    return to_json(value)
+
+
+def _envelope(result: Wire, warnings: list[str]) -> bytes:
+    """Return the answer's bytes; the result is written once, straight to JSON.
+
+    Warnings come first, because AI clients may cut a long answer at its end.
+    """
+    parts = [b'"status":true', b'"warnings":' + to_json(warnings) if warnings else b""]
+    parts.append(result.model_dump_json(by_alias=True).encode()[1:-1])
+    body = b'{"data":{%b}}' % b",".join(filter(None, parts))
+    if (size := _size_at_most(body)) > MAX_ANSWER_BYTES:
+        msg = (
+            f"The answer would be {size:,} bytes; the limit is {MAX_ANSWER_BYTES:,}. "
+            "Ask for a smaller page or part."
+        )
+        raise PayloadTooLargeError(msg)
+    return body
+
+
+_GROWTH = 4
+"""How often a byte is repeated at most when text is quoted twice: a quote becomes four bytes."""
+
+
+def _size_at_most(body: bytes) -> int:
+    """Return how large an answer leaves Lambda at most: as text in a tool's result, in a reply."""
+    if len(body) * _GROWTH <= MAX_ANSWER_BYTES:
+        return len(body)
+    return len(to_json(to_json(body.decode()).decode()))

@@ -1,0 +1,23 @@
+"""Slugs of new records, made from their titles."""
+
+from collections.abc import Container, Sequence
+
+from chalicelib.application.invoke import Context
+from chalicelib.lib import slugs
+
+
+def choose(
+    ctx: Context,
+    options: Sequence[str],
+    taken: Container[str],
+    reserved: Container[str] = frozenset(),
+) -> str:
+    """Return the first of the ``slugs.candidates`` that is free.
+
+    The answer warns when that is not the first one, which is the slug that the title makes.
+    """
+    chosen = slugs.first_free(options, taken, reserved)
+    if chosen != options[0]:
+        why = "reserved" if options[0] in reserved else "taken"
+        ctx.warn(f'The slug "{options[0]}" is {why}; "{chosen}" is used instead.')
+    return chosen

@@ -1,0 +1,136 @@
+"""Folding again what searches and look-ups compare, after the rule of folding has changed (ADR 42).
+
+A job goes through a workspace, noun by noun, a slice of records at a time. A slice that is done
+again, or by two runners at once, changes nothing more.
+"""
+
+import logging
+from datetime import datetime
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.engine import jobs
+from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.listing import lookups
+from chalicelib.engine.listing.index_entries import (
+    ENTRY_ATTRIBUTES,
+    EntryRow,
+    TextRow,
+    texts_partition,
+)
+from chalicelib.engine.listing.listing import NOUNS, Listing, listing_of
+from chalicelib.engine.tables import ContentRow, Record, Row
+from chalicelib.engine.unit import UnitOfWork, run_unit
+
+REFOLD = "refold"
+"""The scheduled job of folding the texts of a workspace again."""
+SLICE = 50
+"""Records that are read at once."""
+SECONDS = 30.0
+"""How long one job works. What is left is the next job's, a minute later."""
+
+log = logging.getLogger(__name__)
+
+
+def job(workspace_id: str, due: datetime, noun: str = "", after: str = "") -> JobRow:
+    """Return the job of the records of a noun, of all nouns if omitted, and of the nouns after it.
+
+    Args:
+        workspace_id: the workspace.
+        due: when the first job of the workspace is due. A slice has the same key whenever it is
+            scheduled, so a slice that is done again adds no second job.
+        noun: the first noun.
+        after: the last record of it that is done.
+    """
+    payload = {"noun": noun, "after": after, "due": due.isoformat()}
+    return jobs.row(REFOLD, workspace_id, payload, due, job_id=f"{workspace_id}-{noun}-{after}")
+
+
+@job_handler(REFOLD)
+def refold(task: Job) -> None:
+    """Fold the texts of a workspace's records again, and schedule what time is too short for."""
+    end = monotonic() + SECONDS
+    noun, after = task.payload["noun"] or min(NOUNS), task.payload["after"]
+    while following := _fold_slice(task.workspace_id, noun, after):
+        noun, after = following
+        if monotonic() >= end:
+            due = datetime.fromisoformat(task.payload["due"])
+            jobs.schedule(job(task.workspace_id, due, noun, after))
+            return
+
+
+def _fold_slice(workspace_id: str, noun: str, after: str) -> tuple[str, str] | None:
+    """Fold some records of a noun again; return the noun and the record to go on after, if any."""
+    listing = listing_of(noun)
+    found = listing.after(workspace_id, after, SLICE)
+    for record in found:
+        stage = partial(_fold_again, listing=listing, record_id=record.id)
+        run_unit(workspace_id, None, stage)
+    if len(found) == SLICE:
+        return noun, found[-1].id
+    following = min((each for each in NOUNS if each > noun), default=None)
+    return (following, "") if following else None
+
+
+def _fold_again(unit: UnitOfWork, listing: Listing[Any], record_id: str) -> None:
+    """Stage what differs of a record's index keys, and of the rows that go with it.
+
+    The record keeps its version: nothing of it has changed that a caller sees.
+    """
+    record = listing.find(unit.tenant, record_id)
+    if record is None:
+        return
+    if listing.complete:
+        (record,) = listing.complete(unit.tenant, [record])
+    listing.set_index_keys(record)
+    claims, gone = _moved_claims(unit.tenant, listing, record)
+    yielded = [each.yielded for each in listing.lookups if each.yielded]
+    actions = record.changes({*ENTRY_ATTRIBUTES, *yielded})
+    if record.x is None and "x" in (record.stored or {}):
+        gone.append(TextRow(texts_partition(unit.tenant, listing.noun), record.id))
+    written = (TextRow, EntryRow) if actions else TextRow
+    sides = listing.side_rows(unit.tenant, record).values()
+    rows = [side.row for side in sides if isinstance(side.row, written)]
+    unchanged = type(record).version == record.version
+    if actions:
+        unit.update(ContentRow(record.pk, record.sk), actions, unchanged)
+    elif rows or claims or gone:
+        unit.require(record, unchanged)
+    for row in claims:
+        unit.create(row)
+    for row in rows:
+        unit.save(row)
+    for row in gone:
+        unit.delete(row)
+
+
+def _moved_claims(
+    workspace_id: str, listing: Listing[Any], record: Record
+) -> tuple[list[Row], list[Row]]:
+    """Return the rows of unique values that a record lacks, and those under former keys.
+
+    A value that another record has already is noted as yielded.
+    """
+    lacking: list[Row] = []
+    gone: list[Row] = []
+    for lookup in listing.lookups:
+        moved = lookups.moved(lookup, workspace_id, listing.noun, record)
+        if moved is None:
+            continue
+        held = {row.pk: row.target for row in moved.held()}
+        if held.get(moved.before.pk) == record.id:
+            gone.append(moved.before)
+        match held.get(moved.now.pk):
+            case None:
+                lacking.append(moved.now)
+            case record.id:
+                pass
+            case other if lookup.yielded:
+                setattr(record, lookup.yielded, lookup.value(record))
+                log.warning(
+                    "a unique value is another record's now",
+                    extra={"noun": listing.noun, "record": record.id, "holder": other},
+                )
+    return lacking, gone

@@ -1,0 +1,1 @@
+"""Models of what callers send and receive: parsing, normalisation and JSON Schema."""

@@ -1,0 +1,91 @@
+"""What the fields of a wire model take, as callers name them; read once per model."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import NoneType
+from typing import Any, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from chalicelib.core.wire.schema import NULL_COUNTS, Partial, Wire, wire_name
+
+
+@dataclass(frozen=True, slots=True)
+class WireField:
+    """A field of a model; ``nested`` is the model of the object, or of each object, in it.
+
+    Unless ``null_counts``, ``null`` stands for the field's omission. ``kinds`` are the types that
+    its own is made of, such as ``list`` and ``int``.
+    """
+
+    nested: type[Wire] | None
+    null_counts: bool
+    kinds: frozenset[Any]
+
+    @property
+    def holds_text(self) -> bool:
+        """Whether its values are texts: free ones, ids, dates, or some that are listed."""
+        return self.nested is None and not self.kinds & {int, float, bool, list, dict}
+
+
+@cache
+def fields_of(model: type[Wire]) -> Mapping[str, WireField]:
+    """Return a model's fields by their wire names."""
+    return {
+        wire_name(model, name): WireField(
+            _nested(info.annotation),
+            _null_counts(model, info),
+            frozenset(_kinds(info.annotation)),
+        )
+        for name, info in model.model_fields.items()
+    }
+
+
+def _null_counts(model: type[Wire], info: FieldInfo) -> bool:
+    if info.is_required() or NULL_COUNTS in info.metadata:
+        return True
+    return issubclass(model, Partial) and NoneType in get_args(info.annotation)
+
+
+def _nested(annotation: Any) -> type[Wire] | None:  # noqa: ANN401  any annotation
+    if isinstance(annotation, type) and issubclass(annotation, Wire):
+        return annotation
+    return next(filter(None, map(_nested, get_args(annotation))), None)
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:  # noqa: ANN401  any annotation
+    for each in get_args(annotation):
+        yield from _kinds(each)
+    if isinstance(kind := get_origin(annotation) or annotation, type):
+        yield kind
+
+
+def normalize(model: type[Wire], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return raw input in the form that validation expects, nested objects included.
+
+    A ``null`` that stands for an omission is removed, because AI clients send it for every argument
+    that they leave out. An integral number such as ``60.0`` becomes an integer in integer fields:
+    JSON Schema counts it as one (2020-12 validation, 6.1.1), and some clients send only doubles.
+    """
+    fields = fields_of(model)
+    return {
+        name: _normalize_value(fields[name], value) if name in fields else value
+        for name, value in raw.items()
+        if value is not None or name not in fields or fields[name].null_counts
+    }
+
+
+_EXACT = 2**53
+"""Below it, a double holds every integer exactly (RFC 8259, 6)."""
+
+
+def _normalize_value(field: WireField, value: object) -> object:
+    if isinstance(value, float):
+        is_integer = int in field.kinds and value.is_integer() and abs(value) < _EXACT
+        return int(value) if is_integer else value
+    if isinstance(value, list):
+        return [_normalize_value(field, item) for item in value]
+    if isinstance(value, Mapping) and field.nested is not None:
+        return normalize(field.nested, value)
+    return value

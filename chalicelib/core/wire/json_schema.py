@@ -1,0 +1,198 @@
+"""JSON Schemas of wire models, as tools, the reference and the query parser read them."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic.json_schema import (
+    GenerateJsonSchema,
+    JsonSchemaMode,
+    JsonSchemaValue,
+    models_json_schema,
+)
+from pydantic_core import core_schema
+
+from chalicelib.core.wire.fields import fields_of
+from chalicelib.core.wire.schema import DOCUMENT, Patch, Wire, wire_name
+
+NULL = {"type": "null"}
+REF = "#/components/schemas/"
+
+
+NULL_OMITS = "x-null-omits"
+"""Marks, in the OpenAPI document, a field whose ``null`` stands for its omission."""
+
+
+class _Generate(GenerateJsonSchema):
+    """Pydantic's generator; a ``null`` that only stands for an omission is not advertised."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """Return the schema of a model."""
+        made = super().model_schema(schema)
+        model = schema["cls"]
+        if self.mode == "validation" and issubclass(model, Wire):
+            fields = fields_of(model)
+            for name, declared in made.get("properties", {}).items():
+                if not fields[name].null_counts:
+                    _without_null(declared)
+                    self.describe_omission(declared)
+            self.describe_rules(model, made)
+        return made
+
+    def describe_omission(self, declared: dict[str, Any]) -> None:
+        """Complete the schema of a field whose ``null`` stands for its omission."""
+
+    def describe_rules(self, model: type[Wire], made: JsonSchemaValue) -> None:
+        """Complete the schema of a model by the rules between its fields."""
+
+
+class _GenerateDocument(_Generate):
+    """The generator of OpenAPI's components, which publish all that is enforced.
+
+    Rules between fields are a number of properties and a sentence: generators of clients make a
+    union of a model with ``anyOf`` or ``oneOf``, whatever is in it.
+    """
+
+    def describe_omission(self, declared: dict[str, Any]) -> None:
+        """Admit ``null``."""
+        beside = ("description", "default")
+        solid = {name: value for name, value in declared.items() if name not in beside}
+        for name in solid:
+            del declared[name]
+        declared.update({"anyOf": [solid, NULL], NULL_OMITS: True})
+
+    def describe_rules(self, model: type[Wire], made: JsonSchemaValue) -> None:
+        """Add what must be sent beside the required fields."""
+        if rules := _rules(model):
+            made["description"] = " ".join(filter(None, (made.get("description"), *rules)))
+            made["minProperties"] = len(made.get("required", ())) + len(rules)
+
+
+def _without_null(declared: dict[str, Any]) -> None:
+    if "anyOf" in declared:
+        options = [each for each in declared.pop("anyOf") if each != NULL]
+        more = options[0] if len(options) == 1 else {"anyOf": options}
+        declared.update(more | declared)
+
+
+def _rules(model: type[Wire]) -> list[str]:
+    """Return a sentence for each optional field that must be sent, one of several."""
+    groups = [(names, "Exactly") for names in model.EXACTLY_ONE_OF]
+    if model.AT_LEAST_ONE_OF:
+        groups.append((model.AT_LEAST_ONE_OF, "At least"))
+    rules = ["At least one change is required."] if issubclass(model, Patch) else []
+    for names, how_many in groups:
+        wired = [f"`{wire_name(model, name)}`" for name in names]
+        rules.append(f"{how_many} one of {', '.join(wired[:-1])} and {wired[-1]} is required.")
+    return rules
+
+
+@cache
+def json_schema(model: type[Wire], *, document: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of an input, as agents read it best.
+
+    That is without ``$ref``, titles and defaults of null and false. ``document`` adds the keywords
+    that are published for the OpenAPI document alone.
+    """
+    raw = model.model_json_schema(by_alias=True, schema_generator=_Generate)
+    schema: dict[str, Any] = _tidy(raw, raw.get("$defs", {}), document=document)
+    schema.pop("description", None)
+    schema.setdefault("properties", {})
+    return schema
+
+
+def components(
+    inputs: Iterable[type[Wire]], outputs: Iterable[type[Wire]]
+) -> tuple[dict[type[Wire], str], dict[str, Any]]:
+    """Return what models are called as OpenAPI's components, and the schemas of all those.
+
+    That is as their classes are called, without the ``Out`` of records.
+
+    Raises:
+        ValueError: two models would be called the same.
+    """
+    modes: list[tuple[type[Wire], JsonSchemaMode]] = []
+    modes += [(model, "validation") for model in dict.fromkeys(inputs)]
+    modes += [(model, "serialization") for model in dict.fromkeys(outputs)]
+    refs, raw = models_json_schema(
+        modes, by_alias=True, ref_template=f"{REF}{{model}}", schema_generator=_GenerateDocument
+    )
+    definitions = raw["$defs"]
+    renamed = {f"{REF}{name}": f"{REF}{name.removesuffix('Out')}" for name in definitions}
+    if len(set(renamed.values())) < len(renamed):
+        raise ValueError("two models would be called the same as components")
+    schemas = {
+        name.removesuffix("Out"): _rename(_tidy(schema, None, document=True), renamed)
+        for name, schema in definitions.items()
+    }
+    names = {model: renamed[refs[model, mode]["$ref"]].removeprefix(REF) for model, mode in modes}
+    return names, schemas
+
+
+def _rename(node: Any, renamed: Mapping[str, str]) -> Any:  # noqa: ANN401  any JSON value
+    if isinstance(node, list):
+        return [_rename(item, renamed) for item in node]
+    if isinstance(node, dict):
+        return {
+            key: renamed[value] if key == "$ref" else _rename(value, renamed)
+            for key, value in node.items()
+        }
+    return node
+
+
+def _tidy(
+    node: Any,  # noqa: ANN401  any JSON value
+    definitions: Mapping[str, Any] | None,
+    *,
+    document: bool,
+) -> Any:  # noqa: ANN401  as above
+    """Drop what only fills bytes; with definitions, put them in place.
+
+    Objects stay open: unknown fields of an input are ignored, and answers are given new fields.
+    """
+    implied = (None,) if definitions is None else (None, False)
+    if isinstance(node, list):
+        return [_tidy(item, definitions, document=document) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node and definitions is not None:
+        target = definitions[node["$ref"].rpartition("/")[2]]
+        merged = {k: v for k, v in target.items() if k != "description"}
+        node = merged | {k: v for k, v in node.items() if k != "$ref"}
+    if "anyOf" in node:
+        node = _merge_nullable(node, definitions, document=document)
+    if document:
+        node = {**node, **node.get(DOCUMENT, {})}
+    if "const" in node and not document:  # several AI clients read enumerations alone
+        node = {("enum" if key == "const" else key): value for key, value in node.items()}
+        node["enum"] = [node["enum"]]
+    return {
+        key: (
+            {name: _tidy(prop, definitions, document=document) for name, prop in value.items()}
+            if key == "properties"
+            else _tidy(value, definitions, document=document)
+        )
+        for key, value in node.items()
+        if key not in {"$defs", "title", DOCUMENT}
+        and not (key == "default" and any(value is each for each in implied))
+    }
+
+
+def _merge_nullable(
+    node: dict[str, Any], definitions: Mapping[str, Any] | None, *, document: bool
+) -> dict[str, Any]:
+    """Turn pydantic's ``anyOf: [X, null]`` into X with ``type: [x, "null"]``.
+
+    A reference and a constant stay beside ``null``, as generators of clients read them.
+    """
+    options = [_tidy(option, definitions, document=document) for option in node["anyOf"]]
+    solid = [option for option in options if option != NULL]
+    if len(solid) != 1 or len(options) != 2 or {"$ref", "const"} & solid[0].keys():  # noqa: PLR2004  X or null
+        return node
+    merged = {**solid[0], **{k: v for k, v in node.items() if k != "anyOf"}}
+    if "type" in merged:
+        kinds = merged["type"]
+        merged["type"] = [*([kinds] if isinstance(kinds, str) else kinds), "null"]
+    if "enum" in merged:
+        merged["enum"] = [*merged["enum"], None]
+    return merged

@@ -1,0 +1,316 @@
+"""From raw input to a validated model, with errors that let a caller fix the call by itself.
+
+Input is validated strictly (a JSON number must be a number), because silently coerced money is how
+mistakes are paid for; what arrives as a query string is first read by type (``from_query``).
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeVar, get_args
+
+from pydantic import ValidationError as PydanticValidationError
+from pydantic_core import ErrorDetails, core_schema
+
+from chalicelib.core.errors import FieldError, ValidationError
+from chalicelib.core.text import nearest
+from chalicelib.core.wire.fields import fields_of, normalize
+from chalicelib.core.wire.schema import Partial, Wire
+
+W = TypeVar("W", bound=Wire)
+
+
+def parse(model: type[W], raw: Mapping[str, Any], *, drop_empty: bool = False) -> W:
+    """Validate raw input; a ``null`` that stands for an omission is one.
+
+    With ``drop_empty``, an empty text is an omission, too, in an optional field of texts that does
+    not accept it: clients in OpenAI's strict mode fill every field, and HTML forms send every
+    filter.
+
+    Raises:
+        ValidationError: naming each field, what was expected and what came.
+    """
+    for name, instead in model.REJECTED_FIELDS.items():
+        if name in raw:
+            raise ValidationError.of(name, instead)
+    given = normalize(model, raw)
+    try:
+        return model.model_validate(given, strict=True, by_alias=True, by_name=False)
+    except PydanticValidationError as failure:
+        if drop_empty and (rest := _without_refused_empty(model, given, failure)) != given:
+            return parse(model, rest)
+        raise refusal(model, given, failure) from None
+
+
+def refusal(
+    kind: Any,  # noqa: ANN401  a model or another type
+    given: object,
+    failure: PydanticValidationError,
+    *,
+    name: str = "",
+) -> ValidationError:
+    """Return the error for input that pydantic has refused as a model, or as another type.
+
+    ``name`` is what errors about the whole input call it.
+    """
+    unknown: list[_Unknown] = []
+    if isinstance(given, Mapping) and isinstance(kind, type) and issubclass(kind, Wire):
+        unknown = list(islice(_unknown(kind, given), MOST_NAMED))
+    found = failure.errors(include_url=False)[:MOST_NAMED]
+    if name:
+        found = [{**each, "loc": each["loc"] or (name,)} for each in found]
+    errors = [FieldError(_field(e), _worded(e, unknown) + _clearing(kind, e)) for e in found]
+    return ValidationError(
+        "; ".join(map(_summed_up, errors[:5])), errors=[e for e in errors if e.field]
+    )
+
+
+def _without_refused_empty(
+    model: type[Wire], given: Mapping[str, Any], failure: PydanticValidationError
+) -> dict[str, Any]:
+    """Return the input without the empty texts that optional fields refused."""
+    errors = failure.errors(include_url=False)
+    return _without(model, given, [error["loc"] for error in errors if error["input"] == ""])
+
+
+_Location = Sequence[int | str]
+
+
+def _without(
+    model: type[Wire], given: Mapping[str, Any], refused: Sequence[_Location]
+) -> dict[str, Any]:
+    fields, kept = fields_of(model), dict(given)
+    for name, value in given.items():
+        inside = _within(refused, name)
+        if not inside or name not in fields:
+            continue
+        field = fields[name]
+        if value == "" and field.holds_text and not field.null_counts:
+            del kept[name]
+        elif field.nested is not None and isinstance(value, Mapping):
+            kept[name] = _without(field.nested, value, inside)
+        elif field.nested is not None and isinstance(value, list):
+            kept[name] = [
+                _without(field.nested, item, _within(inside, number))
+                if isinstance(item, Mapping)
+                else item
+                for number, item in enumerate(value)
+            ]
+    return kept
+
+
+def _within(locations: Iterable[_Location], step: int | str) -> list[_Location]:
+    return [each[1:] for each in locations if each and each[0] == step]
+
+
+_EXPECTED = {
+    "missing": "is required",
+    "string_type": "expected text",
+    "string_unicode": "expected valid Unicode text",
+    "string_too_short": "expected at least {min_length} character(s)",
+    "string_too_long": "expected at most {max_length} characters",
+    "int_type": "expected an integer",
+    "float_type": "expected a number",
+    "finite_number": "expected a finite number",
+    "bool_type": "expected true or false",
+    "datetime_type": "expected ISO 8601, such as 2030-01-31T12:00:00Z",
+    "dict_type": "expected an object",
+    "list_type": "expected an array",
+    "model_type": "expected an object",
+    "model_attributes_type": "expected an object",
+    "greater_than_equal": "expected at least {ge}",
+    "less_than_equal": "expected at most {le}",
+    "too_short": "expected at least {min_length} item(s)",
+    "too_long": "expected at most {max_length} items",
+    "literal_error": "expected {expected}",
+}
+"""What pydantic's errors mean in JSON's terms; the rest are worded where they are raised."""
+_OTHERWISE = "expected another value"
+_PYDANTICS = frozenset(get_args(core_schema.ErrorType))
+
+
+def _worded(error: ErrorDetails, unknown: Iterable["_Unknown"]) -> str:
+    """Say what was expected and what came; ``advice`` of the error's own comes last."""
+    kind, about = error["type"], error.get("ctx", {})
+    if kind == "missing":
+        return "is required" + _sent_instead(error["loc"], unknown)
+    if kind in {"too_short", "too_long"} and isinstance(error["input"], str):
+        kind = f"string_{kind}"  # pydantic words a bound behind a validator as that of a list
+    if kind in _PYDANTICS:
+        message = _EXPECTED.get(kind, _OTHERWISE).format(**about)
+    else:
+        message = error["msg"]
+    if error["loc"] and "field" not in about and "received" not in message:
+        message += f", received {_describe(error['input'])}"
+    return f"{message}; {about['advice']}" if "advice" in about else message
+
+
+def _clearing(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as in refusal
+    """Return how an update clears the field that an empty text was sent for."""
+    if error["input"] != "" or not (isinstance(kind, type) and issubclass(kind, Partial)):
+        return ""
+    field = fields_of(kind).get(str(error["loc"][0])) if len(error["loc"]) == 1 else None
+    return "; send null to clear it" if field and field.null_counts else ""
+
+
+def _field(error: ErrorDetails) -> str:
+    """Return what an error is about: a validator of a whole model may name the field itself."""
+    own = error.get("ctx", {}).get("field")
+    return _path(error["loc"] if own is None else (*error["loc"], own))
+
+
+def _path(location: Sequence[int | str]) -> str:
+    return ".".join(map(str, location))
+
+
+def _summed_up(error: FieldError) -> str:
+    """Return a sentence's part on a field, or on the whole input."""
+    if error.field:
+        return f"{error.field}: {error.message}"
+    return error.message[:1].upper() + error.message[1:]
+
+
+_SHOWN = 60
+
+
+def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
+    """Name what came, briefly.
+
+    Enough to recognise, too little to echo a document or flood a log.
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return f"boolean {str(value).lower()}"
+        case int() | float():
+            text = str(value) if abs(value) < 10**_SHOWN else "a very large one"
+            return f"number {text}"
+        case str():
+            shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+            return f'text "{shown}"' + (
+                f" ({len(value)} characters)" if len(value) > _SHOWN else ""
+            )
+        case Mapping():
+            return "an object"
+        case Sequence():
+            return f"an array of {len(value)}"
+        case _:
+            return "something else"
+
+
+MOST_NAMED = 20
+"""Errors or warnings named one by one; a body of junk must not cost, or echo, without end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    """A key that a model does not know, within ``at``, and the known name that is nearest to it."""
+
+    at: tuple[str | int, ...]
+    key: str
+    known: Iterable[str]
+
+    @property
+    def near(self) -> str | None:
+        return nearest(self.key, self.known)
+
+    def warning(self, filtered_list: str | None) -> str:
+        hint = f'did you mean "{near}"?' if (near := self.near) else None
+        hint = hint or f"known here: {', '.join(self.known)}."
+        if filtered_list is None or self.at:
+            return f'Unknown field "{_path((*self.at, self.key))}" was ignored; {hint}'
+        hint = hint[0].upper() + hint[1:]
+        ignored = f'"{self.key}" is not an argument of {filtered_list}'
+        return f"{ignored}; this list is NOT filtered by it. {hint}"
+
+
+def unknown_fields(
+    model: type[Wire], raw: Mapping[str, Any], *, filtered_list: str | None = None
+) -> list[str]:
+    """Return a warning for each key of ``raw`` that the model ignores, with the nearest name.
+
+    ``filtered_list`` is the name of the call if it returns a filtered list. Its warnings state that
+    the filter did not apply, because a model would otherwise present the whole list as filtered.
+    Parameters of a query that were sent more than once are named, too.
+    """
+    unknown = islice(_unknown(model, raw), MOST_NAMED + 1)
+    found = [each.warning(filtered_list) for each in unknown]
+    if len(found) > MOST_NAMED:
+        found[MOST_NAMED] = "More unknown fields were ignored, too."
+    return [*(raw.repeated if isinstance(raw, QueryInput) else ()), *found]
+
+
+def _unknown(
+    model: type[Wire], raw: Mapping[str, Any], at: tuple[str | int, ...] = ()
+) -> Iterator[_Unknown]:
+    fields = fields_of(model)
+    for key, value in raw.items():
+        if key not in fields:
+            if key not in model.REJECTED_FIELDS:
+                yield _Unknown(at, key[:_SHOWN], fields)
+            continue
+        nested = fields[key].nested
+        if nested is None:
+            continue
+        if isinstance(value, Mapping):
+            yield from _unknown(nested, value, (*at, key))
+        elif isinstance(value, list):
+            for i, item in enumerate(value):
+                if isinstance(item, Mapping):
+                    yield from _unknown(nested, item, (*at, key, i))
+
+
+_MOST_SENT = 3
+
+
+def _sent_instead(location: Sequence[int | str], unknown: Iterable[_Unknown]) -> str:
+    """Name the unknown keys that may have been meant for a missing field, the likeliest first."""
+    *at, field = location
+    beside = [each for each in unknown if each.at == tuple(at) and each.near in {None, field}]
+    ends = str(field).casefold()
+    beside.sort(key=lambda each: (each.near is None, not each.key.casefold().endswith(ends)))
+    names = ", ".join(f'"{each.key}"' for each in beside[:_MOST_SENT])
+    return f"; you sent {names}" if names else ""
+
+
+_INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0{1,18})?")
+
+
+class QueryInput(dict[str, Any]):
+    """Input that was read from a query string; ``repeated`` are warnings of values not used."""
+
+    repeated: Sequence[str] = ()
+
+
+def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> QueryInput:
+    """Read a query string by the types that the model declares.
+
+    A value that does not read as its type is passed on as text, so that validation can name it;
+    so is an unknown parameter, to be named as unknown fields are. Of a parameter that takes one
+    value, the last one counts.
+    """
+    fields = fields_of(model)
+    raw = QueryInput()
+    raw.repeated = [
+        f'"{name}" was sent {len(values)} times, but takes one value; the last was used, {used}.'
+        for name, values in islice(query.items(), MOST_NAMED)
+        if len(values) > 1 and name in fields and list not in fields[name].kinds
+        for used in [_describe(_read(values[-1], fields[name].kinds))]
+    ]
+    for name, values in query.items():
+        kinds = fields[name].kinds if name in fields else frozenset()
+        if list in kinds:
+            raw[name] = [_read(value, kinds) for value in values]
+        elif values:
+            raw[name] = _read(values[-1], kinds)
+    return raw
+
+
+def _read(text: str, kinds: Collection[Any]) -> object:
+    if int in kinds and (integer := _INTEGER.fullmatch(text)):
+        return int(integer[1])
+    if bool in kinds and text in {"true", "false"}:
+        return text == "true"
+    return text

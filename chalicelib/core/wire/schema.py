@@ -1,0 +1,419 @@
+"""Wire models and field types: camelCase outside, snake_case inside, every property described."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
+from typing import Annotated, Any, ClassVar, Final, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from chalicelib.core.text import BIDI_CONTROL, CONTROL, is_visible
+from chalicelib.core.wire import money
+
+
+class Wire(BaseModel):
+    """Base of every input and output model.
+
+    Schemas are built on first use, to keep cold starts short.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        from_attributes=True,
+        frozen=True,
+        defer_build=True,
+        extra="ignore",
+        hide_input_in_errors=True,
+    )
+
+    REJECTED_FIELDS: ClassVar[Mapping[str, str]] = {}
+    """Wire names that callers may try here, and what to do instead.
+
+    Sent, they are refused rather than ignored.
+    """
+
+    EXACTLY_ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of optional fields; a validator demands exactly one of each (``exactly_one``)."""
+    AT_LEAST_ONE_OF: ClassVar[tuple[str, ...]] = ()
+    """Optional fields of which a validator demands one or more (``has_one``)."""
+
+    @classmethod
+    def from_row(cls, stored: Mapping[str, Any], **made: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of stored values with ``made`` over them; the rest is null."""
+        return cls.model_validate({**_nothing(cls), **stored, **made})
+
+    def provided(self, *except_for: str) -> dict[str, Any]:
+        """Return the fields that the caller sent, by Python name, without ``except_for``."""
+        return {
+            name: getattr(self, name)
+            for name in type(self).model_fields
+            if name in self.model_fields_set and name not in except_for
+        }
+
+
+@cache
+def _nothing(model: type[Wire]) -> Mapping[str, None]:
+    return dict.fromkeys(model.model_fields)
+
+
+class Partial(Wire):
+    """What to change of a record: an omitted field stays, ``null`` clears one that can be null."""
+
+
+class Patch(Partial):
+    """A partial update; nothing at all is refused."""
+
+    CONDITIONS: ClassVar[frozenset[str]] = frozenset({"id", "if_version"})
+    """Fields that say what to change, or when, rather than how."""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The changes that the caller sent, by Python name."""
+        return self.provided(*self.CONDITIONS)
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.changes:
+            names = ", ".join(
+                wire_name(type(self), n)
+                for n in type(self).model_fields
+                if n not in self.CONDITIONS
+            )
+            raise PydanticCustomError(
+                "empty_patch", "nothing to change; send at least one of {names}", {"names": names}
+            )
+        return self
+
+
+def exactly_one(model: Wire) -> None:
+    """Demand one field of each group of ``EXACTLY_ONE_OF``; for the model's validators."""
+    for names in model.EXACTLY_ONE_OF:
+        if sum(getattr(model, name) is not None for name in names) != 1:
+            wired = [wire_name(type(model), name) for name in names]
+            raise PydanticCustomError(
+                "exactly_one",
+                "expected exactly one of {names}",
+                {"names": " and ".join(wired), "field": wired[0]},
+            )
+
+
+def has_one(model: Wire) -> bool:
+    """Whether one of ``AT_LEAST_ONE_OF`` is given and not empty; for the model's validators."""
+    return any(getattr(model, name) for name in model.AT_LEAST_ONE_OF)
+
+
+def in_order(model: Wire, least: str, most: str) -> None:
+    """Demand that one optional bound is not above another; for the model's validators."""
+    low, high = getattr(model, least), getattr(model, most)
+    if low is not None and high is not None and low > high:
+        low, high = (wire_name(type(model), name) for name in (least, most))
+        message = "{low} is above {high}; swap them"
+        raise PydanticCustomError("bounds", message, {"low": low, "high": high})
+
+
+def optional(description: str) -> Any:  # noqa: ANN401  the default of a field of any type
+    """Declare a field that need not be sent; ``null`` stands for its omission, too.
+
+    It is more than that in a ``Partial``, where it clears a field whose type admits it, and where
+    ``NULL_COUNTS`` says so.
+    """
+    return Field(default=None, description=description)
+
+
+NULL_COUNTS: Final = "null counts"
+"""Marks, in ``Annotated``, an optional field whose ``null`` is not its omission.
+
+It is validated as any value is: taken, or refused where omission itself acts.
+"""
+
+
+DOCUMENT = "x-document"
+"""A keyword of a field's JSON Schema: holds keywords that only the OpenAPI document publishes.
+
+Tool schemas leave them out: some clients of models refuse keywords that they do not know, and each
+costs bytes in every list of the tools.
+"""
+
+
+class NoInput(Wire):
+    """The input of an operation that takes none."""
+
+
+# Field types. The bounds are those of the spec (Limits) and of tools.md; schemas publish all.
+MAX_ID = 64
+Id = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ID)]
+"""An id is opaque."""
+
+
+def printable(text: str) -> str:
+    """Refuse what a list could not show, or would show as something else."""
+    if CONTROL.search(text):
+        raise PydanticCustomError("control_characters", "expected no control characters")
+    if BIDI_CONTROL.search(text):
+        raise PydanticCustomError("bidi_controls", "expected no characters that turn text around")
+    if text and not is_visible(text):
+        raise PydanticCustomError("invisible", "expected at least one visible character")
+    return text
+
+
+MAX_TITLE = 200
+Title = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TITLE),
+    AfterValidator(printable),
+]
+SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Text of a pattern, in ``Annotated``; a refusal says in words what is ``expected``."""
+
+    pattern: str
+    expected: str
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Check the pattern after the type."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Publish the pattern as an expression that is anchored at both ends."""
+        return {**handler(schema), "pattern": f"^{self.pattern}$"}
+
+    def _check(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text):
+            raise PydanticCustomError("pattern", "expected {what}", {"what": self.expected})
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """A list of texts without repetitions, in ``Annotated``; a refusal says what is ``expected``.
+
+    Items of other types, such as those that fail alone, are not compared.
+    """
+
+    expected: str
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Check the list after its items."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Publish that the items differ."""
+        return {**handler(schema), DOCUMENT: {"uniqueItems": True}}
+
+    def _check(self, items: list[Any]) -> list[Any]:
+        texts = [item for item in items if isinstance(item, str)]
+        if len(set(texts)) < len(texts):
+            raise PydanticCustomError("unique", "expected {what}", {"what": self.expected})
+        return items
+
+
+Slug = Annotated[
+    str,
+    Pattern(
+        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+        "1 to 63 lower-case Latin letters, digits and hyphens, no hyphen first or last",
+    ),
+]
+
+
+def _must_be_true(value: bool) -> bool:  # noqa: FBT001  a validator
+    if not value:
+        raise PydanticCustomError("true", "expected true")
+    return value
+
+
+LiteralTrue = Annotated[
+    bool,
+    AfterValidator(_must_be_true),
+    WithJsonSchema({"type": "boolean", "const": True}),
+]
+"""A flag that can only be set; JSON's ``true``, not a number that equals it."""
+MAX_KOPECKS = 10**11
+
+
+def _in_kopecks(value: object) -> object:
+    """Refuse what is no integer of kopecks; an amount in rubles is answered with its kopecks.
+
+    Raises:
+        PydanticCustomError: the value is no integer, or not from 0 to ``MAX_KOPECKS``.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise PydanticCustomError("kopecks", "expected an integer of kopecks", _advice(value))
+    if value < 0:
+        raise PydanticCustomError("kopecks", "expected kopecks of at least 0")
+    if value > MAX_KOPECKS:
+        message = "expected kopecks of at most {most}"
+        raise PydanticCustomError("kopecks", message, {"most": MAX_KOPECKS})
+    return value
+
+
+def _advice(value: object) -> dict[str, str]:
+    """Return how an amount that looks like rubles is sent in kopecks."""
+    if not isinstance(value, float | str):
+        return {}
+    text = str(value).strip()
+    amount = money.rubles(text)
+    if amount is None or not 0 <= amount * 100 <= MAX_KOPECKS:
+        return {}
+    kopecks = int((amount * 100).quantize(Decimal(1), ROUND_HALF_UP))
+    if money.names_currency(text):
+        return {"advice": f"the unit is kopecks: {kopecks} for {text}"}
+    advice = f"if that is in rubles, send kopecks: {kopecks} for {text} ₽"
+    if isinstance(value, str) and value.isdecimal():
+        advice += f"; if it is in kopecks, send the number {int(value)} without quotes"
+    return {"advice": advice}
+
+
+Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS), BeforeValidator(_in_kopecks)]
+"""Money; 100 kopecks are a ruble."""
+Minutes = Annotated[int, Field(ge=0)]
+SortOrder = Annotated[int, Field(ge=-(10**12), le=10**12)]
+PageNumber = Annotated[int, Field(ge=1, le=10**9)]
+
+
+def iso(moment: datetime) -> str:
+    """Return a moment as ISO 8601 in UTC, with milliseconds and ``Z``."""
+    moment = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    # Without an offset to write, it is written in two thirds of the time.
+    return moment.replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"
+
+
+Timestamp = Annotated[
+    datetime,
+    PlainSerializer(iso, return_type=str, when_used="always"),
+    WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
+]
+"""A moment, written as ISO 8601 in UTC with milliseconds."""
+
+
+def _moment(value: object) -> object:
+    """Read ISO 8601; without an offset it is UTC."""
+    if not isinstance(value, str):
+        return value
+    try:
+        moment = datetime.fromisoformat(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise PydanticCustomError(
+            "iso_8601", "expected ISO 8601, such as 2030-01-31T12:00:00Z"
+        ) from None
+
+
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+"""A moment as callers give it."""
+
+
+_YEARS = range(1971, 3000)
+"""Of times that callers give: whatever time zone they are read in, ids can hold them."""
+_IN_YEARS = {
+    DOCUMENT: {
+        "pattern": "^(19(7[1-9]|[89][0-9])|2[0-9]{3})",
+        "x-pattern-name": "from 1971 to 2999",
+    }
+}
+
+
+_SPACED_OFFSET = re.compile(r"(\S+[T ]\S+) ([0-9]{2}:?[0-9]{2})")
+"""A time whose offset lost its plus sign, as in a query that did not escape it."""
+
+
+def _iso_as(kind: type[date], value: object) -> date | None:
+    """Read ISO 8601 as a date, or as a time; None if it is none."""
+    if not isinstance(value, str):
+        return None
+    if spaced := _SPACED_OFFSET.fullmatch(value):
+        value = f"{spaced[1]}+{spaced[2]}"
+    try:
+        found = kind.fromisoformat(value)
+    except ValueError:
+        return None
+    return found if found.year in _YEARS else None
+
+
+def _day(value: object) -> date:
+    if day := _iso_as(date, value):
+        return day
+    raise PydanticCustomError("date", "expected a date such as 2030-01-31")
+
+
+def _when(value: object) -> date:
+    if when := _iso_as(date, value) or _iso_as(datetime, value):
+        return when
+    raise PydanticCustomError(
+        "iso_8601", "expected a date such as 2030-01-31, or a time such as 2030-01-31T12:00:00Z"
+    )
+
+
+_ISO = PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used="json")
+"""Said, because pydantic takes what a ``PlainValidator`` returns for what it is to be in JSON.
+
+So a fingerprint of the input distinguishes a time from its date.
+"""
+Day = Annotated[
+    date,
+    PlainValidator(_day),
+    _ISO,
+    WithJsonSchema({"type": "string", "format": "date", **_IN_YEARS}),
+]
+"""A calendar day."""
+When = Annotated[date, PlainValidator(_when), _ISO, WithJsonSchema({"type": "string", **_IN_YEARS})]
+"""A day, or a ``datetime`` that may lack its offset; ``clock.moment_of`` says which moment."""
+
+
+class DeletedResult(Wire):
+    """What a deletion answers. With ``dryRun``, ``deleted`` is false and nothing has changed."""
+
+    id: Id = Field(description="Id of the record.")
+    deleted: bool = Field(description="True once it is deleted; false for a dry run.")
+
+
+class Pagination(Wire):
+    """Which page of how many records; the pagination object of site and file lists."""
+
+    total: int = Field(description="Records that match, over all pages.")
+    page: int = Field(description="The page returned.")
+    limit: int = Field(description="The page size used.")
+
+
+class SizedPagination(Wire):
+    """The pagination object of service and booking lists."""
+
+    total: int = Field(description="Records that match, over all pages.")
+    page: int = Field(description="The page returned.")
+    size: int = Field(description="The page size used.")
+
+
+def wire_name(model: type[BaseModel], field: str) -> str:
+    """Return the wire name of a model's field."""
+    return model.model_fields[field].alias or field

@@ -1,1 +1,0 @@
-"""Bots: their records, keys and limits."""

@@ -1,0 +1,1 @@
+"""Money of accounts: ledger, budgets, prices and the charging of requests."""

@@ -1,0 +1,240 @@
+"""An account's money: what the operator credits and adjusts, and what its owner may read of it.
+
+No tool and no route of the API touches it (spec, What the service does).
+"""
+
+import hashlib
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError, to_json
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import ConflictError, IdempotencyMismatchError, NotFoundError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience, SessionPrincipal
+from chalicelib.core.wire.schema import MAX_KOPECKS, Id, Timestamp, Wire, optional, printable
+from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.billing.store.ledger import LedgerEntryRow, WalletRow
+from chalicelib.domains.identity.store import accounts
+from chalicelib.engine.listing.listing import listing_of
+from chalicelib.lib.contact_fields import Email
+
+OPERATOR = (Audience.OPERATOR,)
+OWN = (Audience.SESSION, Audience.OPERATOR)
+"""A session reads its own account's, the operator any."""
+
+
+def _not_zero(kopecks: int) -> int:
+    if not kopecks:
+        raise PydanticCustomError("zero", "expected an amount other than 0")
+    return kopecks
+
+
+IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+Reason = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=500),
+    AfterValidator(printable),
+]
+
+
+EntryNumber = Annotated[int, Field(ge=1, le=10**15 - 1)]
+
+
+class _Entry(Wire):
+    account: Email = Field(description="E-mail address of the account.")
+    reason: Reason = Field(description="Why; kept with the entry.")
+    idempotency_key: IdempotencyKey = Field(
+        description="The same again, at any time, answers the same and adds nothing."
+    )
+
+
+class Credit(_Entry):
+    """Money that an account gets."""
+
+    kopecks: Annotated[int, Field(ge=1, le=MAX_KOPECKS)] = Field(description="How much.")
+
+
+class Adjustment(_Entry):
+    """A correction of what an account has."""
+
+    kopecks: Annotated[int, Field(ge=-MAX_KOPECKS, le=MAX_KOPECKS), AfterValidator(_not_zero)] = (
+        Field(description="How much more, or less if negative.")
+    )
+
+
+class CreditResult(Wire):
+    """What an account has after it."""
+
+    account_id: Id = Field(description="Account id.")
+    balance: int = Field(description="Kopecks available then.")
+
+
+class BalanceQuery(Wire):
+    """Whose balance."""
+
+    account: Email | None = optional("E-mail address of the account; the session's own.")
+
+
+class Balance(Wire):
+    """What an account has."""
+
+    account_id: Id = Field(description="Account id.")
+    available: int = Field(description="Kopecks to spend.")
+    reserved: int = Field(description="Kopecks held for answers under way.")
+    entries: int = Field(description="Entries of the ledger so far.")
+
+    @classmethod
+    def of(cls, wallet: WalletRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of a wallet."""
+        return cls(
+            account_id=wallet.account_id,
+            available=int(wallet.available),
+            reserved=int(wallet.reserved),
+            entries=int(wallet.seq),
+            **made,
+        )
+
+
+class LedgerQuery(BalanceQuery):
+    """Which entries."""
+
+    limit: int = Field(default=100, ge=1, le=1000, description="At most so many.")
+    before: EntryNumber | None = optional("Only entries before the one of this number.")
+
+
+class EntryOut(Wire):
+    """An entry of the ledger, in kopecks."""
+
+    id: str = Field(description="Its number, from 1.")
+    kind: str = Field(description="topup, adjust, reserve, settle or release.")
+    amount: int = Field(description="Change of available and reserved together.")
+    held: int = Field(description="Change of reserved.")
+    balance_after: int = Field(description="Available after it.")
+    request_id: str | None = Field(description="The request that it is for, or null.")
+    agent_id: Id | None = Field(description="The bot that it is for, or null.")
+    at: Timestamp = Field(description="When.")
+
+    @classmethod
+    def of(cls, entry: LedgerEntryRow, **made: Any) -> Self:  # noqa: ANN401  as above
+        """Return the wire form of an entry."""
+        return cls.from_row(entry.attribute_values, id=str(entry.seq), **made)
+
+
+class StatementQuery(Wire):
+    """Which entries of one's own account."""
+
+    limit: int = Field(default=50, ge=1, le=100, description="At most so many.")
+    before: EntryNumber | None = optional("Where the last page said to go on: older ones.")
+
+
+class StatementLine(EntryOut):
+    """An entry of the ledger with what it was for."""
+
+    agent_name: str | None = Field(
+        description="The bot's name; null if there is none in this workspace."
+    )
+    reason: str | None = Field(description="Why, of a credit or an adjustment, or null.")
+    model: str | None = Field(description="The model that answered, of a settlement, or null.")
+    input_tokens: int | None = Field(description="Tokens that it was sent, or null.")
+    output_tokens: int | None = Field(description="Tokens that it said, or null.")
+
+
+class Statement(Balance):
+    """What an account has, and a page of how it came to that."""
+
+    lines: list[StatementLine] = Field(description="Entries of the ledger, newest first.")
+    next: int | None = Field(description="What to send as before for older ones, or null.")
+
+
+class LedgerResult(Wire):
+    """Entries of the ledger."""
+
+    entries: list[EntryOut] = Field(description="The last entries, newest first.")
+
+
+def _account(args: Credit | Adjustment) -> str:
+    """Return the account that a call works in: its audit log has it."""
+    return accounts.by_email(args.account).id
+
+
+def _readable_account(ctx: Context, args: BalanceQuery) -> str:
+    """Return whose money a caller may read.
+
+    Raises:
+        NotFoundError: no account has the address, or it is not the session's own.
+    """
+    if isinstance(ctx.principal, SessionPrincipal):
+        own = ctx.principal.account_id
+        if args.account is None or accounts.get(own).email == args.account:
+            return own
+        raise NotFoundError("This session may read its own account alone.")
+    if args.account is None:
+        raise NotFoundError("Name the account by its e-mail address.")
+    return accounts.by_email(args.account).id
+
+
+def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
+    """Change what an account has, once under a key; the key's row is part of the ledger."""
+    account_id = ctx.unit.tenant
+    said = [account_id, args.kopecks, args.reason]
+    key = ledger.credit_key(kind, args.idempotency_key)
+    key.fingerprint = hashlib.sha256(to_json(said)).hexdigest()
+    if used := ledger.find_credit(key):
+        if used.fingerprint != key.fingerprint:
+            msg = (
+                "This idempotency key was used with other arguments. Use a new one for a new call."
+            )
+            raise IdempotencyMismatchError(msg)
+        return CreditResult(account_id=account_id, balance=int(used.balance))
+    wallet = ledger.wallet(account_id)
+    if wallet.available + args.kopecks < 0:
+        msg = f"The account has {wallet.available} kopecks available; it cannot fall below 0."
+        raise ConflictError(msg)
+    balance = key.balance = ledger.post(
+        ctx.unit, wallet, kind, amount=args.kopecks, reason=args.reason
+    )
+    ctx.unit.create(key)
+    ctx.unit.mention(f"account:{account_id}")
+    return CreditResult(account_id=account_id, balance=balance)
+
+
+@operation(title="Credit an account", audience=OPERATOR, resolve=_account, idempotent=True)
+def credit(ctx: Context, args: Credit) -> CreditResult:
+    """Add money to an account, once under an idempotency key, which is kept for good."""
+    return _post(ctx, ledger.TOPUP, args)
+
+
+@operation(title="Adjust a balance", audience=OPERATOR, resolve=_account, idempotent=True)
+def adjust(ctx: Context, args: Adjustment) -> CreditResult:
+    """Correct what an account has available, never below 0; once under an idempotency key."""
+    return _post(ctx, ledger.ADJUST, args)
+
+
+@operation(title="Read a balance", audience=OWN, reads=True)
+def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
+    """Return what an account has available and reserved."""
+    return Balance.of(ledger.wallet(_readable_account(ctx, args)))
+
+
+@operation(title="Read the ledger", audience=OWN, reads=True)
+def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
+    """Return the last entries of an account's ledger, newest first."""
+    rows = ledger.entries(_readable_account(ctx, args), args.limit, before=args.before)
+    return LedgerResult(entries=[EntryOut.of(row) for row in rows])
+
+
+@operation(title="Read one's own statement", audience=(Audience.SESSION,), reads=True)
+def get_statement(ctx: Context, args: StatementQuery) -> Statement:
+    """Return what one's own account has, and the entries that led to it, newest first."""
+    account_id = ctx.principal.account_id
+    rows = ledger.entries(account_id, args.limit, before=args.before)
+    bots = {row.agent_id for row in rows if row.agent_id}
+    names = {bot.id: bot.name for bot in listing_of("AGENT").fetch(ctx.workspace_id, bots)}
+    return Statement.of(
+        ledger.wallet(account_id),
+        lines=[StatementLine.of(row, agent_name=names.get(row.agent_id)) for row in rows],
+        # Numbers have no gaps and begin at 1.
+        next=rows[-1].seq if rows and rows[-1].seq > 1 else None,
+    )

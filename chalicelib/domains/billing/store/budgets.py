@@ -1,0 +1,151 @@
+"""Budgets: what a bot may spend in a window, and what it has spent, open holds included.
+
+Conditions compare but do not compute, so whoever reserves computes what may have been used at most.
+A window's figures are those of its key; a later window's key takes their place.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
+
+from chalicelib.domains.billing.rules.spending import WINDOWS, Window, WindowKeys
+from chalicelib.domains.billing.store.ledger import Hold
+from chalicelib.engine.reading import Key
+from chalicelib.engine.tables import LedgerRow
+from chalicelib.engine.unit import UnitOfWork
+
+
+class BudgetRow(LedgerRow):
+    """A bot's budget. No limit is no bound, 0 lets nothing through; ``rev`` counts their changes.
+
+    ``used`` of a window is what was spent and what is held, ``held`` that part which may come back.
+    """
+
+    rev = NumberAttribute(null=True)
+    daily_limit = NumberAttribute(null=True)
+    daily_key = UnicodeAttribute(null=True)
+    daily_used = NumberAttribute(default=0)
+    daily_held = NumberAttribute(default=0)
+    weekly_limit = NumberAttribute(null=True)
+    weekly_key = UnicodeAttribute(null=True)
+    weekly_used = NumberAttribute(default=0)
+    weekly_held = NumberAttribute(default=0)
+    monthly_limit = NumberAttribute(null=True)
+    monthly_key = UnicodeAttribute(null=True)
+    monthly_used = NumberAttribute(default=0)
+    monthly_held = NumberAttribute(default=0)
+
+    def limit(self, window: Window) -> int | None:
+        """Return the limit of a window in kopecks, or None."""
+        limit = getattr(self, f"{window}_limit")
+        return None if limit is None else int(limit)
+
+    @property
+    def limits(self) -> dict[Window, int | None]:
+        """The limit of each window."""
+        return {window: self.limit(window) for window in WINDOWS}
+
+    def room(self, window: Window, key: str, *, settled_alone: bool = False) -> int | None:
+        """Return how much of a window's limit is left, of what is settled alone; None if no end."""
+        limit, (used, held) = self.limit(window), self.used_in(window, key)
+        return None if limit is None else limit - used + (held if settled_alone else 0)
+
+    def used_in(self, window: Window, key: str) -> tuple[int, int]:
+        """Return what was used in a window of this key, and how much of it may come back."""
+        if getattr(self, f"{window}_key") != key:
+            return 0, 0
+        return int(getattr(self, f"{window}_used")), int(getattr(self, f"{window}_held"))
+
+    def current(self, keys: WindowKeys) -> WindowKeys:
+        """Return the windows to count in: a later one that is begun already stays begun.
+
+        Clocks of two servers differ, and a workspace's time zone may be changed.
+        """
+        begun = (getattr(self, f"{window}_key") or "" for window in WINDOWS)
+        return WindowKeys(*map(max, keys, begun))
+
+
+def budget_key(workspace_id: str, agent_id: str) -> Key:
+    """Return the key of a bot's budget, to ``fetch`` it with a wallet."""
+    return Key(BudgetRow, f"W#{workspace_id}#BUDGET", agent_id)
+
+
+def budget(workspace_id: str, agent_id: str) -> BudgetRow:
+    """Return a bot's budget; an empty one if it never had any."""
+    key = budget_key(workspace_id, agent_id)
+    return BudgetRow.find(key.pk, key.sk) or BudgetRow(key.pk, key.sk)
+
+
+def of_workspace(workspace_id: str) -> list[BudgetRow]:
+    """Return the budgets of a workspace's bots, those of deleted bots included."""
+    return BudgetRow.partition(budget_key(workspace_id, "").pk)
+
+
+def set_limits(
+    unit: UnitOfWork, budget: BudgetRow, limits: Mapping[Window, int | None]
+) -> dict[Window, int | None]:
+    """Stage a change of some limits; return all of them after it."""
+    actions: list[Action] = [BudgetRow.rev.set((budget.rev or 0) + 1)]
+    for window, limit in limits.items():
+        path = _path(window, "limit")
+        actions.append(path.remove() if limit is None else path.set(limit))
+    unit.update(budget, actions, _unchanged(budget))
+    return budget.limits | dict(limits)
+
+
+def use(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
+    """Stage that a hold counts in its windows, as long as the limits are those that were read."""
+    actions: list[Action] = []
+    conditions: list[Condition] = [_unchanged(budget)]
+    for window, key in zip(WINDOWS, hold.windows, strict=True):
+        begun, limit = getattr(budget, f"{window}_key"), budget.limit(window)
+        used, held = _path(window, "used"), _path(window, "held")
+        conditions.append(_is(_path(window, "key"), begun))
+        if begun != key:
+            actions += [
+                _path(window, "key").set(key),
+                used.set(hold.amount),
+                held.set(hold.amount),
+            ]
+            continue
+        actions += [used.add(hold.amount), held.add(hold.amount)]
+        if limit is not None:
+            conditions.append(used <= limit - hold.amount)
+    unit.update(budget, actions, _all(conditions))
+
+
+def give_back(unit: UnitOfWork, budget: BudgetRow, hold: Hold, amount: int) -> None:
+    """Stage that a hold is closed, and some of it comes back to those windows that still last."""
+    actions: list[Action] = []
+    conditions: list[Condition] = []
+    for window, key in zip(WINDOWS, hold.windows, strict=True):
+        if getattr(budget, f"{window}_key") == key:
+            conditions.append(_is(_path(window, "key"), key))
+            actions += [
+                _path(window, "used").add(-amount),
+                _path(window, "held").add(-hold.amount),
+            ]
+    if actions:
+        unit.update(budget, actions, _all(conditions))
+
+
+def _path(window: Window, name: str) -> Any:  # noqa: ANN401  PynamoDB's attributes have no common type for this
+    return getattr(BudgetRow, f"{window}_{name}")
+
+
+def _unchanged(budget: BudgetRow) -> Condition:
+    return _is(BudgetRow.rev, budget.rev)
+
+
+def _is(path: Any, value: Any) -> Condition:  # noqa: ANN401  as above
+    condition: Condition = path.does_not_exist() if value is None else path == value
+    return condition
+
+
+def _all(conditions: Iterable[Condition]) -> Condition:
+    return reduce(and_, conditions)

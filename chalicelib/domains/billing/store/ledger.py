@@ -1,0 +1,358 @@
+"""The ledger: what accounts have, what holds reserve of it, and an entry for every change.
+
+Every ledger transaction reads the account's wallet, demands its ``seq``, and writes the entry
+``seq + 1``: DynamoDB returns no values from a transaction, so only this makes an entry's balance
+true (ADR 23). Money is integers, in kopecks. Nothing here is ever deleted.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple, Self
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.spending import WindowKeys
+from chalicelib.engine import jobs
+from chalicelib.engine.reading import Key
+from chalicelib.engine.tables import LedgerRow
+from chalicelib.engine.unit import UnitOfWork
+
+SORT_KEY = "-"
+OPEN, SETTLED, RELEASED = "open", "settled", "released"
+TOPUP, ADJUST, RESERVE, SETTLE, RELEASE = "topup", "adjust", "reserve", "settle", "release"
+"""The kinds of entries."""
+SETTLE_HOLD = "settle-hold"
+"""The scheduled job of closing what a crash left open."""
+
+
+class HoldTakenError(Exception):
+    """A request has been reserved for already. Not for the wire: whoever reserves looks it up.
+
+    It explains whatever else failed with it.
+    """
+
+    precedence = 0
+
+
+class HoldClosedError(Exception):
+    """A hold has been settled or released already. Not for the wire, as above."""
+
+    precedence = 0
+
+
+class WalletRow(LedgerRow):
+    """What an account has: ``available``, and ``reserved`` by open holds; ``seq`` entries so far.
+
+    There is none until the first entry.
+    """
+
+    available = NumberAttribute(default=0)
+    reserved = NumberAttribute(default=0)
+    seq = NumberAttribute(default=0)
+
+    @property
+    def account_id(self) -> str:
+        """Whose it is."""
+        return self.pk.partition("#")[2]
+
+
+class LedgerEntryRow(LedgerRow):
+    """A change of a wallet.
+
+    ``amount`` is the change of what there is in all, ``held`` of what is reserved of it,
+    ``balance_after`` what is available then. A settlement says what was used of which model.
+    """
+
+    kind = UnicodeAttribute()
+    amount = NumberAttribute()
+    held = NumberAttribute()
+    balance_after = NumberAttribute()
+    at = UTCDateTimeAttribute()
+    request_id = UnicodeAttribute(null=True)
+    agent_id = UnicodeAttribute(null=True)
+    reason = UnicodeAttribute(null=True)
+    model = UnicodeAttribute(null=True)
+    input_tokens = NumberAttribute(null=True)
+    output_tokens = NumberAttribute(null=True)
+
+    @property
+    def seq(self) -> int:
+        """Its number, from 1."""
+        return int(self.sk)
+
+
+class HoldRow(LedgerRow):
+    """Money that a request has reserved: ``Hold`` with what became of it.
+
+    Everything that closing it goes by is in it, whatever happens to bot, model or tariff meanwhile.
+    """
+
+    state = UnicodeAttribute()
+    workspace_id = UnicodeAttribute()
+    agent_id = UnicodeAttribute()
+    model = UnicodeAttribute()
+    message_id = UnicodeAttribute()
+    input_price = NumberAttribute()
+    output_price = NumberAttribute()
+    input_tokens = NumberAttribute()
+    granted = NumberAttribute()
+    amount = NumberAttribute()
+    daily_key = UnicodeAttribute()
+    weekly_key = UnicodeAttribute()
+    monthly_key = UnicodeAttribute()
+    due_at = UTCDateTimeAttribute()
+    closed_at = UTCDateTimeAttribute(null=True)
+    cost = NumberAttribute(null=True)
+    used_input = NumberAttribute(null=True)
+    used_output = NumberAttribute(null=True)
+
+
+class CreditKeyRow(LedgerRow):
+    """The idempotency key of a credit or an adjustment, kept for good, and what it came to."""
+
+    fingerprint = UnicodeAttribute()
+    balance = NumberAttribute()
+
+
+class Hold(NamedTuple):
+    """What a request may spend, as it was reserved.
+
+    ``granted`` is how many output tokens the model may be asked for, ``amount`` the kopecks held:
+    0 for a model without a price, of which there is no row. ``message_id`` is by what the caller
+    finds the answer's text again.
+    """
+
+    request_id: str
+    account_id: str
+    workspace_id: str
+    agent_id: str
+    model: str
+    message_id: str
+    prices: Prices
+    input_tokens: int
+    granted: int
+    amount: int
+    windows: WindowKeys
+    due_at: datetime
+
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> Self:
+        """Return the hold that a job carries."""
+        return cls(
+            **{
+                **payload,
+                "prices": Prices(*payload["prices"]),
+                "windows": WindowKeys(*payload["windows"]),
+                "due_at": datetime.fromisoformat(payload["due_at"]),
+            }
+        )
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The hold as JSON."""
+        return {**self._asdict(), "due_at": self.due_at.isoformat()}
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing is charged, and nothing was reserved."""
+        return self.prices.free
+
+    @property
+    def job(self) -> jobs.JobRow:
+        """The job that closes it if nobody else does, by its key."""
+        return jobs.ref(SETTLE_HOLD, self.due_at, self.request_id)
+
+
+def wallet_key(account_id: str) -> Key:
+    """Return the key of an account's wallet, to ``fetch`` it with a budget."""
+    return Key(WalletRow, f"A#{account_id}", SORT_KEY)
+
+
+def wallet(account_id: str) -> WalletRow:
+    """Return an account's wallet; an empty one if it never had money."""
+    key = wallet_key(account_id)
+    return WalletRow.find(key.pk, key.sk) or WalletRow(key.pk, key.sk)
+
+
+def post(
+    unit: UnitOfWork,
+    wallet: WalletRow,
+    kind: str,
+    *,
+    amount: int,
+    held: int = 0,
+    **details: Any,  # noqa: ANN401  the entry's other attributes
+) -> int:
+    """Stage a change of a wallet with its entry; return what is available after it.
+
+    Raises:
+        ValueError: it would leave less than nothing, which the caller is to rule out.
+    """
+    seq, available = wallet.seq + 1, wallet.available + amount - held
+    reserved = wallet.reserved + held
+    if available < 0 or reserved < 0:
+        msg = f"an entry {kind} of {amount} and {held} on {wallet.available} and {wallet.reserved}"
+        raise ValueError(msg)
+    if wallet.seq:
+        changes: list[Action] = [
+            WalletRow.available.set(available),
+            WalletRow.reserved.set(reserved),
+            WalletRow.seq.set(seq),
+        ]
+        unit.update(wallet, changes, WalletRow.seq == wallet.seq)
+    else:
+        unit.create(
+            WalletRow(wallet.pk, wallet.sk, available=available, reserved=reserved, seq=seq)
+        )
+    entry = LedgerEntryRow(_entries(wallet.account_id), f"{seq:015}")
+    entry.kind, entry.amount, entry.held = kind, amount, held
+    entry.balance_after, entry.at = available, clock.now()
+    for name, value in details.items():
+        setattr(entry, name, value)
+    unit.create(entry)
+    return int(available)
+
+
+def entries(
+    account_id: str, limit: int | None = None, *, before: int | None = None
+) -> list[LedgerEntryRow]:
+    """Return an account's last entries, newest first; all of them without a limit.
+
+    Or those ``before`` an entry's number.
+    """
+    options: dict[str, Any] = {} if limit is None else {"limit": limit}
+    if before is not None:
+        options["range_key_condition"] = LedgerEntryRow.sk < f"{before:015}"
+    return LedgerEntryRow.partition(_entries(account_id), scan_index_forward=False, **options)
+
+
+def _entries(account_id: str) -> str:
+    return f"A#{account_id}#ENTRY"
+
+
+def _holds(account_id: str) -> str:
+    return f"A#{account_id}#HOLD"
+
+
+def hold_key(account_id: str, request_id: str) -> Key:
+    """Return the key of a request's hold, to ``fetch`` it with the wallet."""
+    return Key(HoldRow, _holds(account_id), request_id)
+
+
+def find_hold(account_id: str, request_id: str) -> HoldRow | None:
+    """Return what became of a request's hold, or None if it never had one."""
+    return HoldRow.find(_holds(account_id), request_id)
+
+
+def holds(account_id: str) -> list[HoldRow]:
+    """Return all holds that an account ever had."""
+    return HoldRow.partition(_holds(account_id))
+
+
+def hold_of(row: HoldRow) -> Hold:
+    """Return a hold as it was reserved."""
+    return Hold(
+        request_id=row.sk,
+        account_id=row.pk.split("#")[1],
+        workspace_id=row.workspace_id,
+        agent_id=row.agent_id,
+        model=row.model,
+        message_id=row.message_id,
+        prices=Prices(int(row.input_price), int(row.output_price)),
+        input_tokens=int(row.input_tokens),
+        granted=int(row.granted),
+        amount=int(row.amount),
+        windows=WindowKeys(row.daily_key, row.weekly_key, row.monthly_key),
+        due_at=row.due_at,
+    )
+
+
+def open_hold(unit: UnitOfWork, wallet: WalletRow, hold: Hold) -> None:
+    """Stage a reservation: the hold, its entry, and the job that closes it after a crash."""
+    row = HoldRow(
+        _holds(hold.account_id),
+        hold.request_id,
+        state=OPEN,
+        workspace_id=hold.workspace_id,
+        agent_id=hold.agent_id,
+        model=hold.model,
+        message_id=hold.message_id,
+        input_price=hold.prices.input,
+        output_price=hold.prices.output,
+        input_tokens=hold.input_tokens,
+        granted=hold.granted,
+        amount=hold.amount,
+        daily_key=hold.windows.daily,
+        weekly_key=hold.windows.weekly,
+        monthly_key=hold.windows.monthly,
+        due_at=hold.due_at,
+    )
+    unit.create(row, on_conflict=HoldTakenError())
+    names = {"request_id": hold.request_id, "agent_id": hold.agent_id}
+    post(unit, wallet, RESERVE, amount=0, held=hold.amount, **names)
+    payload = {"account_id": hold.account_id, "request_id": hold.request_id}
+    unit.create(_job(hold, payload))
+
+
+def close_hold(
+    unit: UnitOfWork, wallet: WalletRow, hold: Hold, cost: int, used: Usage | None
+) -> None:
+    """Stage the end of a hold, with its entry and that of its job; without usage it is released.
+
+    Raises:
+        ConcurrentUpdateError: the wallet does not hold it any more.
+    """
+    if wallet.reserved < hold.amount:
+        raise ConcurrentUpdateError
+    row = HoldRow(_holds(hold.account_id), hold.request_id)
+    changes: list[Action] = [
+        HoldRow.state.set(RELEASED if used is None else SETTLED),
+        HoldRow.closed_at.set(clock.now()),
+        HoldRow.cost.set(cost),
+    ]
+    details: dict[str, Any] = {"request_id": hold.request_id, "agent_id": hold.agent_id}
+    if used is not None:
+        changes += [
+            HoldRow.used_input.set(used.input_tokens),
+            HoldRow.used_output.set(used.output_tokens),
+        ]
+        details |= {"model": hold.model} | used._asdict()
+    unit.update(row, changes, HoldRow.state == OPEN, on_conflict=HoldClosedError())
+    kind = RELEASE if used is None else SETTLE
+    post(unit, wallet, kind, amount=-cost, held=-hold.amount, **details)
+    unit.delete(hold.job)
+
+
+def open_free(unit: UnitOfWork, hold: Hold) -> None:
+    """Stage the beginning of a request without a price: the job alone, which is its only trace."""
+    unit.create(_job(hold, {"free": hold.payload}), on_conflict=HoldTakenError())
+
+
+def close_free(unit: UnitOfWork, hold: Hold) -> None:
+    """Stage the end of a request without a price: the job, which goes once."""
+    unit.delete(hold.job, if_there=True, on_conflict=HoldClosedError())
+
+
+def _job(hold: Hold, payload: dict[str, Any]) -> jobs.JobRow:
+    due_at, job_id = hold.due_at, hold.request_id
+    return jobs.row(SETTLE_HOLD, hold.workspace_id, payload, due_at, job_id=job_id)
+
+
+def credit_key(kind: str, key: str) -> CreditKeyRow:
+    """Return the row of an operator's idempotency key, to be found or staged.
+
+    One for the whole platform: a payment that is credited to the wrong account by mistake is not
+    credited to another by its repetition.
+    """
+    hashed = hashlib.sha256(key.encode()).hexdigest()
+    return CreditKeyRow(f"KEY#{kind}#{hashed}", SORT_KEY)
+
+
+def find_credit(row: CreditKeyRow) -> CreditKeyRow | None:
+    """Return what a key was used for, or None."""
+    return CreditKeyRow.find(row.pk, row.sk)

@@ -1,0 +1,353 @@
+"""Posts as those see them who write the blog: ADMIN accounts, all of all posts (contract)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application import new_slugs
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError, SlugTakenError
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings
+from chalicelib.core.text import squeezed
+from chalicelib.core.wire.schema import (
+    DeletedResult,
+    Id,
+    PageNumber,
+    Patch,
+    Slug,
+    Timestamp,
+    Wire,
+    optional,
+    printable,
+)
+from chalicelib.domains.blog.operations import covers
+from chalicelib.domains.blog.store import posts
+from chalicelib.domains.blog.store.posts import POSTS, PUBLISHED, PostRow
+from chalicelib.engine.listing.queries import Query
+from chalicelib.lib import markdown, slugs
+from chalicelib.lib.contact_fields import PersonName, Tags
+
+MAX_CONTENT_BYTES = 200 * 1024
+"""Of Markdown in UTF-8 (tools.md, row 75); a row of the database takes 400 KB."""
+MAX_FORMER_SLUGS = 50
+EXCERPT = 240
+"""Characters of a post's beginning, for lists that have no description to show."""
+RESERVED = frozenset({"list"})
+"""``GET /api/blog/list`` would hide a post of this name (chalice.md)."""
+
+
+def _fits(text: str) -> str:
+    if (size := len(text.encode(errors="surrogatepass"))) > MAX_CONTENT_BYTES:
+        message = f"expected at most {MAX_CONTENT_BYTES:,} bytes of UTF-8, received {size:,}"
+        raise PydanticCustomError("too_large", "{message}", {"message": message})
+    return text
+
+
+def _not_reserved(slug: str) -> str:
+    if slug in RESERVED:
+        raise PydanticCustomError(
+            "reserved", 'expected another slug than the reserved "{slug}"', {"slug": slug}
+        )
+    return slug
+
+
+PostTitle = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=300),
+    AfterValidator(printable),
+]
+PostSlug = Annotated[Slug, AfterValidator(_not_reserved)]
+MetaDescription = Annotated[
+    str, StringConstraints(max_length=500), AfterValidator(squeezed), AfterValidator(printable)
+]
+Content = Annotated[str, StringConstraints(max_length=MAX_CONTENT_BYTES), AfterValidator(_fits)]
+Category = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100),
+    AfterValidator(printable),
+]
+CoverUrl = Annotated[str, StringConstraints(max_length=2048)]
+Status = Literal["draft", "published"]
+
+
+class PostSummary(Wire):
+    """A post without its text."""
+
+    id: Id = Field(description="Post id.")
+    title: str = Field(description="Title.")
+    slug: str = Field(description="Part of its URL.")
+    description: str | None = Field(description="Meta description, or null.")
+    tags: list[str] = Field(description="Tags.")
+    category: str | None = Field(description="Category, or null.")
+    author: str | None = Field(description="Author's name, or null.")
+    status: str = Field(description="draft or published.")
+    cover_image: str | None = Field(description="URL of the cover, or null.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+    published_at: Timestamp | None = Field(description="When it first was published, or null.")
+    url: str = Field(description="Where readers find it once it is published.")
+
+    @classmethod
+    def of(cls, post: PostRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of a stored post."""
+        return cls.from_row(post.values, cover_image=post.cover_url, url=url_of(post), **made)
+
+
+class PostOut(PostSummary):
+    """A post."""
+
+    content: str = Field(description="Markdown.")
+
+
+class PostResult(Wire):
+    """One post without its text."""
+
+    post: PostSummary = Field(description="The post; its text only svc_get_blog_post returns.")
+
+
+class FullPostResult(Wire):
+    """One post."""
+
+    post: PostOut = Field(description="The post.")
+
+
+class PostListQuery(Wire):
+    """Which posts to list."""
+
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Posts a page.")
+    status: Literal["draft", "published", "all"] = Field(default="all", description="Status.")
+
+
+class PostList(Wire):
+    """One page of posts."""
+
+    posts: list[PostSummary] = Field(description="The posts of this page, without their text.")
+    total: int = Field(description="Posts that match, over all pages.")
+
+
+class PostSlugRef(Wire):
+    """Which post, by its slug."""
+
+    slug: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
+        description="Slug of the post."
+    )
+
+
+class PostCreate(Wire):
+    """A new post."""
+
+    title: PostTitle = Field(description="Title.")
+    slug: PostSlug | None = optional("Made of the title.")
+    description: MetaDescription | None = optional("Meta description.")
+    content: Content | None = optional("Markdown, no HTML.")
+    tags: Tags | None = optional("Tags.")
+    category: Category | None = optional("Category.")
+    author: PersonName | None = optional("Author.")
+    status: Status = Field(default="draft", description="Status.")
+    cover_image: CoverUrl | None = optional("https; copied.")
+
+
+class PostPatch(Patch):
+    """Changes to a post."""
+
+    id: Id = Field(description="Post id.")
+    title: PostTitle = optional("Title.")
+    slug: PostSlug = optional("Old URLs redirect.")
+    description: MetaDescription | None = optional("Meta description.")
+    content: Content = optional("Markdown.")
+    tags: Tags = optional("Replaces all.")
+    category: Category | None = optional("Category.")
+    author: PersonName | None = optional("Author.")
+    status: Status = optional("draft hides it.")
+    cover_image: CoverUrl | None = optional("https; null: none.")
+
+
+class PostDelete(Wire):
+    """Which post to delete."""
+
+    id: Id = Field(description="Post id.")
+    dry_run: bool = Field(default=False, description="Change nothing.")
+
+
+def url_of(post: PostRow) -> str:
+    """Return where readers find a post."""
+    return f"{settings().public_url}/blog/{post.slug}"
+
+
+@operation(
+    tool="svc_list_blog_posts",
+    rest="GET /api/admin/blog/list",
+    scope=Scope.BLOG_READ,
+    title="List blog posts",
+    platform=True,
+    example={"status": "draft", "size": 5},
+)
+def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
+    """List the blog's posts, drafts included, newest first."""
+    found = POSTS.page(
+        ctx.workspace_id,
+        Query(
+            page=args.page,
+            size=args.size,
+            sort="createdAt",
+            descending=True,
+            filters={"status": None if args.status == "all" else args.status},
+        ),
+    )
+    return PostList(posts=[PostSummary.of(post) for post in found.records], total=found.total)
+
+
+@operation(
+    tool="svc_get_blog_post",
+    rest="GET /api/blog/{slug}",
+    scope=Scope.BLOG_READ,
+    title="Get a blog post",
+    platform=True,
+    example={"slug": "POST_SLUG"},
+)
+def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:  # noqa: ARG001  every handler has this shape
+    """Return a post with its Markdown by slug, drafts included."""
+    post_id = posts.find_id(args.slug)
+    found = posts.read(post_id) if post_id else None
+    if found is None:
+        raise _unknown(posts.find_former(args.slug))
+    post, content = found
+    return FullPostResult(post=PostOut.of(post, content=content))
+
+
+@operation(
+    tool="svc_create_blog_post",
+    rest="POST /api/admin/blog/create",
+    scope=Scope.BLOG_WRITE,
+    title="Create a blog post",
+    open_world=True,
+    limit=HEAVY.weighed(lambda args: covers.weight(args.cover_image)),
+    platform=True,
+    example={"title": "News", "content": "# Fresh bread", "tags": ["news"]},
+    errors=(SlugTakenError,),
+)
+def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
+    """Create a post. A cover that is not taken is a warning."""
+    slug = args.slug
+    if slug is None:
+        options = list(slugs.candidates(slugs.slugify(args.title, "post")))
+        taken = POSTS.find_unique(ctx.workspace_id, "slug", options)
+        slug = new_slugs.choose(ctx, options, taken, RESERVED)
+    values = args.provided("slug", "content", "cover_image")
+    if args.cover_image is not None:
+        values["cover"], values["cover_link"] = covers.take_cover(ctx, args.cover_image)
+    post = POSTS.new(
+        ctx.workspace_id,
+        **{name: value for name, value in values.items() if value is not None}
+        | {"slug": slug, "status": args.status, "account_id": ctx.principal.account_id},
+    )
+    _set_content(ctx, post, args.content or "")
+    _note_publication(post)
+    posts.claim_slug(ctx.unit, slug)
+    ctx.unit.create(post, taken={"slug": _taken(slug)} if args.slug else {})
+    return PostResult(post=PostSummary.of(post))
+
+
+@operation(
+    tool="svc_update_blog_post",
+    rest="PUT /api/admin/blog/{id}",
+    scope=Scope.BLOG_WRITE,
+    title="Update a blog post",
+    idempotent=True,
+    open_world=True,
+    limit=HEAVY.weighed(lambda args: covers.weight(args.cover_image)),
+    platform=True,
+    example={"id": "POST_ID", "title": "How we bake rye", "status": "published"},
+    errors=(SlugTakenError,),
+)
+def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
+    """Change a post; what you omit stays as it is."""
+    post = _existing(ctx, args.id)
+    changes = args.changes
+    former = post.slug
+    if "cover_image" in changes:
+        _change_cover(ctx, post, changes.pop("cover_image"))
+    if "content" in changes:
+        _set_content(ctx, post, changes.pop("content"))
+    for name, value in changes.items():
+        setattr(post, name, value)
+    if post.slug != former:
+        posts.claim_slug(ctx.unit, post.slug)
+        if post.published_at is not None:
+            posts.keep_former_slug(ctx.unit, post, former, MAX_FORMER_SLUGS)
+    _note_publication(post)
+    ctx.unit.save(post, taken={"slug": _taken(post.slug)})
+    return PostResult(post=PostSummary.of(post))
+
+
+@operation(
+    tool="svc_delete_blog_post",
+    rest="DELETE /api/admin/blog/{id}",
+    scope=Scope.BLOG_WRITE,
+    title="Delete a blog post",
+    destructive=True,
+    idempotent=True,
+    platform=True,
+    example={"id": "POST_ID"},
+)
+def delete_blog_post(ctx: Context, args: PostDelete) -> DeletedResult:
+    """Delete a blog post for good, with its cover."""
+    post = _existing(ctx, args.id)
+    posts.delete(ctx.unit, post)
+    covers.drop_cover(ctx.unit, post)
+    return DeletedResult(id=args.id, deleted=not args.dry_run)
+
+
+def _existing(ctx: Context, post_id: str) -> PostRow:
+    post = POSTS.find(ctx.workspace_id, post_id)
+    if post is None:
+        raise _unknown()
+    return post
+
+
+def _unknown(moved: PostRow | None = None) -> NotFoundError:
+    if moved is not None:
+        return NotFoundError(f'No post has this slug any more: it is now "{moved.slug}".')
+    return NotFoundError(
+        "No post has this id or slug. List the posts (svc_list_blog_posts) for valid ones."
+    )
+
+
+def _taken(slug: str) -> SlugTakenError:
+    return SlugTakenError(f'Another post has the slug "{slug}". Choose another.')
+
+
+def _set_content(ctx: Context, post: PostRow, content: str) -> None:
+    posts.set_content(ctx.unit, post, content)
+    made: Mapping[str, Any] = ctx.unit.run_side_effect_once(
+        "words",
+        lambda: {
+            "excerpt": markdown.summary(markdown.to_text(content), EXCERPT) or None,
+            "minutes": markdown.minutes(content),
+        },
+    )
+    post.excerpt, post.minutes = made["excerpt"], made["minutes"]
+
+
+def _change_cover(ctx: Context, post: PostRow, url: str | None) -> None:
+    if post.cover is not None and url == post.cover.url:
+        return
+    cover, link = covers.take_cover(ctx, url) if url is not None else (None, None)
+    if url is not None and cover is None and link is None:
+        ctx.warn("The post keeps the cover that it had.")
+        return
+    covers.drop_cover(ctx.unit, post)
+    post.cover, post.cover_link = cover, link
+
+
+def _note_publication(post: PostRow) -> None:
+    """Set when a post first was published; it is set once (tools.md, row 76)."""
+    if post.status == PUBLISHED and post.published_at is None:
+        post.published_at = clock.now()

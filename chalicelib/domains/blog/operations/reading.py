@@ -1,0 +1,132 @@
+"""The blog as readers see it: published posts only."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Annotated, NamedTuple, Self
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import ForbiddenError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import PLATFORM, Audience
+from chalicelib.core.wire.schema import PageNumber, Timestamp, Wire, optional
+from chalicelib.domains.blog.operations.posts import url_of
+from chalicelib.domains.blog.store import posts
+from chalicelib.domains.blog.store.posts import POSTS, PUBLISHED, PostRow
+from chalicelib.domains.files.flows import rehosting
+from chalicelib.domains.files.rules import images
+from chalicelib.domains.files.store.files import FILES
+from chalicelib.engine.listing.queries import Query, ResultPage
+
+READS = Limit(
+    "blog", "reads a minute of the blog's list", 120, timedelta(minutes=1), fails_open=True
+)
+"""Of one visitor."""
+
+
+class PublishedPost(Wire):
+    """A published post without its text."""
+
+    title: str = Field(description="Title.")
+    slug: str = Field(description="Part of its URL.")
+    url: str = Field(description="Its page.")
+    description: str | None = Field(description="Meta description or how it begins, or null.")
+    tags: list[str] = Field(description="Tags.")
+    category: str | None = Field(description="Category, or null.")
+    author: str | None = Field(description="Author's name, or null.")
+    cover_image: str | None = Field(description="URL of the cover, or null.")
+    published_at: Timestamp = Field(description="When it was published.")
+    minutes: int = Field(description="How many minutes it takes to read.")
+
+    @classmethod
+    def of(cls, post: PostRow) -> Self:
+        """Return the wire form of a stored post."""
+        return cls.from_row(
+            post.values,
+            url=url_of(post),
+            description=post.description or post.excerpt,
+            cover_image=post.cover_url,
+        )
+
+
+class PublishedListQuery(Wire):
+    """Which published posts to list."""
+
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=20, ge=1, le=50, description="Posts a page.")
+    tag: Annotated[str, StringConstraints(max_length=50)] | None = optional("With this tag.")
+
+
+class PublishedList(Wire):
+    """One page of published posts."""
+
+    posts: list[PublishedPost] = Field(description="The posts of this page, without their text.")
+    total: int = Field(description="Posts that match, over all pages.")
+
+
+class Moved(NamedTuple):
+    """Where a post is that had another slug."""
+
+    slug: str
+
+
+class Thumbnail(NamedTuple):
+    """A small form of a cover; its width in pixels."""
+
+    url: str
+    width: int
+
+
+@operation(
+    rest="GET /api/blog/list",
+    title="List published blog posts",
+    audience=(Audience.PUBLIC,),
+    limit=READS,
+    platform=True,
+    example={"size": 5},
+    errors=(ForbiddenError,),
+)
+def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedList:  # noqa: ARG001  every handler has this shape
+    """List the published posts of the platform's blog for readers, the latest first."""
+    found = published(args.page, args.size, args.tag)
+    return PublishedList(
+        posts=[PublishedPost.of(post) for post in found.records], total=found.total
+    )
+
+
+def published(page: int, size: int, tag: str | None = None) -> ResultPage[PostRow]:
+    """Return one page of the published posts, the latest first; those with a tag if it is given."""
+    query = Query(
+        page=page,
+        size=size,
+        sort="publishedAt",
+        descending=True,
+        filters={"status": PUBLISHED, "tags": tag},
+    )
+    return POSTS.page(PLATFORM, query)
+
+
+def thumbnails(rows: Iterable[PostRow]) -> dict[str, Thumbnail]:
+    """Return the small forms of the covers of some posts, by the ids of these."""
+    shown = {row.cover.file_id: row.id for row in rows if row.cover}
+    files = FILES.fetch(PLATFORM, shown) if shown else []
+    return {
+        shown[file.id]: Thumbnail(
+            rehosting.public_url(file.thumbnail_key),
+            round(images.THUMBNAIL_SIDE * min(1, file.width / file.height)),
+        )
+        for file in files
+        if file.thumbnail_key and file.width and file.height
+    }
+
+
+def find(slug: str) -> tuple[PostRow, str] | Moved | None:
+    """Return a published post with its Markdown, or where it is now, or None."""
+    post_id = posts.find_id(slug)
+    if post_id is None:
+        moved = posts.find_former(slug)
+        return Moved(moved.slug) if moved and moved.status == PUBLISHED else None
+    found = posts.read(post_id)
+    return found if found and found[0].status == PUBLISHED else None

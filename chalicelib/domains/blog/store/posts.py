@@ -1,0 +1,168 @@
+"""Posts of the platform's blog. Their Markdown lies in rows of its own, which lists do not read."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pynamodb.attributes import (
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
+
+from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.core.principals import PLATFORM
+from chalicelib.domains.files.store.images import ImageMap
+from chalicelib.engine.claims import name_hash
+from chalicelib.engine.file_uses import ShownFiles
+from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.lookups import SORT_KEY, Lookup
+from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.tables import ContentRow, Record
+from chalicelib.engine.unit import UnitOfWork, in_batches
+
+DRAFT = "draft"
+PUBLISHED = "published"
+AT_ONCE = 100
+"""Records that DynamoDB returns of one request for many."""
+
+
+class PostRow(Record):
+    """A post.
+
+    ``account_id`` made it; ``published_at`` is when it first was published. ``former_slugs`` are
+    those that it had while readers could see it. ``excerpt`` and ``minutes`` are made of the text,
+    which was written at ``content_revision``; only ``read`` reads it. ``cover`` is the platform's
+    copy of a cover; ``cover_link`` is the URL of one that could not be copied.
+    """
+
+    title = UnicodeAttribute()
+    slug = UnicodeAttribute()
+    description = UnicodeAttribute(null=True)
+    tags: ListAttribute[Any] = ListAttribute(default=list)
+    category = UnicodeAttribute(null=True)
+    author = UnicodeAttribute(null=True)
+    status = UnicodeAttribute()
+    cover = ImageMap(null=True)  # type: ignore[no-untyped-call]  # PynamoDB's __init__
+    cover_link = UnicodeAttribute(null=True)
+    account_id = UnicodeAttribute()
+    published_at = UTCDateTimeAttribute(null=True)
+    former_slugs: ListAttribute[Any] = ListAttribute(default=list)
+    excerpt = UnicodeAttribute(null=True)
+    minutes = NumberAttribute(default=1)
+    content_revision = NumberAttribute()
+
+    @property
+    def cover_url(self) -> str | None:
+        """Where the cover is: the platform's copy, if there is one."""
+        return self.cover.url if self.cover else self.cover_link
+
+
+POSTS = listed(
+    Listing(
+        row=PostRow,
+        noun="POST",
+        text=lambda post: (post.title,),
+        status="status",
+        tags=("tags",),
+        numbers=("published_at",),
+        sorts={"createdAt": "id", "publishedAt": "n1"},
+        indexes=(SortIndex("publishedAt", partition_by="status"),),
+        lookups=(Lookup("slug", lambda post: post.slug, unique=True),),
+        files=ShownFiles(lambda post: [post.cover.file_id] if post.cover else ()),
+    )
+)
+
+
+class ContentTextRow(ContentRow):
+    """The Markdown of a post, and the revision of the post that it came with."""
+
+    content = UnicodeAttribute()
+    revision = NumberAttribute()
+
+
+class FormerSlugRow(ContentRow):
+    """Leads from a slug that a published post had to the post, until another claims the slug."""
+
+    target = UnicodeAttribute()
+
+
+def _text_key(post_id: str) -> Key:
+    return Key(ContentTextRow, f"W#{PLATFORM}#POST#CONTENT", post_id)
+
+
+def _former_key(slug: str) -> Key:
+    return Key(FormerSlugRow, f"W#{PLATFORM}#POST#FORMER#{name_hash(slug)}", SORT_KEY)
+
+
+def set_content(unit: UnitOfWork, post: PostRow, content: str) -> None:
+    """Give a post, whose creation or save the caller stages, another text."""
+    post.content_revision = int(post.version or 0) + 1
+    key = _text_key(post.id)
+    unit.save(ContentTextRow(key.pk, key.sk, content=content, revision=int(post.content_revision)))
+
+
+def read(post_id: str) -> tuple[PostRow, str] | None:
+    """Return a post with its Markdown, in one round trip, or None.
+
+    Raises:
+        ConcurrentUpdateError: one of its two rows was read before a change, the other after it.
+    """
+    rows = {type(row): row for row in fetch([POSTS.key(PLATFORM, post_id), _text_key(post_id)])}
+    post, text = rows.get(PostRow), rows.get(ContentTextRow)
+    if not isinstance(post, PostRow):
+        return None
+    if not isinstance(text, ContentTextRow) or text.revision != post.content_revision:
+        raise ConcurrentUpdateError
+    return post, str(text.content)
+
+
+def find_id(slug: str) -> str | None:
+    """Return the id of the post with a slug, or None."""
+    return POSTS.find_unique(PLATFORM, "slug", [slug]).get(slug)
+
+
+def find_former(slug: str) -> PostRow | None:
+    """Return the post that had a slug while readers could see it, if it is still there, or None."""
+    rows = fetch([_former_key(slug)])
+    found = next((row.target for row in rows if isinstance(row, FormerSlugRow)), None)
+    return POSTS.find(PLATFORM, found) if found else None
+
+
+def claim_slug(unit: UnitOfWork, slug: str) -> None:
+    """Stage that a slug, which a post now has, leads to no other any more."""
+    key = _former_key(slug)
+    unit.delete(FormerSlugRow(key.pk, key.sk))
+
+
+def keep_former_slug(unit: UnitOfWork, post: PostRow, slug: str, most: int) -> None:
+    """Stage that a slug, which a post had, leads to it; of ``most`` such the oldest goes."""
+    kept = [*(each for each in post.former_slugs if each not in {slug, post.slug}), slug]
+    _forget_former(unit, post, kept[:-most])
+    post.former_slugs = kept[-most:]
+    key = _former_key(slug)
+    unit.save(FormerSlugRow(key.pk, key.sk, target=post.id))
+
+
+def delete(unit: UnitOfWork, post: PostRow) -> None:
+    """Stage the deletion of a post with its text and what leads to it."""
+    unit.delete(post)
+    key = _text_key(post.id)
+    unit.delete(ContentTextRow(key.pk, key.sk))
+    _forget_former(unit, post, post.former_slugs)
+
+
+def _forget_former(unit: UnitOfWork, post: PostRow, slugs: Sequence[str]) -> None:
+    """Stage that slugs lead to a post no longer, unless they lead to another by now."""
+    rows = fetch(map(_former_key, slugs)) if slugs else []
+    for row in rows:
+        if isinstance(row, FormerSlugRow) and row.target == post.id:
+            unit.delete(row)
+
+
+def every_published() -> Iterator[PostRow]:
+    """Yield the published posts, the latest first."""
+    entries = POSTS.entries(PLATFORM, status=PUBLISHED)
+    latest_first = sorted(entries, key=lambda entry: (entry.numbers[0], entry.id), reverse=True)
+    for batch in in_batches((entry.id for entry in latest_first), AT_ONCE):
+        yield from POSTS.fetch(PLATFORM, batch)

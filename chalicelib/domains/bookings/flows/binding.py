@@ -1,0 +1,122 @@
+"""Binding services to resources: ``service.resource_ids`` alone says it, whichever side is changed.
+
+A service names the resources that it is booked with, any one of which will do. A resource may name
+services, too, which are then written in the same transaction.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.domains.bookings.store import resources, services
+from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+from chalicelib.domains.sites.store import sites
+from chalicelib.domains.sites.store.sites import SITES, SiteRow
+
+MAX_RESOURCES = 50
+"""Resources of one service; DynamoDB fetches so many, and their hours, in one request."""
+MAX_SERVICES = 50
+"""Services that a resource names at once."""
+MAX_CHANGED = 80
+"""Services that one change of a resource binds and unbinds; DynamoDB takes 100 items at once."""
+
+
+def unknown_service() -> NotFoundError:
+    """Return the error for an id that no service of the workspace has."""
+    return NotFoundError.of("service", "List the services (svc_list_services) for valid ids.")
+
+
+def unknown_resource() -> NotFoundError:
+    """Return the error for an id that no resource of the workspace has."""
+    return NotFoundError.of("resource", "List the resources (svc_list_resources) for valid ids.")
+
+
+def existing_service(workspace_id: str, service_id: str) -> ServiceRow:
+    """Return a service.
+
+    Raises:
+        NotFoundError: no live service of the workspace has this id.
+    """
+    service = SERVICES.find(workspace_id, service_id)
+    if service is None:
+        raise unknown_service()
+    return service
+
+
+def site_of_service(workspace_id: str, site_id: str | None) -> SiteRow | None:
+    """Return the site that a service is on.
+
+    A deleted site is returned while it is kept: the suspension of a site outlasts its deletion.
+    """
+    if site_id is None:
+        return None
+    return SITES.find(workspace_id, site_id) or sites.find_deleted(workspace_id, site_id)
+
+
+def require_resources(ctx: Context, ids: Sequence[str]) -> None:
+    """Demand that all resources that a service is to be bound to exist when the unit commits.
+
+    Resources of several types are a warning: they are alternatives, not parts of one booking.
+
+    Raises:
+        NotFoundError: one of them does not exist now.
+    """
+    found = RESOURCES.fetch(ctx.workspace_id, ids)
+    if len(found) < len(ids):
+        raise unknown_resource()
+    for resource in found:
+        resources.require(ctx.unit, resource.id, on_conflict=unknown_resource())
+    _warn_of_mixed_types(ctx, found)
+
+
+def bind(ctx: Context, resource: ResourceRow, service_ids: Sequence[str]) -> list[str]:
+    """Stage that a resource is bound to these services and no others; return their ids, in order.
+
+    Raises:
+        NotFoundError: one of them does not exist.
+        ConflictError: a service has too many resources, or too many services would change.
+    """
+    before = services.bound_to(ctx.workspace_id, [resource.id])[resource.id]
+    wanted = list(dict.fromkeys(service_ids))
+    changed = [*(each for each in wanted if each not in before), *set(before).difference(wanted)]
+    if len(changed) > MAX_CHANGED:
+        msg = (
+            f"This would bind and unbind {len(changed)} services; expected at most {MAX_CHANGED} "
+            "at once. Change resourceIds of the services instead (svc_update_service)."
+        )
+        raise ConflictError(msg)
+    found = {row.id: row for row in SERVICES.fetch(ctx.workspace_id, {*changed, *wanted})}
+    if not found.keys() >= set(wanted):
+        raise unknown_service()
+    for service_id in changed:
+        if service_id in found:
+            _stage(ctx, found[service_id], resource.id, bound=service_id in wanted)
+    _check_types(ctx, resource, [found[each] for each in wanted])
+    return sorted(wanted)
+
+
+def _stage(ctx: Context, service: ServiceRow, resource_id: str, *, bound: bool) -> None:
+    ids = [each for each in service.resource_ids if each != resource_id]
+    if bound and len(ids) >= MAX_RESOURCES:
+        msg = (
+            f'The service "{service.name}" ({service.id}) has {MAX_RESOURCES} resources already. '
+            "Unbind one of them first (svc_update_service)."
+        )
+        raise ConflictError(msg)
+    service.resource_ids = [*ids, resource_id] if bound else ids
+    ctx.unit.save(service)
+
+
+def _check_types(ctx: Context, resource: ResourceRow, bound: Iterable[ServiceRow]) -> None:
+    others = {each for service in bound for each in service.resource_ids} - {resource.id}
+    _warn_of_mixed_types(ctx, [resource, *RESOURCES.fetch(ctx.workspace_id, others)])
+
+
+def _warn_of_mixed_types(ctx: Context, found: Iterable[ResourceRow]) -> None:
+    types = sorted({resource.type for resource in found})
+    if len(types) > 1:
+        ctx.warn(
+            f"The resources of a service are alternatives, and these are of several types "
+            f"({', '.join(types)}): a booking takes one of them, not one of each."
+        )

@@ -1,0 +1,284 @@
+"""Booking a time, and changing what is booked: one transaction that sells a time once (ADR 21).
+
+Whoever asks, with a key or as a visitor, what is written is decided here: by the predicate that
+lists slots, over calendar days that must be at commit as they were read. Of rivals for one time the
+first commits; the others begin again, see its entry, and are told what is free instead.
+"""
+
+from datetime import date, datetime, timedelta
+from typing import Any, NamedTuple
+
+from chalicelib.core import clock, retry
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.unit import AuditEvent
+from chalicelib.core.wire.schema import iso
+from chalicelib.domains.bookings.flows import binding, calendars
+from chalicelib.domains.bookings.flows.placement import Place, Placement
+from chalicelib.domains.bookings.rules.slots import BusyEntry
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import (
+    BLOCKING,
+    BOOKINGS,
+    BookingRow,
+    BookingStatus,
+    EventRow,
+)
+from chalicelib.domains.bookings.store.calendar_days import Days
+from chalicelib.domains.bookings.store.resources import ResourceRow
+from chalicelib.domains.contacts.flows import contacts
+from chalicelib.domains.contacts.flows.contacts import Contact, Match
+from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.contacts.store.clients import ClientRow
+from chalicelib.domains.leads.store import crm_metrics
+from chalicelib.engine import jobs
+from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.lib import phones
+
+HOLD = timedelta(minutes=30)
+"""How long a time is kept for somebody who is to pay for it."""
+LAPSE = "lapse-of-hold"
+"""The scheduled job of cancelling a booking that was not paid for in time."""
+_TAKING_PLACE = {"confirmed", "completed"}
+"""Between these a booking blocks as before, so nothing is checked again."""
+
+
+class Order(NamedTuple):
+    """What is booked, and by whom it was put in.
+
+    Without a ``status`` it is confirmed, or held for a while where the service wants to be paid.
+    ``client`` is who it is for, if known; else ``contact`` finds, or makes, the client, who takes
+    nothing from it if it is a stranger's (``fills_client``). ``actor`` is who the history names;
+    ``token_secret`` signs what a visitor can do with the booking later.
+    """
+
+    service_id: str
+    place: Place
+    contact: Contact
+    source: str
+    actor: str
+    client: ClientRow | None = None
+    fills_client: bool = True
+    notes: str | None = None
+    status: BookingStatus | None = None
+    token_secret: str | None = None
+
+
+class Change(NamedTuple):
+    """What becomes of a booking: another status, another place, or both; and why."""
+
+    actor: str
+    status: BookingStatus | None = None
+    start: date | None = None
+    resource_id: str | None = None
+    ignores_schedule: bool = False
+    reason: str | None = None
+
+
+def contact_of(name: str, phone: str | None, email: str | None, country: str) -> Contact:
+    """Return the contacts of who books, in their normal forms.
+
+    Raises:
+        ValidationError: the phone is no number.
+    """
+    number = phones.find_phone(phone, country) if phone else None
+    if phone and number is None:
+        message = f'expected a phone number such as +74951234567, received "{phone}"'
+        raise ValidationError.of("client.phone", message)
+    return Contact(name, email, number)
+
+
+def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
+    """Stage a new booking; return it with the first line of its history.
+
+    Raises:
+        NotFoundError: there is no such service or resource.
+        ValidationError: the start names no moment, or one that has passed.
+        SlotUnavailableError: the time cannot be booked; says why, and which ones near it can.
+    """
+    workspace = calendars.workspace_of(unit)
+    service = binding.existing_service(unit.workspace_id, order.service_id)
+    match = _match(unit, order)
+    # Read last, for the days may not change from here to the commit.
+    placement = Placement.of(unit, workspace, service, order.place)
+    chosen = placement.choose()
+    status, expires = order.status, None
+    if status is None and service.require_payment:
+        status, expires = "pending_payment", clock.now() + HOLD
+    if match is not None:
+        match.count(unit, clock.now(), bookings=1)
+    booking = BOOKINGS.new(
+        unit.workspace_id,
+        status=status or "confirmed",
+        service_id=service.id,
+        service_name=service.name,
+        starts_at=clock.moment_at(placement.start),
+        ends_at=clock.moment_at(placement.start) + timedelta(minutes=int(service.duration_min)),
+        duration_min=int(service.duration_min),
+        buffer_before_min=int(service.buffer_before_min),
+        buffer_after_min=int(service.buffer_after_min),
+        price=int(service.price),
+        client_id=match.client.id if match else None,
+        client_name=order.contact.name,
+        client_phone=order.contact.phone,
+        client_email=order.contact.email,
+        phone_digits=phones.national_digits(order.contact.phone) if order.contact.phone else None,
+        notes=order.notes,
+        named_contacts=named_contacts.added(
+            None,
+            contacts.named_in([order.notes or ""], workspace.country),
+            besides=order.contact.identity.values(),
+        ),
+        source=order.source,
+        hold_expires_at=expires,
+        token_secret=order.token_secret,
+        **_whose(chosen.resource),
+    )
+    placement.enter(booking)
+    unit.create(booking)
+    unit.require(service, type(service).version == service.version)
+    if job := lapse_job(unit.workspace_id, booking):
+        unit.create(job)
+    crm_metrics.count_booking(
+        unit,
+        clock.local_day(clock.now(), workspace.timezone),
+        service.site_id,
+        with_client=match is not None and match.is_new,
+    )
+    return booking, bookings.new_event(unit, booking, order.actor)
+
+
+def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | None:
+    """Stage a change of a booking that was read; return the new line of its history, if any.
+
+    Every entry into a status that blocks, but for those between confirmed and completed, and every
+    move checks the seats again, without the booking's own. What is as it was already is no change.
+
+    Raises:
+        NotFoundError: there is no such resource.
+        ValidationError: the start names no moment, or one that has passed; or what is to be moved
+            takes no time.
+        SlotUnavailableError: as for ``book``.
+    """
+    status: str = wanted.status or booking.status
+    before, blocked = booking.busy, booking.blocks
+    moved = _may_move(booking, wanted)
+    placement = (
+        Placement.of_move(
+            unit,
+            booking,
+            Place(
+                wanted.start or booking.starts_at,
+                wanted.resource_id or booking.resource_id,
+                ignores_schedule=wanted.ignores_schedule,
+            ),
+        )
+        if moved
+        else None
+    )
+    if placement is not None:
+        moved = (
+            placement.start != before.start or placement.place.resource_id != booking.resource_id
+        )
+    if not moved and status == booking.status:
+        return None
+    if moved and status not in BLOCKING:
+        message = f"a booking that is {status} takes no time; send a status that does with it"
+        raise ValidationError.of("startAt" if wanted.start else "resourceId", message)
+    where = _where(booking)
+    if status != booking.status:
+        _end_hold(unit, booking)
+        checked = {status, booking.status} - _TAKING_PLACE
+        booking.status = status
+    else:
+        checked = set()
+    if moved and placement is not None:
+        _move(placement, booking, before if blocked else None)
+    elif booking.blocks and checked:
+        Placement.of_return(unit, booking).re_enter(booking)
+    elif blocked and not booking.blocks:
+        unit.patience = retry.among_rivals()
+        days = Days(unit.workspace_id, [(booking.resource_id, before.buffered)])
+        days.leave(booking.resource_id, before)
+        days.stage(unit)
+    booking.sequence += 1
+    unit.save(booking)
+    move = {"from": where, "to": _where(booking)} if moved else None
+    return bookings.new_event(unit, booking, wanted.actor, reason=wanted.reason, move=move)
+
+
+def _may_move(booking: BookingRow, wanted: Change) -> bool:
+    """Return whether a change names another place; a start without an offset may be the same."""
+    start = wanted.start
+    same = isinstance(start, datetime) and start.tzinfo and start == booking.starts_at
+    return wanted.resource_id not in {None, booking.resource_id} or not (start is None or same)
+
+
+def _move(placement: Placement, booking: BookingRow, left: BusyEntry | None) -> None:
+    """Give a booking another start or resource; its length and buffers stay its own."""
+    was_with = booking.resource_id
+    chosen = placement.choose()
+    booking.starts_at = clock.moment_at(placement.start)
+    booking.ends_at = booking.starts_at + timedelta(minutes=int(booking.duration_min))
+    if chosen.resource.id != was_with:
+        for name, value in _whose(chosen.resource).items():
+            setattr(booking, name, value)
+    placement.enter(booking, leaving=left and (was_with, left))
+
+
+def lapse_job(workspace_id: str, booking: BookingRow) -> JobRow | None:
+    """Return the job that cancels a booking if it is not paid for in time; None if it need not."""
+    due = booking.hold_expires_at
+    if due is None:
+        return None
+    return jobs.row(LAPSE, workspace_id, _expiry(booking), due, job_id=booking.id)
+
+
+@job_handler(LAPSE)
+def lapse(job: Job) -> None:
+    """Cancel a booking that was not paid for, unless it is another hold, or none, by now."""
+
+    def stage(unit: UnitOfWork) -> None:
+        booking = BOOKINGS.find(job.workspace_id, job.payload["booking"])
+        if booking is not None and _expiry(booking) == job.payload:
+            reason = "The hold was not paid for in time."
+            change(unit, booking, Change("job", "cancelled", reason=reason))
+
+    run_unit(job.workspace_id, AuditEvent.by_job(LAPSE), stage)
+
+
+def _expiry(booking: BookingRow) -> dict[str, Any]:
+    """Return what the job of a hold is for: this status, up to that moment."""
+    expires = booking.hold_expires_at
+    return {"booking": booking.id, "expires": expires and epoch_ms(expires)}
+
+
+def _end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
+    if booking.hold_expires_at is not None:
+        unit.delete(jobs.ref(LAPSE, booking.hold_expires_at, booking.id))
+        booking.hold_expires_at = None
+
+
+def _match(unit: UnitOfWork, order: Order) -> Match | None:
+    if order.client is not None:
+        return Match(order.client, is_new=False, is_filled=False)
+    fills = order.contact if order.fills_client else contacts.NOTHING
+    return contacts.match(unit.workspace_id, order.contact, fills=fills)
+
+
+def _whose(resource: ResourceRow) -> dict[str, Any]:
+    return {
+        "resource_id": resource.id,
+        "resource_name": resource.name,
+        "timezone": resource.timezone,
+    }
+
+
+def _where(booking: BookingRow) -> dict[str, Any]:
+    return {
+        "startAt": iso(booking.starts_at),
+        "resourceId": booking.resource_id,
+        "resourceName": booking.resource_name,
+    }

@@ -1,0 +1,273 @@
+"""Whether a booking finds its place, and the place being taken: decided on what the commit demands.
+
+A placement reads what decides, hours, time off, and the calendar days; it writes the days, and
+requires the rest to be at commit as it was read (ADR 21).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import NamedTuple, NoReturn, Self
+
+from chalicelib.core import clock, retry
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import SlotUnavailableError, ValidationError
+from chalicelib.domains.bookings.flows import calendars
+from chalicelib.domains.bookings.flows.calendars import Candidate, Search, Zones
+from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
+from chalicelib.domains.bookings.rules import slots
+from chalicelib.domains.bookings.rules.schedule import Schedule
+from chalicelib.domains.bookings.rules.slots import (
+    BusyEntry,
+    Calendar,
+    NoSlotReason,
+    Query,
+    ServiceRules,
+    Slot,
+)
+from chalicelib.domains.bookings.store import time_off
+from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.bookings.store.calendar_days import DayFullError, Days
+from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow, require_unchanged
+from chalicelib.domains.bookings.store.services import ServiceRow
+from chalicelib.domains.bookings.store.time_off import TimeOff
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.engine.locks import LockRow
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import zoned_times
+from chalicelib.lib.zoned_times import LocalTimeError
+
+DAY_FULL = "day_full"
+"""The reason that a resource has as many bookings on a day as a record holds."""
+ALTERNATIVES = 5
+
+
+class Place(NamedTuple):
+    """When, and with which resource of a service, somebody wants to come.
+
+    ``start`` may lack its offset; ``timezone`` says in which zone it is meant then. Without a
+    resource, the first that is free will do. ``ignores_schedule`` leaves only other bookings, and
+    what is inactive, unbound or gone, in the way.
+    """
+
+    start: date
+    resource_id: str | None = None
+    timezone: str | None = None
+    ignores_schedule: bool = False
+
+
+@dataclass
+class Placement:
+    """A time that is to be taken, and all that decides whether it can be.
+
+    ``search`` looks for alternatives; ``own`` is the booking that is moved, or blocks again, and so
+    is not in its own way.
+    """
+
+    unit: UnitOfWork
+    place: Place
+    start: int
+    candidates: Sequence[Candidate]
+    rules: ServiceRules
+    zone: str
+    search: Search | None = None
+    own: BookingRow | None = None
+    _now: int = field(init=False)
+    _lock: LockRow | None = field(init=False, default=None)
+    _off: list[TimeOff] = field(init=False, default_factory=list)
+    _days: Days = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read time off and calendar days; what is required unchanged is read before the rest."""
+        self.unit.patience = retry.among_rivals()
+        self._now = epoch_ms(clock.now())
+        workspace_id = self.unit.workspace_id
+        span = slots.busy_range(self.rules, self.start, self.start)
+        if not self.place.ignores_schedule:
+            self._lock = time_off.read_lock(workspace_id)
+            self._off = time_off.overlapping(workspace_id, span.start, span.end)
+        wanted = [(each.resource.id, span) for each in self.candidates]
+        if self.own is not None:
+            wanted.append((self.own.resource_id, self.own.busy.buffered))
+        self._days = Days(workspace_id, wanted)
+
+    @classmethod
+    def of(
+        cls, unit: UnitOfWork, workspace: WorkspaceRow, service: ServiceRow, place: Place
+    ) -> Self:
+        """Read what decides whether a service can be booked somewhere.
+
+        Raises:
+            NotFoundError: there is no such resource.
+            ValidationError: the start names no moment, or one that has passed.
+            SlotUnavailableError: the service cannot be booked at all, or not with the resource.
+        """
+        search = Search.of(unit.workspace_id, service, place.resource_id)
+        return cls._of(unit, workspace, search, place)
+
+    @classmethod
+    def of_move(cls, unit: UnitOfWork, booking: BookingRow, place: Place) -> Self:
+        """Read what decides whether a booking can be moved. Raises as ``of`` does."""
+        workspace = calendars.workspace_of(unit)
+        service = calendars.service_of(unit.workspace_id, booking)
+        search = Search.of(unit.workspace_id, service, place.resource_id, booking)
+        return cls._of(unit, workspace, search, place, booking)
+
+    @classmethod
+    def of_return(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
+        """Read what decides whether a booking may block again where it is; hours do not count.
+
+        Raises:
+            SlotUnavailableError: its resource is gone.
+        """
+        resource = RESOURCES.find(unit.workspace_id, booking.resource_id)
+        if resource is None:
+            refuse(NoSlotReason.NO_RESOURCES, [], [], booking.timezone)
+        length = int(booking.duration_min)
+        return cls(
+            unit,
+            Place(booking.starts_at, resource.id, ignores_schedule=True),
+            epoch_ms(booking.starts_at),
+            [Candidate(resource, Schedule())],
+            ServiceRules(
+                length, length, int(booking.buffer_before_min), int(booking.buffer_after_min)
+            ),
+            booking.timezone,
+            own=booking,
+        )
+
+    @classmethod
+    def _of(
+        cls,
+        unit: UnitOfWork,
+        workspace: WorkspaceRow,
+        search: Search,
+        place: Place,
+        own: BookingRow | None = None,
+    ) -> Self:
+        found, bound, never = search.candidates.found, search.candidates.bound, search.never
+        named = place.resource_id
+        zones = calendars.zones(bound, named, place.timezone, lambda: workspace.timezone)
+        start = _moment(place, zones)
+        stays = own is not None and start == epoch_ms(own.starts_at)
+        if start < epoch_ms(clock.now()) and not (place.ignores_schedule or stays):
+            message = f"expected a time from now on, received {place.start}, which has passed"
+            raise ValidationError.of("startAt", message)
+        may_be_inactive = own is not None and place.ignores_schedule and bool(found)
+        if never is not None and not may_be_inactive:
+            refuse(never, [], bound, zones.reading)
+        return cls(unit, place, start, found, search.rules, zones.reading, search, own)
+
+    def choose(self) -> Candidate:
+        """Return the first resource that is free then.
+
+        Raises:
+            SlotUnavailableError: none is; names what is free near it.
+        """
+        found = [self._calendar(each) for each in self.candidates]
+        for candidate, calendar in zip(self.candidates, found, strict=True):
+            if slots.is_free(
+                self.rules,
+                calendar,
+                self.start,
+                self._now,
+                ignore_schedule=self.place.ignores_schedule,
+            ):
+                return candidate
+        query = Query(self.start, self.start, self._now)
+        why = None if self.place.ignores_schedule else slots.union(self.rules, found, query).reason
+        return self._unavailable(why or NoSlotReason.FULLY_BOOKED)
+
+    def enter(self, booking: BookingRow, leaving: tuple[str, BusyEntry] | None = None) -> None:
+        """Stage the days with a booking entered, and what else must be at commit as it was read."""
+        if leaving is not None:
+            self._days.leave(*leaving)
+        try:
+            self._days.enter(booking.resource_id, booking.busy)
+        except DayFullError:
+            self._unavailable(DAY_FULL)
+        self._days.stage(self.unit)
+        (resource,) = (
+            each.resource for each in self.candidates if each.resource.id == booking.resource_id
+        )
+        self.demand(resource)
+
+    def re_enter(self, booking: BookingRow) -> None:
+        """Stage that a booking blocks where it is, if there is room without itself."""
+        self.choose()
+        self.enter(booking)
+
+    def demand(self, resource: ResourceRow) -> None:
+        """Stage that hours and time off must be at commit as they were read."""
+        require_unchanged(self.unit, resource)
+        if self._lock is not None:
+            time_off.require_unchanged(self.unit, self._lock)
+
+    def _calendar(self, candidate: Candidate) -> Calendar:
+        calendar = candidate.calendar(self._days.busy(candidate.resource.id), self._off)
+        return calendar.without(self.own.id) if self.own else calendar
+
+    def _unavailable(self, reason: str) -> NoReturn:
+        near = self.search.around(self.start, self._now, ALTERNATIVES) if self.search else []
+        refuse(reason, near, [each.resource for each in self.candidates], self.zone)
+
+
+def _moment(place: Place, zones: Zones) -> int:
+    """Return the moment, a whole minute, that a start names.
+
+    Raises:
+        ValidationError: it names none, or might name several.
+    """
+    start = place.start
+    if not isinstance(start, datetime):
+        message = f"expected a time such as {start}T12:00, received a date"
+        raise ValidationError.of("startAt", message)
+    if start.tzinfo is None and zones.differ:
+        message = (
+            f"expected an offset, as in {start.isoformat(timespec='minutes')}+03:00: the resources "
+            f"of this service are in several zones ({', '.join(sorted(zones.bound))})"
+        )
+        raise ValidationError.of("startAt", message)
+    try:
+        moment = zoned_times.exact_moment(start, zones.reading)
+    except LocalTimeError as error:
+        raise ValidationError.of("startAt", str(error)) from None
+    if moment.second or moment.microsecond:
+        message = f"expected a whole minute, received {start.isoformat()}"
+        raise ValidationError.of("startAt", message)
+    return epoch_ms(moment)
+
+
+_WHY: Mapping[str, str] = {
+    NoSlotReason.SERVICE_INACTIVE: "the service is not active",
+    NoSlotReason.NO_RESOURCES: "no resource that is there and active can be booked for it",
+    NoSlotReason.NOT_BOUND: "the service is not bound to this resource",
+    NoSlotReason.NO_SCHEDULE: "no opening hours are set",
+    NoSlotReason.DOES_NOT_FIT: "no opening hours are long enough",
+    NoSlotReason.OUTSIDE_HORIZON: "it is further ahead than can be booked",
+    NoSlotReason.CLOSED: "it is outside the opening hours, or between the times that can be booked",
+    NoSlotReason.TIME_OFF: "that is time off",
+    NoSlotReason.TOO_LITTLE_NOTICE: "it is too soon to be booked",
+    NoSlotReason.FULLY_BOOKED: "it is taken",
+    DAY_FULL: "that day takes no more bookings",
+}
+
+
+def refuse(
+    reason: str, near: Sequence[Slot], resources: Sequence[ResourceRow], zone: str
+) -> NoReturn:
+    """Say why a time cannot be booked, and which ones near it can.
+
+    Raises:
+        SlotUnavailableError: always.
+    """
+    advice = "Book one of the alternatives." if near else "Find slots (svc_get_available_slots)."
+    shown = [SlotOut.of(slot, zone) for slot in near]
+    named = [SlotResource.from_row(each.values) for each in resources]
+    details = {
+        "reason": str(reason),
+        "alternatives": [each.model_dump(mode="json", by_alias=True) for each in shown],
+        "resources": [each.model_dump(mode="json", by_alias=True) for each in named],
+    }
+    msg = f"This time cannot be booked: {_WHY[reason]}. {advice}"
+    raise SlotUnavailableError(msg, details=details)

@@ -1,0 +1,234 @@
+"""Availability: the opening hours of a resource."""
+
+from datetime import timedelta
+from typing import Annotated, Self
+
+from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic_core import PydanticCustomError, from_json
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Day, Id, Timestamp, Wire, optional
+from chalicelib.domains.bookings.operations.resources import existing_resource, warn_of_zone
+from chalicelib.domains.bookings.rules import schedule
+from chalicelib.domains.bookings.rules.schedule import (
+    MAX_INTERVALS,
+    Interval,
+    Rule,
+    Schedule,
+    ScheduleError,
+)
+from chalicelib.domains.bookings.store import bookings, resources
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.bookings.store.resources import ResourceRow
+from chalicelib.domains.identity.flows.zones import Timezone
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib.spans import merge
+
+MAX_RULES = 400
+MAX_NAMED = 20
+"""Bookings outside the opening hours that a warning names."""
+MAX_CHECKED = 1000
+"""Bookings to come that are looked at for that, the first ones."""
+LOOKED_AHEAD = timedelta(days=366)
+"""No service can be booked further ahead."""
+_DAY = timedelta(days=1)
+
+
+def _weekday(value: object) -> int | str:
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        return value
+    message = "expected mon to sun, or 0 to 7, where 0 and 7 are Sunday"
+    raise PydanticCustomError("weekday", message)
+
+
+Weekday = Annotated[
+    int | str, PlainValidator(_weekday), WithJsonSchema({"type": ["string", "integer"]})
+]
+"""As the rules of schedules read it."""
+TimeOfDay = Annotated[str, StringConstraints(max_length=8)]
+
+
+class OpeningIntervalIn(Wire):
+    """Opening hours of a day."""
+
+    start: TimeOfDay = Field(description="HH:MM.")
+    end: TimeOfDay = Field(description="HH:MM or 24:00.")
+
+
+class OpeningRuleIn(Wire):
+    """Opening hours of a weekday, of several, or of a date."""
+
+    weekday: Weekday = optional("mon-sun, 0-7; 0, 7: Sunday.")
+    weekdays: Annotated[list[Weekday], Field(max_length=8)] = optional("Or several.")
+    date: Day = optional("Or a date, in place of its weekday.")
+    intervals: Annotated[list[OpeningIntervalIn], Field(max_length=MAX_INTERVALS)] = optional(
+        "[]: closed. end <= start: the next day."
+    )
+    start: TimeOfDay = optional("Of the only one.")
+    end: TimeOfDay = optional("Of the only one.")
+
+    @property
+    def rule(self) -> Rule:
+        """The rule as schedules are made of it."""
+        intervals: list[Interval] | None = None
+        if self.intervals is not None:
+            intervals = [Interval(each.start, each.end) for each in self.intervals]
+        return Rule(self.weekday, self.weekdays, self.date, intervals, self.start, self.end)
+
+
+class OpeningIntervalOut(Wire):
+    """Opening hours of a day."""
+
+    start: str = Field(description="HH:MM.")
+    end: str = Field(description="HH:MM, or 24:00; up to the start, it is on the next day.")
+
+
+class OpeningRuleOut(Wire):
+    """Opening hours of a weekday, or of a date."""
+
+    weekday: str | None = Field(description="mon to sun, or null.")
+    date: str | None = Field(description="The date, whose weekday then does not count, or null.")
+    intervals: list[OpeningIntervalOut] = Field(description="Opening hours; none: closed.")
+
+
+class AvailabilityQuery(Wire):
+    """Whose opening hours."""
+
+    resource_id: Id = Field(description="Resource id.")
+
+
+class Availability(Wire):
+    """The opening hours of a resource."""
+
+    resource_id: Id = Field(description="Resource id.")
+    timezone: str = Field(description="IANA zone that the hours are in.")
+    rules: list[OpeningRuleOut] = Field(
+        description="Weekdays, Monday first, then dates; canonical."
+    )
+    updated_at: Timestamp | None = Field(description="When they were last set, or null.")
+
+    @classmethod
+    def of(cls, resource: ResourceRow, row: resources.ScheduleRow | None) -> Self:
+        """Return the wire form of stored opening hours; None if they were never set."""
+        rules = schedule.canonical(row.schedule) if row else []
+        return cls(
+            resource_id=resource.id,
+            timezone=resource.timezone,
+            rules=[_rule_out(rule) for rule in rules],
+            updated_at=row.updated_at if row else None,
+        )
+
+
+class AvailabilityInput(Wire):
+    """The opening hours that a resource is to have."""
+
+    resource_id: Id = Field(description="Resource id.")
+    rules: Annotated[list[OpeningRuleIn], Field(max_length=MAX_RULES)] = Field(
+        description="All; [] clears."
+    )
+    timezone: Timezone | None = optional("IANA.")
+
+
+def _rule_out(rule: Rule) -> OpeningRuleOut:
+    return OpeningRuleOut(
+        weekday=rule.weekday,  # type: ignore[arg-type]  # a name, in canonical rules
+        date=rule.date.isoformat() if rule.date else None,
+        intervals=[
+            OpeningIntervalOut(start=each.start, end=each.end) for each in rule.intervals or ()
+        ],
+    )
+
+
+@operation(
+    tool="svc_list_availability",
+    rest="GET /api/resources/availability",
+    scope=Scope.SERVICES_READ,
+    title="List opening hours",
+    example={"resourceId": "RESOURCE_ID"},
+)
+def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
+    """Return a resource's opening hours. No rules: it cannot be booked."""
+    resource = existing_resource(ctx.workspace_id, args.resource_id)
+    row = resources.find_schedule(ctx.workspace_id, resource.id)
+    return Availability.of(resource, row)
+
+
+@operation(
+    tool="svc_set_availability",
+    rest="POST /api/resources/set-availability",
+    scope=Scope.SERVICES_WRITE,
+    title="Set opening hours",
+    destructive=True,
+    idempotent=True,
+    example={
+        "resourceId": "RESOURCE_ID",
+        "rules": [
+            {"weekdays": ["mon", "tue"], "start": "09:00", "end": "18:00"},
+            {"weekday": 0, "intervals": [{"start": "10:00", "end": "14:00"}]},
+            {"date": "2027-03-08", "intervals": []},
+        ],
+    },
+)
+def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
+    """Replace a resource's whole opening hours. A warning names bookings now outside.
+
+    Such as {weekdays: [mon, 5], start: "09:00", end: "18:00"}, {date: "2030-01-01", intervals: []}.
+    """
+    wanted = _parsed(args)
+    before = existing_resource(ctx.workspace_id, args.resource_id)
+    timezone = args.timezone or before.timezone
+    warn_of_zone(ctx, before, timezone)
+
+    def stage(unit: UnitOfWork) -> bytes:
+        resource = existing_resource(unit.workspace_id, args.resource_id)
+        resource.timezone = timezone
+        row = resources.save_schedule(unit, resource, wanted)
+        return Availability.of(resource, row).model_dump_json(by_alias=True).encode()
+
+    # Committed by itself: a booking made meanwhile has seen the new hours, or is found below.
+    made = ctx.unit.commit_batch("availability", stage)
+    _warn_of_bookings_outside(ctx, args.resource_id, wanted, timezone)
+    return Availability.model_validate(from_json(made))
+
+
+def _parsed(args: AvailabilityInput) -> Schedule:
+    try:
+        return schedule.parse([each.rule for each in args.rules])
+    except ScheduleError as error:
+        field = f"rules.{error.index}.{error.field}"
+        raise ValidationError.of(field, error.message) from None
+
+
+def _warn_of_bookings_outside(
+    ctx: Context, resource_id: str, wanted: Schedule, timezone: str
+) -> None:
+    now = clock.now()
+    first, last = epoch_ms(now), epoch_ms(now + LOOKED_AHEAD)
+    found = bookings.blocking_between(
+        ctx.workspace_id, [resource_id], first, last, limit=MAX_CHECKED
+    )
+    ahead = BOOKINGS.fetch(ctx.workspace_id, found.ids)
+    outside = [each.id for each in ahead if not _is_inside(each, wanted, timezone)]
+    if outside:
+        more = ", …" if len(outside) > MAX_NAMED or found.total > MAX_CHECKED else ""
+        ctx.warn(
+            f"{len(outside)} booking(s) to come are now outside the opening hours and stay as they "
+            f"are: {', '.join(outside[:MAX_NAMED])}{more}. Move or cancel them "
+            "(svc_set_booking_status)."
+        )
+
+
+def _is_inside(booking: BookingRow, wanted: Schedule, timezone: str) -> bool:
+    start, end = booking.busy.start, booking.busy.end
+    opened = schedule.windows(
+        wanted,
+        timezone,
+        clock.local_day(booking.starts_at, timezone) - 2 * _DAY,
+        clock.local_day(booking.ends_at, timezone) + _DAY,
+    )
+    return any(each.start <= start and end <= each.end for each in merge(opened, touching=True))

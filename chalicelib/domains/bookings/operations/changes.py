@@ -1,0 +1,205 @@
+"""What becomes of bookings: made, moved, and their statuses set."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import NotFoundError, SlotUnavailableError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, When, Wire, exactly_one, has_one, optional
+from chalicelib.domains.bookings.flows import booking, calendars
+from chalicelib.domains.bookings.flows.booking import Change, Order
+from chalicelib.domains.bookings.flows.placement import Place
+from chalicelib.domains.bookings.operations.bookings import (
+    BookingResult,
+    BookingWithHistory,
+    existing_booking,
+)
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BookingStatus
+from chalicelib.domains.contacts.flows.contacts import Contact
+from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
+from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
+
+SOURCE = "api"
+"""The source of bookings that keys make."""
+
+Notes = Annotated[str, StringConstraints(max_length=2000)]
+ReasonText = Annotated[str, StringConstraints(max_length=500)]
+
+
+class BookingContact(Wire):
+    """Who is coming."""
+
+    AT_LEAST_ONE_OF = ("phone", "email")
+
+    name: PersonName = Field(description="Name.")
+    phone: PhoneText | None = optional("Any spelling; or email.")
+    email: Email | None = optional("E-mail address.")
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> Self:
+        if not has_one(self):
+            raise PydanticCustomError("contact", "expected phone, email or both")
+        return self
+
+
+class BookingCreate(Wire):
+    """A new booking."""
+
+    EXACTLY_ONE_OF = (("client", "client_id"),)
+
+    service_id: Id = Field(description="Service id.")
+    start_at: When = Field(description="startAt of a slot.")
+    resource_id: Id | None = optional("Default: the first free one.")
+    client: BookingContact | None = optional("Found by contacts, or made.")
+    client_id: Id | None = optional("Or a client id.")
+    notes: Notes | None = optional("Notes.")
+    status: Literal["pending_payment", "confirmed"] | None = optional(
+        "Omitted: confirmed, or a 30-minute hold by requirePayment."
+    )
+    ignore_schedule: bool = Field(
+        default=False, description="Skip hours, grid, notice, horizon, time off, the past."
+    )
+
+    @model_validator(mode="after")
+    def _is_for_somebody(self) -> Self:
+        exactly_one(self)
+        return self
+
+
+class BookingMoveTo(Wire):
+    """Where to move a booking."""
+
+    start_at: When | None = optional("New start.")
+    resource_id: Id | None = optional("New resource.")
+    ignore_schedule: bool = Field(default=False, description="As when booking.")
+
+
+class BookingStatusSet(BookingMoveTo):
+    """A booking's status, and its place if it is moved."""
+
+    id: Id = Field(description="Booking id.")
+    status: BookingStatus = Field(description="Any; the current one to only move it.")
+    reason: ReasonText | None = optional("Kept in the history.")
+
+
+class BookingReschedule(BookingMoveTo):
+    """Which booking to move, and where."""
+
+    AT_LEAST_ONE_OF = ("start_at", "resource_id")
+
+    id: Id = Field(description="Booking id.")
+
+    @model_validator(mode="after")
+    def _goes_somewhere(self) -> Self:
+        if not has_one(self):
+            raise PydanticCustomError("nowhere", "expected startAt, resourceId or both")
+        return self
+
+
+@operation(
+    tool="svc_create_booking",
+    rest="POST /api/bookings/create",
+    scope=Scope.BOOKINGS_WRITE,
+    title="Create a booking",
+    example={
+        "serviceId": "SERVICE_ID",
+        "startAt": "2027-03-02T12:00:00+03:00",
+        "client": {"name": "Ada", "phone": "8 495 123-45-67"},
+        "notes": "Decaf, please",
+        "ignoreSchedule": True,
+    },
+    errors=(SlotUnavailableError,),
+)
+def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
+    """Book a slot of svc_get_available_slots for a client.
+
+    Taken meanwhile: 409 slot_unavailable with alternatives.
+    """
+    client, contact = _who(ctx, args)
+    made, event = booking.book(
+        ctx.unit,
+        Order(
+            service_id=args.service_id,
+            place=Place(args.start_at, args.resource_id, ignores_schedule=args.ignore_schedule),
+            contact=contact,
+            source=SOURCE,
+            actor=ctx.principal.audit_actor,
+            client=client,
+            notes=args.notes,
+            status=args.status,
+        ),
+    )
+    return BookingResult(booking=BookingWithHistory.having(made, [event]))
+
+
+@operation(
+    tool="svc_set_booking_status",
+    rest="POST /api/bookings/set-status",
+    scope=Scope.BOOKINGS_WRITE,
+    title="Set a booking's status, or move it",
+    idempotent=True,
+    destructive=True,
+    example={"id": "BOOKING_ID", "status": "completed", "reason": "Came"},
+    errors=(SlotUnavailableError,),
+)
+def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
+    """Give a booking any status; with startAt or resourceId, move it.
+
+    A time that was given up must still be free (409 slot_unavailable).
+    """
+    return _changed(ctx, args, args.status, args.reason)
+
+
+@operation(
+    rest="POST /api/bookings/reschedule",
+    scope=Scope.BOOKINGS_WRITE,
+    title="Move a booking",
+    idempotent=True,
+    destructive=True,
+    example={"id": "BOOKING_ID", "startAt": "2027-03-02T15:00", "ignoreSchedule": True},
+    errors=(SlotUnavailableError,),
+)
+def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingResult:
+    """Give a booking another start, another resource, or both; its status stays."""
+    return _changed(ctx, args, None, None)
+
+
+def _changed(
+    ctx: Context,
+    args: BookingStatusSet | BookingReschedule,
+    status: BookingStatus | None,
+    reason: str | None,
+) -> BookingResult:
+    row = existing_booking(ctx, args.id)
+    events = bookings.history(ctx.workspace_id, row.id)
+    event = booking.change(
+        ctx.unit,
+        row,
+        Change(
+            actor=ctx.principal.audit_actor,
+            status=status,
+            start=args.start_at,
+            resource_id=args.resource_id,
+            ignores_schedule=args.ignore_schedule,
+            reason=reason or None,
+        ),
+    )
+    history = [*events, *([event] if event else [])]
+    return BookingResult(booking=BookingWithHistory.having(row, history))
+
+
+def _who(ctx: Context, args: BookingCreate) -> tuple[ClientRow | None, Contact]:
+    """Return the client that is named, or none, and the contacts that the booking keeps."""
+    if args.client is not None:
+        country = calendars.workspace_of(ctx.unit).country
+        given = args.client
+        return None, booking.contact_of(given.name, given.phone, given.email, country)
+    client = CLIENTS.find(ctx.workspace_id, args.client_id or "")
+    if client is None:
+        raise NotFoundError.of("client", "List the clients (svc_list_clients) for valid ids.")
+    return client, Contact(client.name, client.email, client.phone)

@@ -1,0 +1,162 @@
+"""When a service can be booked."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import takewhile
+from typing import Annotated
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, Timestamp, When, Wire, optional
+from chalicelib.domains.bookings.flows import binding, calendars
+from chalicelib.domains.bookings.flows.calendars import FOR_GOOD, Search
+from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
+from chalicelib.domains.bookings.operations.bookings import existing_booking
+from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
+from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.bookings.store.services import ServiceRow
+from chalicelib.domains.identity.flows import zones
+from chalicelib.domains.identity.flows.zones import Timezone
+from chalicelib.lib import zoned_times
+from chalicelib.lib.spans import Span
+
+DEFAULT_LENGTH = timedelta(days=7)
+MAX_DAYS = 31
+"""Local dates that a search touches (tools.md, row 60)."""
+
+
+MAX_SLOTS = 5000
+FEW_SLOTS = 40
+"""Slots of an answer by default.
+
+An AI client reads all of them, and a month of three people has hundreds.
+"""
+
+
+class SlotsRange(Wire):
+    """When, and with whom, slots are looked for."""
+
+    resource_id: Id | None = optional("Only with this one.")
+    from_: When | None = Field(
+        default=None, alias="from", description="ISO 8601 or a date, inclusive; now if omitted."
+    )
+    to: When | None = optional("Inclusive; default: 7 days later; 31 dates at most.")
+    timezone: Timezone | None = optional("IANA zone of startLocal, from and to.")
+
+
+class SlotsQuery(SlotsRange):
+    """Which slots."""
+
+    service_id: Id = Field(description="Service id.")
+    booking_id: Id | None = optional("Slots to move this booking to.")
+    limit: Annotated[int, Field(ge=1, le=MAX_SLOTS)] | None = optional(
+        f"Slots at most; by default {FEW_SLOTS}, or the whole first day."
+    )
+
+
+class SlotList(Wire):
+    """The slots of a range, or why there are none."""
+
+    slots: list[SlotOut] = Field(description="The slots, by start.")
+    resources: list[SlotResource] = Field(description="The service's resources.")
+    timezone: str = Field(description="Zone of startLocal.")
+    duration_min: int = Field(description="Length in minutes.")
+    step_min: int = Field(description="Minutes from one start to the next.")
+    next_from: Timestamp | None = Field(description="from of the next call if there are more.")
+    reason: NoSlotReason | None = Field(description="Why there are none, or null.")
+    next_available: SlotOut | None = Field(
+        description="If there are none: the first in 93 days after, or null."
+    )
+
+
+@operation(
+    tool="svc_get_available_slots",
+    rest="GET /api/bookings/slots",
+    scope=Scope.BOOKINGS_READ,
+    title="Find free slots",
+    example={"serviceId": "SERVICE_ID", "timezone": "Asia/Kolkata", "limit": 2},
+)
+def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
+    """Find when a service can be booked: book a startAt of these with svc_create_booking."""
+    service = binding.existing_service(ctx.workspace_id, args.service_id)
+    return slot_list(ctx, service, args, args.limit, _moving(ctx, args, service))
+
+
+def slot_list(
+    ctx: Context,
+    service: ServiceRow,
+    args: SlotsRange,
+    limit: int | None,
+    moving: BookingRow | None = None,
+) -> SlotList:
+    """Return the first slots of a service in a range.
+
+    At most ``limit``; None means ``FEW_SLOTS`` or, if it has more, the whole first day.
+
+    Raises:
+        ValidationError: the range ends before it begins, or is too long.
+    """
+    search = Search.of(ctx.workspace_id, service, args.resource_id, moving)
+    bound = search.candidates.bound
+    zone = calendars.zones(
+        bound, args.resource_id, args.timezone, lambda: zones.of_workspace(ctx)
+    ).reading
+    span = _span(args, zone)
+    query = Query(span.start, span.end, epoch_ms(clock.now()))
+    found = search.slots(query)
+    shown = len(_few(found.slots, zone)) if limit is None else limit
+    more = found.slots[shown:]
+    following = None if found.slots or found.reason in FOR_GOOD else search.next(query)
+    return SlotList(
+        slots=[SlotOut.of(slot, zone) for slot in found.slots[:shown]],
+        resources=[SlotResource.from_row(each.values) for each in search.named],
+        timezone=zone,
+        duration_min=search.rules.duration_min,
+        step_min=search.rules.step_min,
+        next_from=clock.moment_at(more[0].start) if more else None,
+        reason=found.reason,
+        next_available=SlotOut.of(following, zone) if following else None,
+    )
+
+
+def _few(slots: Sequence[Slot], zone: str) -> Sequence[Slot]:
+    if len(slots) <= FEW_SLOTS:
+        return slots
+    first_day = clock.local_day(clock.moment_at(slots[0].start), zone)
+    on_first_day = takewhile(
+        lambda slot: clock.local_day(clock.moment_at(slot.start), zone) == first_day, slots
+    )
+    return slots[: max(FEW_SLOTS, sum(1 for _ in on_first_day))]
+
+
+def _moving(ctx: Context, args: SlotsQuery, service: ServiceRow) -> BookingRow | None:
+    if args.booking_id is None:
+        return None
+    booking = existing_booking(ctx, args.booking_id)
+    if booking.service_id != service.id:
+        message = f"expected a booking of this service; it is of {booking.service_id}"
+        raise ValidationError.of("bookingId", message)
+    return booking
+
+
+def _span(args: SlotsRange, zone: str) -> Span:
+    """Return the range that is asked for.
+
+    Raises:
+        ValidationError: it ends before it begins, or is too long.
+    """
+    span = calendars.range_of(args.from_, args.to, zone, DEFAULT_LENGTH)
+    if span.end < span.start:
+        raise ValidationError.of("to", "expected a time that is not before from")
+    first, last = map(clock.moment_at, span)
+    days = zoned_times.count_of_days(first, last, zone)
+    if days > MAX_DAYS:
+        message = f"expected at most {MAX_DAYS} dates from from to to, received {days}"
+        raise ValidationError.of("to", message)
+    return span

@@ -1,0 +1,337 @@
+"""What visitors do with bookings: find a time, book it, cancel it, keep it in their calendar.
+
+Nobody learns anything of another's booking, and no client is changed: what a visitor says of
+themselves stays on the booking (bookings.md, Two clients, one slot).
+"""
+
+from datetime import timedelta
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints
+
+from chalicelib import SERVICE
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import (
+    BookingStartedError,
+    NotFoundError,
+    RateLimitedError,
+    SlotUnavailableError,
+)
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.settings import settings
+from chalicelib.core.wire.schema import Id, Timestamp, When, Wire, optional
+from chalicelib.domains.bookings.flows import binding, booking
+from chalicelib.domains.bookings.flows.booking import Change, Order
+from chalicelib.domains.bookings.flows.placement import Place
+from chalicelib.domains.bookings.operations.changes import BookingContact, Notes
+from chalicelib.domains.bookings.operations.free_slots import (
+    MAX_SLOTS,
+    SlotList,
+    SlotsRange,
+    slot_list,
+)
+from chalicelib.domains.bookings.rules import booking_tokens, calendar_files
+from chalicelib.domains.bookings.rules.booking_tokens import BookingToken, Purpose
+from chalicelib.domains.bookings.rules.calendar_files import CalendarEvent
+from chalicelib.domains.bookings.store import bookings, services
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, VisitorBookingsRow
+from chalicelib.domains.bookings.store.services import ServiceRow
+from chalicelib.domains.contacts.flows.contacts import Contact
+from chalicelib.domains.identity.flows.zones import Timezone
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.sites.store.sites import SUSPENDED
+from chalicelib.engine import limits
+from chalicelib.lib import zoned_times
+
+SOURCE = "public"
+"""The source of bookings that visitors make."""
+SLOTS = Limit("public-slots", "searches a minute", 60, timedelta(minutes=1))
+TRIES = Limit("public-bookings", "bookings and cancellations a minute", 30, timedelta(minutes=1))
+A_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
+"""Of one visitor, as the one before; they fail closed."""
+FILES = Limit("public-calendar", "calendar files a minute", 60, timedelta(minutes=1))
+MAX_UPCOMING = 5
+"""Bookings to come that one visitor may make for one contact in a workspace."""
+MAX_HOLDS = 2
+"""Unpaid holds among them."""
+RETRY_AFTER = timedelta(hours=1)
+"""How long a refused visitor is asked to wait: always the same, so that it reveals nothing."""
+SUFFIX = ".ics"
+
+TokenText = Annotated[str, StringConstraints(max_length=100)]
+
+
+class PublicSlotsQuery(SlotsRange):
+    """Which slots of a service."""
+
+    id: Id = Field(description="Service id.")
+    limit: int = Field(default=2000, ge=1, le=MAX_SLOTS, description="Slots at most.")
+
+
+class PublicBookingCreate(Wire):
+    """A booking that a visitor wants."""
+
+    service_id: Id = Field(description="Service id.")
+    start_at: When = Field(description="startAt of a slot.")
+    timezone: Timezone | None = optional("IANA zone of a time without an offset.")
+    resource_id: Id | None = optional("Omitted: the first that is free.")
+    client: BookingContact = Field(description="Who is coming, and how to reach them.")
+    notes: Notes | None = optional("What the business should know.")
+
+
+class PublicBookingOut(Wire):
+    """A booking, as whoever holds its token sees it."""
+
+    id: Id = Field(description="Booking id.")
+    status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
+    service_name: str = Field(description="Name of the service.")
+    resource_name: str = Field(description="Name of the resource.")
+    start_at: Timestamp = Field(description="Start.")
+    start_local: str = Field(description="Start with the offset of its zone.")
+    end_at: Timestamp = Field(description="End.")
+    timezone: str = Field(description="IANA zone of the resource.")
+    price: int = Field(description="Price in kopecks.")
+
+    @classmethod
+    def of(cls, row: BookingRow) -> Self:
+        """Return what a visitor sees of a stored booking."""
+        return cls.from_row(
+            row.values,
+            start_at=row.starts_at,
+            end_at=row.ends_at,
+            start_local=zoned_times.shown(row.starts_at, row.timezone).text,
+        )
+
+
+class PublicBookingMade(Wire):
+    """A new booking, and what opens it later."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+    cancel_token: str = Field(description="Cancels it; whoever has it can.")
+    ics_url: str = Field(description="URL of its calendar file, without contacts.")
+
+
+class PublicCancellation(Wire):
+    """Which booking to cancel."""
+
+    token: TokenText = Field(description="cancelToken of the booking.")
+    dry_run: bool = Field(default=False, description="Only show the booking.")
+
+
+class PublicBookingResult(Wire):
+    """A booking."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+
+
+class CalendarFileRef(Wire):
+    """Which calendar file."""
+
+    file: TokenText = Field(description="Its name, as icsUrl ends.")
+
+
+class CalendarFile(Wire):
+    """A calendar file."""
+
+    content: str = Field(description="iCalendar (RFC 5545).")
+
+
+def _workspace_of(service_id: str) -> str:
+    workspace_id = services.workspace_of(service_id)
+    if workspace_id is None:
+        raise _unknown_service()
+    return workspace_id
+
+
+def _unknown_service() -> NotFoundError:
+    return NotFoundError("There is no such service, or it takes no bookings any more.")
+
+
+def _read(text: str) -> BookingToken:
+    token = booking_tokens.read(text)
+    if token is None:
+        raise _unknown_booking()
+    return token
+
+
+def _unknown_booking() -> NotFoundError:
+    return NotFoundError("There is no such booking. Use the link or token of the confirmation.")
+
+
+def _open_service(ctx: Context, service_id: str) -> ServiceRow:
+    """Return a service that visitors may book.
+
+    Raises:
+        NotFoundError: there is none, or its site is suspended.
+    """
+    service = binding.existing_service(ctx.workspace_id, service_id)
+    site = binding.site_of_service(ctx.workspace_id, service.site_id)
+    if site is not None and site.status == SUSPENDED:
+        raise _unknown_service()
+    return service
+
+
+@operation(
+    rest="GET /api/public/services/{id}/slots",
+    title="Find free slots",
+    audience=(Audience.PUBLIC,),
+    resolve=lambda args: _workspace_of(args.id),
+    limit=SLOTS,
+    example={"id": "SERVICE_ID", "from": "2027-03-01", "limit": 2},
+)
+def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
+    """Find when a service can be booked: book a startAt of these."""
+    return slot_list(ctx, _open_service(ctx, args.id), args, args.limit)
+
+
+@operation(
+    rest="POST /api/public/bookings",
+    title="Book a service",
+    audience=(Audience.PUBLIC,),
+    resolve=lambda args: _workspace_of(args.service_id),
+    limit=TRIES,
+    example={
+        "serviceId": "SERVICE_ID",
+        "startAt": "2027-03-02T12:00:00+03:00",
+        "client": {"name": "Grace", "email": "grace@example.com"},
+        "idempotencyKey": "visit-1-booking-1",
+    },
+    errors=(SlotUnavailableError,),
+)
+def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBookingMade:
+    """Book a free slot. Taken meanwhile: 409 slot_unavailable with up to 5 alternatives."""
+    service = _open_service(ctx, args.service_id)
+    country = workspaces.get(ctx.workspace_id).country
+    who = args.client
+    contact = booking.contact_of(who.name, who.phone, who.email, country)
+    ctx.unit.run_side_effect_once("day", lambda: limits.take(A_DAY, ctx.principal.rate_limit_key))
+    made_before = _check_upcoming(ctx, service, contact)
+    secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
+    made, _ = booking.book(
+        ctx.unit,
+        Order(
+            service_id=service.id,
+            place=Place(args.start_at, args.resource_id, args.timezone),
+            contact=contact,
+            source=SOURCE,
+            actor=ctx.principal.audit_actor,
+            fills_client=False,
+            notes=args.notes,
+            token_secret=secret,
+        ),
+    )
+    for row in made_before:
+        row.ids = [*row.ids, made.id]
+        ctx.unit.save(row)
+    limits.stage(ctx.unit, _unverified(service), service.id)
+
+    def token(purpose: Purpose) -> str:
+        return booking_tokens.token(ctx.workspace_id, made.id, purpose, secret)
+
+    return PublicBookingMade(
+        booking=PublicBookingOut.of(made),
+        cancel_token=token(Purpose.CANCEL),
+        ics_url=f"{settings().public_url}/api/public/bookings/{token(Purpose.CALENDAR)}{SUFFIX}",
+    )
+
+
+def _check_upcoming(
+    ctx: Context, service: ServiceRow, contact: Contact
+) -> list[VisitorBookingsRow]:
+    """Return what this visitor has booked for a contact, unless that is as much as allowed.
+
+    Bookings that anybody else made for the contact do not count, and the refusal is always the
+    same. So a visitor who names a contact of somebody else learns nothing of it, and keeps nobody
+    from booking. The rows are to be saved with the new booking: of several at once one commits, and
+    the others begin again.
+
+    Raises:
+        RateLimitedError: the visitor has made as many bookings to come, or unpaid holds.
+    """
+    rows = bookings.made_by_visitor(
+        ctx.workspace_id, ctx.principal.rate_limit_key, filter(None, contact.identity.values())
+    )
+    for row in rows:
+        ahead = bookings.upcoming(ctx.workspace_id, row.ids)
+        row.ids = [each.id for each in ahead]
+        holds = sum(each.hold_expires_at is not None for each in ahead)
+        if len(ahead) >= MAX_UPCOMING or (service.require_payment and holds >= MAX_HOLDS):
+            msg = (
+                "You have made as many bookings for these contacts as a visitor may. "
+                "Cancel one of them, or try again later."
+            )
+            wait = round(RETRY_AFTER.total_seconds())
+            raise RateLimitedError(msg, headers={"Retry-After": str(wait)})
+    return rows
+
+
+def _unverified(service: ServiceRow) -> Limit:
+    """Return the limit on bookings of a service by visitors, whose contacts nobody has verified."""
+    most = int(service.unverified_per_hour)
+    return Limit("unverified", "bookings of this service an hour", most, timedelta(hours=1))
+
+
+@operation(
+    rest="POST /api/public/bookings/cancel",
+    title="Cancel a booking",
+    audience=(Audience.PUBLIC,),
+    resolve=lambda args: _read(args.token).workspace_id,
+    limit=TRIES,
+    idempotent=True,
+    destructive=True,
+    example={"token": "CANCEL_TOKEN"},
+    errors=(BookingStartedError,),
+)
+def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBookingResult:
+    """Cancel a booking before it begins; one that is cancelled stays so."""
+    row = _opened(ctx, args.token, Purpose.CANCEL)
+    if row.status != "cancelled":
+        if row.starts_at <= clock.now():
+            msg = "This booking has begun, or is over, and cannot be cancelled any more."
+            raise BookingStartedError(msg)
+        if not args.dry_run:
+            booking.change(ctx.unit, row, Change(ctx.principal.audit_actor, "cancelled"))
+    return PublicBookingResult(booking=PublicBookingOut.of(row))
+
+
+@operation(
+    rest="GET /api/public/bookings/{file}",
+    title="Get a booking's calendar file",
+    audience=(Audience.PUBLIC,),
+    resolve=lambda args: _read(args.file.removesuffix(SUFFIX)).workspace_id,
+    limit=FILES,
+    example={"file": "CALENDAR_FILE"},
+)
+def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
+    """Return a booking as an iCalendar file, which replaces an earlier copy of it."""
+    row = _opened(ctx, args.file.removesuffix(SUFFIX), Purpose.CALENDAR)
+    file = calendar_files.calendar_file(
+        CalendarEvent(
+            uid=f"{row.id}@{ctx.workspace_id}",
+            sequence=int(row.sequence),
+            changed_at=row.updated_at,
+            starts_at=row.starts_at,
+            ends_at=row.ends_at,
+            status=row.status,
+            summary=f"{row.service_name} ({row.resource_name})",
+            location=workspaces.get(ctx.workspace_id).name,
+        ),
+        producer=SERVICE,
+    )
+    return CalendarFile(content=file.decode())
+
+
+def _opened(ctx: Context, text: str, purpose: Purpose) -> BookingRow:
+    """Return the booking that a token opens for a purpose.
+
+    Raises:
+        NotFoundError: it opens nothing, or not for this; which of them is not told.
+    """
+    token = _read(text)
+    row = BOOKINGS.find(ctx.workspace_id, token.booking_id)
+    if row is None or not token.is_for(purpose, row.token_secret):
+        raise _unknown_booking()
+    return row

@@ -1,0 +1,355 @@
+"""Resources: list, read, create, update, delete."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.application import descriptions
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import ConflictError, HasFutureBookingsError
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import AuditEvent
+from chalicelib.core.wire.schema import (
+    DeletedResult,
+    Id,
+    PageNumber,
+    Patch,
+    SearchText,
+    SortOrder,
+    Timestamp,
+    Title,
+    Wire,
+    optional,
+)
+from chalicelib.domains.bookings.flows import binding
+from chalicelib.domains.bookings.store import bookings, resources, services, time_off
+from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
+from chalicelib.domains.bookings.store.services import SERVICES
+from chalicelib.domains.files.flows import images
+from chalicelib.domains.files.flows.images import ImageIn, ImageOut
+from chalicelib.domains.files.store.images import ImageMap
+from chalicelib.domains.identity.flows import zones
+from chalicelib.domains.identity.flows.zones import Timezone
+from chalicelib.engine import jobs
+from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+
+KEPT_AFTER_DELETION = timedelta(days=30)
+FOLDER = "services"
+"""Where photos are kept: beside the images of services."""
+CASCADE = "resource-cascade"
+"""The scheduled job of what hung on a deleted resource."""
+UNBOUND_AT_ONCE = 20
+"""Services, or time off, that one transaction of the job writes."""
+
+Description = Annotated[str, StringConstraints(max_length=20_000)]
+Type = Literal["master", "room", "equipment"]
+Status = Literal["active", "inactive"]
+Capacity = Annotated[int, Field(ge=1, le=100)]
+ServiceIds = Annotated[list[Id], Field(max_length=binding.MAX_SERVICES)]
+
+
+class ResourceOut(Wire):
+    """A resource, as every answer shows it."""
+
+    id: Id = Field(description="Resource id.")
+    name: str = Field(description="Name.")
+    type: str = Field(description="master, room or equipment.")
+    description: str | None = Field(description="Description, or null.")
+    description_truncated: bool = Field(description=descriptions.TRUNCATED)
+    photo: ImageOut | None = Field(description="Photo, or null.")
+    timezone: str = Field(description="IANA zone that its hours are in.")
+    capacity: int = Field(description="Bookings it takes at the same time.")
+    status: str = Field(description="active or inactive.")
+    service_ids: list[Id] = Field(description="Services that are booked with it.")
+    sort_order: int = Field(description="Place among all resources, ascending.")
+    created_at: Timestamp = Field(description="When it was created.")
+
+    @classmethod
+    def of(cls, resource: ResourceRow, service_ids: Sequence[str], **made: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of a stored resource."""
+        photo = next(iter(resource.images), None)
+        made = {"description_truncated": False, "photo": photo, "service_ids": service_ids, **made}
+        return cls.from_row(resource.values, **made)
+
+
+class ResourceResult(Wire):
+    """One resource."""
+
+    resource: ResourceOut = Field(description="The resource.")
+
+
+class ResourceListQuery(Wire):
+    """Which resources to list."""
+
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Resources a page.")
+    q: SearchText | None = optional("Part of the name.")
+    status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
+    service_id: Id | None = optional("Bound to this service.")
+    id: Id | None = optional("Only this one, uncut.")
+
+
+class ResourceList(Wire):
+    """One page of resources."""
+
+    resources: list[ResourceOut] = Field(description="The resources of this page.")
+    total: int = Field(description="Resources that match, over all pages.")
+
+
+class ResourceRef(Wire):
+    """Which resource."""
+
+    id: Id = Field(description="Resource id.")
+
+
+class ResourceCreate(Wire):
+    """A new resource."""
+
+    name: Title = Field(description="Name.")
+    type: Type = Field(default="master", description="What it is.")
+    timezone: Timezone | None = optional("IANA; the workspace's if omitted.")
+    capacity: Capacity = Field(default=1, description="At the same time.")
+    description: Description | None = optional("Description.")
+    photo: ImageIn | None = optional("Photo.")
+    service_ids: ServiceIds | None = optional("Bound to them.")
+
+
+class ResourcePatch(Patch):
+    """Changes to a resource."""
+
+    id: Id = Field(description="Resource id.")
+    name: Title = optional("Name.")
+    type: Type = optional("What it is.")
+    timezone: Timezone = optional("IANA; moves hours, not bookings.")
+    capacity: Capacity = optional("At the same time.")
+    description: Description | None = optional("Description.")
+    photo: ImageIn | None = optional("Photo.")
+    service_ids: ServiceIds = optional("Replaces all; [] unbinds.")
+    status: Status = optional("inactive: no slots.")
+    sort_order: SortOrder = optional("Place in the list.")
+
+
+class ResourceDelete(Wire):
+    """Which resource to delete."""
+
+    id: Id = Field(description="Resource id.")
+    force: bool = Field(default=False, description="Even with bookings to come.")
+    dry_run: bool = Field(default=False, description="Only report.")
+
+
+class ResourceDeleted(DeletedResult):
+    """A deletion, and what it leaves."""
+
+    future_bookings: int = Field(description="Its bookings to come, which stay.")
+
+
+def existing_resource(workspace_id: str, resource_id: str) -> ResourceRow:
+    """Return a resource.
+
+    Raises:
+        NotFoundError: no live resource of the workspace has this id.
+    """
+    resource = RESOURCES.find(workspace_id, resource_id)
+    if resource is None:
+        raise binding.unknown_resource()
+    return resource
+
+
+def warn_of_zone(ctx: Context, resource: ResourceRow, timezone: str) -> None:
+    """Warn that opening hours move with a resource's zone, and bookings do not."""
+    if timezone != resource.timezone:
+        ctx.warn(
+            f"The opening hours are now in {timezone}, before in {resource.timezone}. Bookings "
+            "stay at the moments they were made for."
+        )
+
+
+def weight(args: Wire) -> int:
+    """Return how many heavy calls a call is: one if its photo is elsewhere."""
+    photo = args.provided().get("photo")
+    return images.weight([photo] if photo else ())
+
+
+@operation(
+    tool="svc_list_resources",
+    rest="GET /api/resources/list",
+    scope=Scope.SERVICES_READ,
+    title="List resources",
+    example={"q": "ann", "status": "active"},
+)
+def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
+    """List resources. Long descriptions are cut, except with id."""
+    query = Query(
+        page=args.page,
+        size=args.size,
+        sort="sortOrder",
+        filters={"status": None if args.status == "all" else args.status},
+        search=args.q,
+        ids=_wanted(ctx, args),
+        charge=ctx.charge,
+    )
+    found = RESOURCES.page(ctx.workspace_id, query)
+    bound = services.bound_to(ctx.workspace_id, [row.id for row in found.records])
+
+    def form(row: ResourceRow, **made: Any) -> ResourceOut:  # noqa: ANN401  fields of any type
+        return ResourceOut.of(row, bound[row.id], **made)
+
+    if args.id is not None:
+        shown = list(map(form, found.records))
+    else:
+        remedy = "list one by its id for the whole of it"
+        shown = descriptions.shortened(ctx, found.records, form, noun="resource", remedy=remedy)
+    return ResourceList(resources=shown, total=found.total)
+
+
+def _wanted(ctx: Context, args: ResourceListQuery) -> set[str] | None:
+    """Return the ids to choose from, None for all."""
+    if args.service_id is None:
+        return None if args.id is None else {args.id}
+    service = SERVICES.find(ctx.workspace_id, args.service_id)
+    bound = set(service.resource_ids) if service else set()
+    return bound if args.id is None else bound & {args.id}
+
+
+@operation(
+    rest="GET /api/resources/{id}",
+    scope=Scope.SERVICES_READ,
+    title="Get a resource",
+    example={"id": "RESOURCE_ID"},
+)
+def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
+    """Return one resource, its whole description included."""
+    resource = existing_resource(ctx.workspace_id, args.id)
+    bound = services.bound_to(ctx.workspace_id, [resource.id])
+    return ResourceResult(resource=ResourceOut.of(resource, bound[resource.id]))
+
+
+@operation(
+    tool="svc_create_resource",
+    rest="POST /api/resources/create",
+    scope=Scope.SERVICES_WRITE,
+    title="Create a resource",
+    open_world=True,
+    limit=HEAVY.weighed(weight),
+    example={"name": "Boris", "serviceIds": ["SERVICE_ID"]},
+    errors=(ConflictError,),
+)
+def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
+    """Create a resource. It is free in its opening hours alone (svc_set_availability)."""
+    resource = RESOURCES.new(
+        ctx.workspace_id,
+        name=args.name,
+        type=args.type,
+        timezone=args.timezone or zones.of_workspace(ctx),
+        capacity=args.capacity,
+        description=args.description,
+        status="active",
+        sort_order=resources.number_at_end(ctx.workspace_id),
+    )
+    bound = binding.bind(ctx, resource, args.service_ids or ())
+    resource.images = _photo(ctx, args.photo, ())
+    ctx.unit.create(resource)
+    return ResourceResult(resource=ResourceOut.of(resource, bound))
+
+
+@operation(
+    tool="svc_update_resource",
+    rest="POST /api/resources/update",
+    scope=Scope.SERVICES_WRITE,
+    title="Update a resource",
+    open_world=True,
+    idempotent=True,
+    limit=HEAVY.weighed(weight),
+    example={"id": "RESOURCE_ID", "capacity": 2},
+    errors=(ConflictError,),
+)
+def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
+    """Change a resource, or which services are booked with it."""
+    resource = existing_resource(ctx.workspace_id, args.id)
+    changes = args.changes
+    descriptions.require_whole(changes.get("description"), resource.description)
+    warn_of_zone(ctx, resource, changes.get("timezone", resource.timezone))
+    service_ids = changes.pop("service_ids", None)
+    photo_given, photo = "photo" in changes, changes.pop("photo", None)
+    for name, value in changes.items():
+        setattr(resource, name, value)
+    if service_ids is None:
+        bound = services.bound_to(ctx.workspace_id, [resource.id])[resource.id]
+    else:
+        bound = binding.bind(ctx, resource, service_ids)
+    if photo_given:
+        resource.images = _photo(ctx, photo, resource.images)
+    ctx.unit.save(resource)
+    return ResourceResult(resource=ResourceOut.of(resource, bound))
+
+
+@operation(
+    tool="svc_delete_resource",
+    rest="POST /api/resources/delete",
+    scope=Scope.SERVICES_WRITE,
+    title="Delete a resource",
+    destructive=True,
+    idempotent=True,
+    example={"id": "RESOURCE_ID", "force": True},
+    errors=(HasFutureBookingsError,),
+)
+def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
+    """Delete a resource: its slots end, it is unbound, its bookings stay.
+
+    Without force, one with bookings to come stays (409 has_future_bookings).
+    """
+    resource = existing_resource(ctx.workspace_id, args.id)
+    ahead = bookings.future_count(ctx.workspace_id, resource_id=resource.id)
+    if ahead and not args.force:
+        msg = (
+            f"The resource has {ahead} booking(s) to come. Move or cancel them "
+            "(svc_set_booking_status), or send force: true to delete it and leave them as they are."
+        )
+        if not args.dry_run:
+            raise HasFutureBookingsError(msg, details={"futureBookings": ahead})
+        ctx.warn(f"Without force this would be refused: {msg}")
+    resources.stage_deletion(ctx.unit, resource, kept=KEPT_AFTER_DELETION)
+    job = jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id})
+    ctx.unit.create(job)
+    ctx.unit.after_commit(lambda: jobs.attempt(job, release))
+    return ResourceDeleted(id=resource.id, deleted=not args.dry_run, future_bookings=ahead)
+
+
+@job_handler(CASCADE)
+def release(job: Job) -> None:
+    """Unbind services from a deleted resource, and remove its time off.
+
+    It runs right after the deletion, or else in the runner; nothing can be bound to it any more.
+    """
+    workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
+    event = AuditEvent.by_job(CASCADE)
+    bound = services.bound_to(workspace_id, [resource_id])[resource_id]
+    for some in in_batches(bound, UNBOUND_AT_ONCE):
+        run_unit(workspace_id, event, partial(_unbind, resource_id=resource_id, service_ids=some))
+    own = [each.id for each in time_off.all_of(workspace_id, resource_id)]
+    for some in in_batches(own, UNBOUND_AT_ONCE):
+        run_unit(workspace_id, event, partial(_remove, time_off_ids=some))
+
+
+def _unbind(unit: UnitOfWork, resource_id: str, service_ids: Sequence[str]) -> None:
+    for service in SERVICES.fetch(unit.workspace_id, service_ids):
+        if resource_id in service.resource_ids:
+            service.resource_ids = [each for each in service.resource_ids if each != resource_id]
+            unit.save(service)
+
+
+def _remove(unit: UnitOfWork, time_off_ids: Sequence[str]) -> None:
+    for row in time_off.find_all(unit.workspace_id, time_off_ids):
+        time_off.stage_deletion(unit, row, None)
+
+
+def _photo(ctx: Context, photo: ImageIn | None, before: Sequence[ImageMap]) -> list[ImageMap]:
+    wanted = [photo] if photo else []
+    return images.take_images(ctx, wanted, FOLDER, before=before, field="photo")

@@ -1,0 +1,374 @@
+"""Services: list, read, create, update, delete."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from chalicelib.application import descriptions
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import (
+    DeletedResult,
+    Id,
+    Kopecks,
+    PageNumber,
+    Patch,
+    SearchText,
+    SizedPagination,
+    SortOrder,
+    Timestamp,
+    Title,
+    Wire,
+    in_order,
+    optional,
+)
+from chalicelib.domains.bookings.flows import binding
+from chalicelib.domains.bookings.store import bookings, services
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.catalog.store import categories
+from chalicelib.domains.catalog.store.categories import CATEGORIES
+from chalicelib.domains.files.flows import images
+from chalicelib.domains.files.flows.images import ImageOut, Images
+from chalicelib.domains.files.store.images import ImageMap
+from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
+from chalicelib.engine.listing.queries import Query
+from chalicelib.lib.contact_fields import Tags
+
+KEPT_AFTER_DELETION = timedelta(days=30)
+FOLDER = "services"
+"""Where the images of services are kept."""
+
+
+def _apart(ids: list[str]) -> list[str]:
+    return list(dict.fromkeys(ids))
+
+
+Description = Annotated[str, StringConstraints(max_length=20_000)]
+Duration = Annotated[int, Field(ge=5, le=1440)]
+Buffer = Annotated[int, Field(ge=0, le=480)]
+Notice = Annotated[int, Field(ge=0, le=43_200)]
+Horizon = Annotated[int, Field(ge=1, le=365)]
+Unverified = Annotated[int, Field(ge=1, le=1000)]
+ResourceIds = Annotated[list[Id], Field(max_length=binding.MAX_RESOURCES), AfterValidator(_apart)]
+Status = Literal["active", "inactive"]
+
+
+class ServiceOut(Wire):
+    """A service, as every answer shows it."""
+
+    id: Id = Field(description="Service id.")
+    name: str = Field(description="Name.")
+    duration_min: int = Field(description="Length in minutes.")
+    price: int = Field(description="Price in kopecks.")
+    description: str | None = Field(description="Description, or null.")
+    description_truncated: bool = Field(description=descriptions.TRUNCATED)
+    category_id: Id | None = Field(description="Category id, or null.")
+    site_id: Id | None = Field(description="Site id, or null.")
+    agent_id: Id | None = Field(description="Agent id, or null.")
+    resource_ids: list[Id] = Field(description="Resources, any of which it is booked with.")
+    images: list[ImageOut] = Field(description="Images, the main one first.")
+    tags: list[str] = Field(description="Tags.")
+    status: str = Field(description="active or inactive.")
+    slot_step_min: int | None = Field(
+        description="Minutes from one start to the next, or null: its duration."
+    )
+    buffer_before_min: int = Field(description="Minutes kept free before a booking.")
+    buffer_after_min: int = Field(description="Minutes kept free after a booking.")
+    min_notice_min: int = Field(description="Minutes from now to the first start, at least.")
+    horizon_days: int = Field(description="Days ahead that can be booked.")
+    require_payment: bool = Field(description="Whether a booking waits for its payment.")
+    unverified_per_hour: int = Field(
+        description="Bookings that visitors may make in an hour, all of them together."
+    )
+    sort_order: int = Field(description="Place among all services, ascending.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+
+    @classmethod
+    def of(cls, service: ServiceRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of a stored service."""
+        return cls.from_row(service.values, **{"description_truncated": False, **made})
+
+
+class ServiceResult(Wire):
+    """One service."""
+
+    service: ServiceOut = Field(description="The service.")
+
+
+class ServiceListQuery(Wire):
+    """Which services to list, and how."""
+
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Services a page.")
+    q: SearchText | None = optional("Part of the name.")
+    status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
+    category_id: Id | None = optional("Category id.")
+    site_id: Id | None = optional("Site id.")
+    agent_id: Id | None = optional("Agent id.")
+    min_price: Kopecks | None = optional("Kopecks.")
+    max_price: Kopecks | None = optional("Kopecks.")
+    sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
+        default="sortOrder", description="createdAt: newest first."
+    )
+    id: Id | None = optional("Only this one, uncut.")
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        in_order(self, "min_price", "max_price")
+        return self
+
+
+class ServiceList(Wire):
+    """One page of services."""
+
+    services: list[ServiceOut] = Field(description="The services of this page.")
+    pagination: SizedPagination = Field(description="Which page of how many services.")
+
+
+class ServiceRef(Wire):
+    """Which service."""
+
+    id: Id = Field(description="Service id.")
+
+
+class ServiceCreate(Wire):
+    """A new service."""
+
+    name: Title = Field(description="Name.")
+    duration_min: Duration = Field(description="Minutes.")
+    price: Kopecks = Field(default=0, description="In kopecks.")
+    description: Description | None = optional("Description.")
+    category_id: Id | None = optional("Category id.")
+    site_id: Id | None = optional("Site id.")
+    agent_id: Id | None = optional("Agent id.")
+    resource_ids: ResourceIds | None = optional("Any one will do.")
+    images: Images | None = optional("The main one first.")
+    tags: Tags | None = optional("Tags.")
+    status: Status = Field(default="active", description="inactive: no slots.")
+    slot_step_min: Duration | None = optional("Else durationMin.")
+    buffer_before_min: Buffer = Field(default=0, description="Free before.")
+    buffer_after_min: Buffer = Field(default=0, description="Free after.")
+    min_notice_min: Notice = Field(default=0, description="Least ahead.")
+    horizon_days: Horizon = Field(default=60, description="Days ahead.")
+    require_payment: bool = Field(default=False, description="Unpaid lapse.")
+    unverified_per_hour: Unverified = Field(default=20, description="Visitors' bookings.")
+
+
+class ServicePatch(Patch):
+    """Changes to a service."""
+
+    id: Id = Field(description="Service id.")
+    name: Title = optional("Name.")
+    duration_min: Duration = optional("Minutes.")
+    price: Kopecks = optional("In kopecks.")
+    description: Description | None = optional("Description.")
+    category_id: Id | None = optional("Category id.")
+    site_id: Id | None = optional("Site id.")
+    agent_id: Id | None = optional("Agent id.")
+    resource_ids: ResourceIds = optional("Replaces all.")
+    images: Images | None = optional("Replaces all.")
+    tags: Tags = optional("Replaces all.")
+    status: Status = optional("inactive: no slots.")
+    slot_step_min: Duration | None = optional("null: durationMin.")
+    buffer_before_min: Buffer = optional("Free before.")
+    buffer_after_min: Buffer = optional("Free after.")
+    min_notice_min: Notice = optional("Least ahead.")
+    horizon_days: Horizon = optional("Days ahead.")
+    require_payment: bool = optional("Unpaid lapse.")
+    unverified_per_hour: Unverified = optional("Visitors' bookings.")
+    sort_order: SortOrder = optional("Place in the list.")
+
+
+class ServiceDelete(Wire):
+    """Which service to delete."""
+
+    id: Id = Field(description="Service id.")
+    dry_run: bool = Field(default=False, description="Only report.")
+
+
+class ServiceDeleted(DeletedResult):
+    """A deletion, and what it leaves."""
+
+    future_bookings: int = Field(description="Its bookings to come, which stay.")
+
+
+@operation(
+    tool="svc_list_services",
+    rest="GET /api/services/list",
+    scope=Scope.SERVICES_READ,
+    title="List services",
+    example={"q": "tas", "sort": "price", "maxPrice": 10_000},
+)
+def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
+    """List services. Long descriptions are cut, except with id."""
+    query = Query(
+        page=args.page,
+        size=args.size,
+        sort=args.sort,
+        descending=args.sort == "createdAt",
+        filters={
+            "status": None if args.status == "all" else args.status,
+            "category_id": args.category_id,
+            "site_id": args.site_id,
+            "agent_id": args.agent_id,
+        },
+        ranges={"price": (args.min_price, args.max_price)},
+        search=args.q,
+        ids=None if args.id is None else [args.id],
+        charge=ctx.charge,
+    )
+    found = SERVICES.page(ctx.workspace_id, query)
+    if args.id is not None:
+        shown = list(map(ServiceOut.of, found.records))
+    else:
+        remedy = "list one by its id for the whole of it"
+        shown = descriptions.shortened(
+            ctx, found.records, ServiceOut.of, noun="service", remedy=remedy
+        )
+    pagination = SizedPagination(total=found.total, page=args.page, size=args.size)
+    return ServiceList(services=shown, pagination=pagination)
+
+
+@operation(
+    rest="GET /api/services/{id}",
+    scope=Scope.SERVICES_READ,
+    title="Get a service",
+    example={"id": "SERVICE_ID"},
+)
+def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
+    """Return one service, its whole description included."""
+    return ServiceResult(service=ServiceOut.of(binding.existing_service(ctx.workspace_id, args.id)))
+
+
+@operation(
+    tool="svc_create_service",
+    rest="POST /api/services/create",
+    scope=Scope.SERVICES_WRITE,
+    title="Create a service",
+    open_world=True,
+    limit=HEAVY.weighed(images.weight_of),
+    example={
+        "name": "Master class",
+        "durationMin": 120,
+        "price": 350_000,
+        "siteId": "SITE_ID",
+        "agentId": "AGENT_ID",
+        "resourceIds": ["RESOURCE_ID"],
+        "tags": ["children"],
+    },
+    errors=(ConflictError,),
+)
+def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
+    """Create a service. It has slots once bound to a resource with opening hours."""
+    given = {name: getattr(args, name) for name in ServiceCreate.model_fields}
+    lists = {name: given[name] or [] for name in ("resource_ids", "images", "tags")}
+    values = _stored(ctx, given | lists, ())
+    number = services.number_at_end(ctx.workspace_id)
+    service = SERVICES.new(ctx.workspace_id, sort_order=number, **values)
+    ctx.unit.create(service)
+    return ServiceResult(service=ServiceOut.of(service))
+
+
+@operation(
+    tool="svc_update_service",
+    rest="POST /api/services/update",
+    scope=Scope.SERVICES_WRITE,
+    title="Update a service",
+    open_world=True,
+    idempotent=True,
+    limit=HEAVY.weighed(images.weight_of),
+    example={"id": "SERVICE_ID", "bufferAfterMin": 10, "slotStepMin": None},
+    errors=(ConflictError,),
+)
+def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
+    """Change a service, or bind it. Bookings keep their duration and price."""
+    service = binding.existing_service(ctx.workspace_id, args.id)
+    if args.changes.get("site_id", service.site_id) != service.site_id:
+        _check_leaving(ctx, service.site_id)
+    descriptions.require_whole(args.changes.get("description"), service.description)
+    for name, value in _stored(ctx, args.changes, service.images).items():
+        setattr(service, name, value)
+    ctx.unit.save(service)
+    return ServiceResult(service=ServiceOut.of(service))
+
+
+@operation(
+    tool="svc_delete_service",
+    rest="POST /api/services/delete",
+    scope=Scope.SERVICES_WRITE,
+    title="Delete a service",
+    destructive=True,
+    idempotent=True,
+    example={"id": "SERVICE_ID"},
+)
+def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
+    """Delete a service: its slots end, its bookings stay."""
+    service = binding.existing_service(ctx.workspace_id, args.id)
+    ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
+    ahead = bookings.future_count(ctx.workspace_id, service_id=service.id)
+    return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=ahead)
+
+
+def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) -> dict[str, Any]:
+    """Return what is stored of given fields; all that they refer to is demanded at commit.
+
+    Unknown ids are told before images are fetched. ``before`` are the images so far, which stay if
+    none of the new ones can be taken.
+    """
+    values = dict(given)
+    if values.get("category_id") is not None:
+        _require_category(ctx, values["category_id"])
+    if values.get("site_id") is not None:
+        _require_site(ctx, values["site_id"])
+    if values.get("agent_id") is not None:
+        agent = bots.existing_bot(ctx.workspace_id, values["agent_id"])
+        ctx.unit.require(agent, on_conflict=bots.unknown_bot())
+    if "resource_ids" in values:
+        binding.require_resources(ctx, values["resource_ids"])
+    if "images" in values:
+        wanted = values["images"] or ()
+        values["images"] = images.take_images(ctx, wanted, FOLDER, before=before)
+    return values
+
+
+def _check_leaving(ctx: Context, site_id: str | None) -> None:
+    """Refuse to take a service off a suspended site, whose services visitors cannot book.
+
+    Raises:
+        ConflictError: the site is suspended.
+    """
+    site = binding.site_of_service(ctx.workspace_id, site_id)
+    if site is None:
+        return
+    if site.status == SUSPENDED:
+        msg = (
+            f"siteId: the service is on a suspended site ({site.id}), and cannot leave it. Leave "
+            "siteId out to change other fields."
+        )
+        raise ConflictError(msg)
+    ctx.unit.require(site, SiteRow.pk.exists() & (SiteRow.status != SUSPENDED))
+
+
+def _require_category(ctx: Context, category_id: str) -> None:
+    hint = "List the categories (svc_list_categories with kind service) for valid ids."
+    unknown = NotFoundError.of("service category", hint)
+    category = CATEGORIES.find(ctx.workspace_id, category_id)
+    if category is None or category.kind != "service":
+        raise unknown
+    categories.require(ctx.unit, category_id, "service", on_conflict=unknown)
+
+
+def _require_site(ctx: Context, site_id: str) -> None:
+    unknown = NotFoundError.of("site", "List the sites (svc_list_sites) for valid ids.")
+    site = SITES.find(ctx.workspace_id, site_id)
+    if site is None:
+        raise unknown
+    ctx.unit.require(site, on_conflict=unknown)

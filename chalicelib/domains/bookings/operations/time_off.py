@@ -1,0 +1,245 @@
+"""Time off: when a resource, or the whole workspace, cannot be booked."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Annotated, NamedTuple, Self
+
+from pydantic import Field, StringConstraints
+from pydantic_core import from_json
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import NotFoundError, ValidationError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import DeletedResult, Id, Timestamp, When, Wire, iso, optional
+from chalicelib.domains.bookings.operations.resources import existing_resource
+from chalicelib.domains.bookings.store import bookings, time_off
+from chalicelib.domains.bookings.store.resources import RESOURCES
+from chalicelib.domains.bookings.store.time_off import TimeOff, TimeOffRow
+from chalicelib.domains.identity.flows import zones
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib.spans import Span
+
+MAX_LISTED = 1000
+MAX_AFFECTED = 100
+"""Bookings in the way of new time off that the answer names."""
+
+Reason = Annotated[str, StringConstraints(max_length=500)]
+
+
+class TimeOffOut(Wire):
+    """Time off, as every answer shows it."""
+
+    id: Id = Field(description="Time off id.")
+    resource_id: Id | None = Field(description="Resource id, or null: the whole workspace.")
+    start_at: str = Field(description="Its begin, or its first date if allDay.")
+    end_at: str = Field(description="Its end, or its last date, inclusive, if allDay.")
+    all_day: bool = Field(description="Whether it is whole dates, in each resource's own zone.")
+    reason: str | None = Field(description="Reason, or null.")
+    created_at: Timestamp = Field(description="When it was created.")
+
+    @classmethod
+    def of(cls, row: TimeOffRow) -> Self:
+        """Return the wire form of stored time off."""
+        found = row.time_off
+        start, end = _shown(found)
+        return cls(
+            id=found.id,
+            resource_id=found.resource_id,
+            start_at=start,
+            end_at=end,
+            all_day=found.all_day,
+            reason=row.reason,
+            created_at=row.created_at,
+        )
+
+
+class TimeOffQuery(Wire):
+    """Which time off to list."""
+
+    resource_id: Id | None = optional("In the way of this one.")
+    from_: When | None = Field(default=None, alias="from", description="Ends after it.")
+    to: When | None = optional("Begins by then; a date: that whole day.")
+
+
+class TimeOffList(Wire):
+    """Time off, by its begin."""
+
+    time_off: list[TimeOffOut] = Field(description="Time off, by its begin.")
+    total: int = Field(description="How much there is.")
+
+
+class TimeOffCreate(Wire):
+    """New time off."""
+
+    start_at: When = Field(description="Time, or date: its whole day.")
+    end_at: When = Field(description="Time, or last date.")
+    resource_id: Id | None = optional("The whole workspace if omitted.")
+    reason: Reason | None = optional("Why.")
+
+
+class TimeOffCreated(Wire):
+    """New time off, and the bookings in its way."""
+
+    time_off: TimeOffOut = Field(description="The time off.")
+    affected_bookings: list[Id] = Field(description="Bookings within it, which stay; at most 100.")
+    affected_total: int = Field(description="How many they are.")
+
+
+class TimeOffDelete(Wire):
+    """Which time off to delete."""
+
+    id: Id = Field(description="Time off id.")
+    dry_run: bool = Field(default=False, description="Only report.")
+
+
+class _Period(NamedTuple):
+    """When time off is: moments, or dates."""
+
+    moments: Span | None
+    days: tuple[date, date] | None
+
+
+@operation(
+    tool="svc_list_time_off",
+    rest="GET /api/resources/time-off",
+    scope=Scope.SERVICES_READ,
+    title="List time off",
+    example={"from": "2027-01-01"},
+)
+def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
+    """List when resources cannot be booked, past and to come; resourceId null: none of them."""
+    resource = RESOURCES.find(ctx.workspace_id, args.resource_id) if args.resource_id else None
+    if args.resource_id and resource is None:
+        return TimeOffList(time_off=[], total=0)
+    timezone = resource.timezone if resource else zones.of_workspace(ctx)
+    first = epoch_ms(clock.moment_of(args.from_, timezone)) if args.from_ else 0
+    last = epoch_ms(clock.moment_of(args.to, timezone, end=True)) if args.to else time_off.LATEST
+    found = [
+        each
+        for each in time_off.overlapping(ctx.workspace_id, first, last)
+        if (resource is None or each.is_of(resource.id))
+        and each.span(timezone).start <= last
+        and each.span(timezone).end > first
+    ]
+    found.sort(key=lambda each: (each.span(timezone), each.id))
+    if len(found) > MAX_LISTED:
+        ctx.warn(f"These are the first {MAX_LISTED:,}; narrow the list with from and to.")
+    rows = time_off.find_all(ctx.workspace_id, [each.id for each in found[:MAX_LISTED]])
+    return TimeOffList(time_off=list(map(TimeOffOut.of, rows)), total=len(found))
+
+
+@operation(
+    tool="svc_create_time_off",
+    rest="POST /api/resources/create-time-off",
+    scope=Scope.SERVICES_WRITE,
+    title="Create time off",
+    example={
+        "resourceId": "RESOURCE_ID",
+        "startAt": "2027-05-01",
+        "endAt": "2027-05-09",
+        "reason": "Holidays",
+    },
+)
+def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
+    """Close a resource, or all of them. Bookings stay: see affectedBookings."""
+
+    def stage(unit: UnitOfWork) -> bytes:
+        resource = None
+        if args.resource_id is not None:
+            resource = existing_resource(unit.workspace_id, args.resource_id)
+        timezone = resource.timezone if resource else zones.of_workspace(ctx)
+        period = _period(args, timezone)
+        row = time_off.new_row(
+            unit.workspace_id,
+            args.resource_id,
+            moments=period.moments,
+            days=period.days,
+            reason=args.reason,
+        )
+        time_off.stage_creation(unit, row, resource)
+        return TimeOffOut.of(row).model_dump_json(by_alias=True).encode()
+
+    # Committed by itself: a booking made meanwhile has seen it, or is found below.
+    made = TimeOffOut.model_validate(from_json(ctx.unit.commit_batch("time-off", stage)))
+    row = time_off.find(ctx.workspace_id, made.id)
+    affected = _affected(ctx, row.time_off) if row else bookings.Blocking([], 0)
+    return TimeOffCreated(
+        time_off=made, affected_bookings=affected.ids, affected_total=affected.total
+    )
+
+
+@operation(
+    tool="svc_delete_time_off",
+    rest="POST /api/resources/delete-time-off",
+    scope=Scope.SERVICES_WRITE,
+    title="Delete time off",
+    destructive=True,
+    idempotent=True,
+    example={"id": "TIME_OFF_ID"},
+)
+def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
+    """Delete time off: what it closed can be booked again."""
+    row = time_off.find(ctx.workspace_id, args.id)
+    if row is None:
+        hint = "List the time off (svc_list_time_off) for valid ids."
+        raise NotFoundError.of("time off", hint)
+    resource = RESOURCES.find(ctx.workspace_id, row.f1) if row.f1 else None
+    time_off.stage_deletion(ctx.unit, row, resource)
+    return DeletedResult(id=args.id, deleted=not args.dry_run)
+
+
+def _period(args: TimeOffCreate, timezone: str) -> _Period:
+    """Return when the time off is: whole dates if both are, else moments."""
+    start, end = args.start_at, args.end_at
+    if not isinstance(start, datetime) and not isinstance(end, datetime):
+        if end < start:
+            raise ValidationError.of("endAt", f"expected {start} or a later date, received {end}")
+        return _Period(None, (start, end))
+    first = epoch_ms(clock.moment_of(start, timezone))
+    last = epoch_ms(clock.moment_of(end, timezone, end=True))
+    last += not isinstance(end, datetime)  # a date ends with its last millisecond
+    if last <= first:
+        raise ValidationError.of("endAt", "expected a time after startAt")
+    return _Period(Span(first, last), None)
+
+
+def _affected(ctx: Context, found: TimeOff) -> bookings.Blocking:
+    """Return the bookings that lie within time off: the first of them, and how many they are."""
+    ids, total = list[str](), 0
+    for timezone, resource_ids in _resources(ctx, found):
+        start, end = found.span(timezone)
+        some = bookings.blocking_between(
+            ctx.workspace_id, resource_ids, start, end, limit=MAX_AFFECTED
+        )
+        ids += some.ids
+        total += some.total
+    return bookings.Blocking(ids[:MAX_AFFECTED], total)
+
+
+def _resources(ctx: Context, found: TimeOff) -> Sequence[tuple[str, list[str] | None]]:
+    """Return whose bookings may be affected, by zone; None where it is the whole workspace's."""
+    workspace_id = ctx.workspace_id
+    if found.moments is not None and found.resource_id is None:
+        return [("UTC", None)]
+    ids = [found.resource_id] if found.resource_id else _all_ids(workspace_id)
+    zoned: dict[str, list[str]] = {}
+    for resource in RESOURCES.fetch(workspace_id, ids):
+        zoned.setdefault(resource.timezone, []).append(resource.id)
+    if found.resource_id is None and len(zoned) == 1:
+        return [(zone, None) for zone in zoned]  # one Query rather than one a resource
+    return list(zoned.items())
+
+
+def _all_ids(workspace_id: str) -> list[str]:
+    return [entry.id for entry in RESOURCES.entries(workspace_id)]
+
+
+def _shown(found: TimeOff) -> tuple[str, str]:
+    """Return the begin and the end as answers show them."""
+    if found.moments is None:
+        return str(found.first_day), str(found.last_day)
+    start, end = (datetime.fromtimestamp(each / 1000, UTC) for each in found.moments)
+    return iso(start), iso(end)

@@ -1,0 +1,262 @@
+"""A resource's opening hours: weekly and dated rules, and the windows that they mean.
+
+Rules are read from what callers send (tools.md, row 54) into a ``Schedule``; ``windows`` puts it on
+the UTC line (bookings.md, rules 1-3). Both know local wall time only as minutes after a date's
+midnight: 1440 is the next midnight, and what lies beyond it is the next day.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from types import MappingProxyType
+from typing import NamedTuple, NoReturn
+
+from chalicelib.core import clock
+from chalicelib.lib.spans import Span, merge
+from chalicelib.lib.zoned_times import WEEKDAYS
+
+MAX_INTERVALS = 24
+"""Of one date."""
+
+_NAMES = (*WEEKDAYS, "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SUNDAY = 7
+_DAY = 24 * 60
+_TIME = re.compile(r"(\d{1,2}):([0-5]\d)", re.ASCII)
+_A_DAY = timedelta(days=1)
+_Date = date  # where a field has this name
+
+
+class ScheduleError(ValueError):
+    """A rule that cannot be followed: its ``index``, the ``field`` in it, and what is wrong."""
+
+    def __init__(self, index: int, field: str, message: str) -> None:
+        super().__init__(f"rules.{index}.{field}: {message}")
+        self.index = index
+        self.field = field
+        self.message = message
+
+
+class Interval(NamedTuple):
+    """Opening hours as ``HH:MM``; ``24:00`` is midnight, an end up to the start the next day."""
+
+    start: str
+    end: str
+
+
+class Rule(NamedTuple):
+    """Opening hours of one weekday, of several, or of one date; no ``intervals`` at all: closed.
+
+    ``start`` and ``end`` are the short form of a single interval. A weekday is ``mon`` to ``sun``,
+    or 0 to 7, where 0 and 7 are Sunday.
+    """
+
+    weekday: int | str | None = None
+    weekdays: Sequence[int | str] | None = None
+    date: _Date | None = None
+    intervals: Sequence[Interval] | None = None
+    start: str | None = None
+    end: str | None = None
+
+
+class Schedule(NamedTuple):
+    """Opening hours, in minutes after midnight, of each weekday (Monday first) and of some dates.
+
+    Those of a date are in order and do not overlap. A date's replace those of its weekday.
+    """
+
+    weekly: tuple[tuple[Span, ...], ...] = ((),) * 7
+    dates: Mapping[date, tuple[Span, ...]] = MappingProxyType({})
+
+    @property
+    def has_hours(self) -> bool:
+        """Whether any day has opening hours."""
+        return any(self.weekly) or any(self.dates.values())
+
+    def of(self, day: date) -> tuple[Span, ...]:
+        """Return the opening hours that start on a date."""
+        return self.dates.get(day, self.weekly[day.weekday()])
+
+
+def parse(rules: Sequence[Rule]) -> Schedule:
+    """Return the schedule that the rules describe.
+
+    Rules of one weekday add up; a date has one rule. Overlapping intervals of a day become one;
+    touching ones stay two, since each start anchors a grid of slots (bookings.md, rule 5).
+
+    Raises:
+        ScheduleError: a rule cannot be followed.
+    """
+    weekly: list[tuple[Span, ...]] = [()] * 7
+    dates: dict[date, tuple[Span, ...]] = {}
+    named: dict[date, int] = {}
+    for index, rule in enumerate(rules):
+        hours = _hours(index, rule)
+        for weekday in _weekdays(index, rule):
+            both = tuple(merge([*weekly[weekday], *hours], touching=False))
+            if len(both) > MAX_INTERVALS:
+                _refuse_number(index, len(both))
+            weekly[weekday] = both
+        if rule.date is not None:
+            if rule.date in dates:
+                message = (
+                    f"rules.{named[rule.date]} is for {rule.date}, too; expected one rule a date"
+                )
+                raise ScheduleError(index, "date", f"{message}, with all its intervals")
+            named[rule.date] = index
+            dates[rule.date] = tuple(merge(hours, touching=False))
+    return Schedule(tuple(weekly), dates)
+
+
+def canonical(schedule: Schedule) -> list[Rule]:
+    """Return the canonical rules of a schedule: one a weekday, Monday first, then one a date.
+
+    ``parse`` makes the same schedule of them.
+    """
+    return [
+        *(
+            Rule(weekday=name, intervals=_intervals(hours))
+            for name, hours in zip(WEEKDAYS, schedule.weekly, strict=True)
+            if hours
+        ),
+        *(
+            Rule(date=day, intervals=_intervals(hours))
+            for day, hours in sorted(schedule.dates.items())
+        ),
+    ]
+
+
+def windows(schedule: Schedule, timezone: str, first: date, last: date) -> list[Span]:
+    """Return the opening hours that start on the local dates ``first`` to ``last``, by start.
+
+    They are in milliseconds since 1970 UTC. They may overlap: yesterday's overnight hours, today's
+    early ones. An edge in the hour that a clock change skips is read with the offset before it, one
+    in the hour that it repeats is the first occurrence (RFC 5545, 3.3.5); hours that are skipped
+    wholly are none.
+    """
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  few requests ask
+
+    zone = ZoneInfo(timezone)
+    found: list[Span] = []
+    for ahead in range((last - first).days + 1):
+        day = first + ahead * _A_DAY
+        midnight = datetime.combine(day, time(), zone)
+        for hours in schedule.of(day):
+            # Sums within one zone are of wall time, and their fold is 0.
+            start, end = (clock.epoch_ms(midnight + timedelta(minutes=each)) for each in hours)
+            if start < end:
+                found.append(Span(start, end))
+    return sorted(found)
+
+
+def fits(schedule: Schedule, minutes: int) -> bool:
+    """Return whether so long a time fits into the opening hours of any day, clock changes aside.
+
+    It begins where opening hours begin and may last into hours that touch them.
+    """
+    monday = date(2001, 1, 1)
+    weekly = windows(Schedule(schedule.weekly), "UTC", monday, monday + 9 * _A_DAY)
+    if _has_room(weekly, minutes):
+        return True
+    return any(
+        _has_room(windows(schedule, "UTC", day - 2 * _A_DAY, day + 2 * _A_DAY), minutes)
+        for day, hours in schedule.dates.items()
+        if hours
+    )
+
+
+def _has_room(spans: Sequence[Span], minutes: int) -> bool:
+    # No block has more room than from its own start, which is the start of a span.
+    return any(block.end - block.start >= minutes * 60_000 for block in merge(spans, touching=True))
+
+
+def _weekdays(index: int, rule: Rule) -> set[int]:
+    """Return the weekdays of a rule, Monday as 0; none if it is for a date."""
+    given = [rule.weekday is not None, rule.weekdays is not None, rule.date is not None]
+    if sum(given) != 1:
+        raise ScheduleError(index, "weekday", "expected exactly one of weekday, weekdays and date")
+    if rule.weekdays is not None:
+        if not rule.weekdays:
+            raise ScheduleError(index, "weekdays", "expected at least one weekday")
+        return {
+            _weekday(index, f"weekdays.{place}", each) for place, each in enumerate(rule.weekdays)
+        }
+    return set() if rule.weekday is None else {_weekday(index, "weekday", rule.weekday)}
+
+
+def _weekday(index: int, field: str, value: int | str) -> int:
+    if isinstance(value, str):
+        name = value.strip().lower()
+        if name in _NAMES:
+            return _NAMES.index(name) % 7
+    elif not isinstance(value, bool) and 0 <= value <= _SUNDAY:
+        return (value - 1) % 7
+    raise ScheduleError(index, field, "expected mon to sun, or 0 to 7, where 0 and 7 are Sunday")
+
+
+def _hours(index: int, rule: Rule) -> list[Span]:
+    """Return the intervals of a rule, in minutes, as they were sent."""
+    if rule.start is not None or rule.end is not None:
+        if rule.intervals is not None:
+            raise ScheduleError(index, "intervals", "expected either intervals or start and end")
+        if rule.start is None or rule.end is None:
+            missing = "start" if rule.start is None else "end"
+            raise ScheduleError(index, missing, "expected start and end together")
+        return [_span(index, "", Interval(rule.start, rule.end))]
+    if rule.intervals is None:
+        message = "expected intervals, such as [{start: 09:00, end: 18:00}]; [] means closed"
+        raise ScheduleError(index, "intervals", message)
+    if len(rule.intervals) > MAX_INTERVALS:
+        _refuse_number(index, len(rule.intervals))
+    return [
+        _span(index, f"intervals.{place}.", interval)
+        for place, interval in enumerate(rule.intervals)
+    ]
+
+
+def _refuse_number(index: int, number: int) -> NoReturn:
+    message = f"expected at most {MAX_INTERVALS} intervals for a day, got {number}"
+    raise ScheduleError(index, "intervals", message)
+
+
+def _span(index: int, prefix: str, interval: Interval) -> Span:
+    start = _minutes(interval.start)
+    if start is None or start == _DAY:
+        raise ScheduleError(index, f"{prefix}start", "expected a time from 00:00 to 23:59")
+    end = _minutes(interval.end)
+    if end is None:
+        raise ScheduleError(index, f"{prefix}end", "expected a time from 00:00 to 24:00")
+    if start == end:
+        message = "expected an end that is not the start; 00:00 to 24:00 is a whole day"
+        raise ScheduleError(index, f"{prefix}end", message)
+    return Span(start, end if end > start else end + _DAY)
+
+
+def _minutes(text: str) -> int | None:
+    found = _TIME.fullmatch(text.strip())
+    minutes = int(found[1]) * 60 + int(found[2]) if found else None
+    return minutes if minutes is not None and minutes <= _DAY else None
+
+
+def _intervals(hours: Sequence[Span]) -> tuple[Interval, ...]:
+    return tuple(
+        Interval(_clock_face(span.start), _clock_face(span.end))
+        for merged in hours
+        for span in _writable(merged)
+    )
+
+
+def _writable(span: Span) -> Iterator[Span]:
+    """Yield spans that ``HH:MM`` can say and that overlap into this one, which may exceed a day.
+
+    Overlapping intervals of two days, such as 00:00-23:59 and 23:58-23:00, merge to such a one.
+    """
+    if span.end - span.start < _DAY or span == (0, _DAY):
+        yield span
+    else:
+        yield Span(span.start, _DAY)
+        yield Span(_DAY - 1, span.end)
+
+
+def _clock_face(minutes: int) -> str:
+    within = minutes if minutes <= _DAY else minutes - _DAY
+    return f"{within // 60:02}:{within % 60:02}"

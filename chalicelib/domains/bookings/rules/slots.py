@@ -1,0 +1,273 @@
+"""When a service can be booked: the one predicate that listing and booking share.
+
+It is the specification of bookings.md, rule by rule, without I/O. Moments are milliseconds since
+1970-01-01 UTC (``clock.epoch_ms``), lengths are minutes, and all spans are half-open (rule 1).
+
+A start passes these stages, in the order of ``NoSlotReason``: it lies within the horizon (11, as
+is the notice), on the grid of the opening hours with room for the whole duration (2-5), outside
+time off (6), late enough after now, and leaves a seat free beside the bookings and their buffers
+(7-9).
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple, Self
+
+from chalicelib.core import clock
+from chalicelib.domains.bookings.rules.schedule import Schedule, fits, windows
+from chalicelib.lib.spans import Span, merge, peaks
+
+NEXT_AVAILABLE_DAYS = 93
+"""How far beyond an empty range the next slot is looked for (tools.md, row 60)."""
+
+_MINUTE = 60_000
+_DAY = timedelta(days=1)
+_WEEK = 7 * 24 * 60 * _MINUTE
+
+
+class NoSlotReason(StrEnum):
+    """Why there is no slot: the stage that removed the last candidate, in the order of stages."""
+
+    SERVICE_INACTIVE = "service_inactive"
+    NO_RESOURCES = "no_resources"
+    NOT_BOUND = "not_bound"
+    NO_SCHEDULE = "no_schedule"
+    DOES_NOT_FIT = "does_not_fit"
+    OUTSIDE_HORIZON = "outside_horizon"
+    CLOSED = "closed"
+    TIME_OFF = "time_off"
+    TOO_LITTLE_NOTICE = "too_little_notice"
+    FULLY_BOOKED = "fully_booked"
+
+
+_STAGES = list(NoSlotReason)
+
+
+class ServiceRules(NamedTuple):
+    """What a service asks of a slot. To move a booking, take its own duration and buffers."""
+
+    duration_min: int
+    step_min: int
+    buffer_before_min: int = 0
+    buffer_after_min: int = 0
+    min_notice_min: int = 0
+    horizon_days: int = 60
+
+
+class BusyEntry(NamedTuple):
+    """A booking that blocks, with the buffers it was made with.
+
+    ``until`` is when an unpaid hold lapses: from that moment on it blocks no more (rule 7).
+    """
+
+    booking_id: str
+    start: int
+    end: int
+    buffer_before_min: int = 0
+    buffer_after_min: int = 0
+    until: int | None = None
+
+    @property
+    def buffered(self) -> Span:
+        """The span that it takes with its buffers."""
+        return Span(
+            self.start - self.buffer_before_min * _MINUTE,
+            self.end + self.buffer_after_min * _MINUTE,
+        )
+
+
+class Calendar(NamedTuple):
+    """A resource: its hours, seats, bookings and time off.
+
+    ``busy`` holds at least the blocking bookings whose buffered span meets ``busy_range``, and
+    ``time_off`` at least what meets the slots; whole days off are ``zoned_times.span_of_days``.
+    """
+
+    resource_id: str
+    timezone: str
+    schedule: Schedule
+    capacity: int = 1
+    busy: Sequence[BusyEntry] = ()
+    time_off: Sequence[Span] = ()
+
+    def without(self, booking_id: str) -> Self:
+        """Return the calendar without a booking: the one that is to be moved or blocks again."""
+        return self._replace(busy=[entry for entry in self.busy if entry.booking_id != booking_id])
+
+
+class Query(NamedTuple):
+    """Which starts are asked for, both ends inclusive (rule 12), and when it is asked."""
+
+    first: int
+    last: int
+    now: int
+
+
+class Found(NamedTuple):
+    """Free seats of one resource by start, in order, or the stage that removed the last start."""
+
+    seats: Mapping[int, int]
+    reason: NoSlotReason | None = None
+
+
+class Slot(NamedTuple):
+    """A slot, and the free seats of each resource that has some."""
+
+    start: int
+    end: int
+    seats: Mapping[str, int]
+
+
+class Availability(NamedTuple):
+    """The slots of all resources by start, or the reason why there are none."""
+
+    slots: Sequence[Slot]
+    reason: NoSlotReason | None = None
+
+
+def busy_range(service: ServiceRules, first: int, last: int) -> Span:
+    """Return what slots from ``first`` to ``last`` take with their buffers (rule 10).
+
+    A booking matters if its own buffered span meets this one.
+    """
+    return Span(
+        first - service.buffer_before_min * _MINUTE,
+        last + (service.duration_min + service.buffer_after_min) * _MINUTE,
+    )
+
+
+def slots(service: ServiceRules, calendar: Calendar, query: Query) -> Found:
+    """Return every slot of one resource in a range."""
+    horizon = _horizon(service, calendar, query.now)
+    if query.first > horizon:
+        return Found({}, NoSlotReason.OUTSIDE_HORIZON)
+    starts = _starts_in_hours(service, calendar, query.first, min(query.last, horizon))
+    if not starts:
+        return Found({}, NoSlotReason.CLOSED)
+    off = peaks(starts, 0, service.duration_min * _MINUTE, calendar.time_off)
+    starts = [start for start, count in zip(starts, off, strict=True) if not count]
+    if not starts:
+        return Found({}, NoSlotReason.TIME_OFF)
+    earliest = query.now + service.min_notice_min * _MINUTE
+    starts = starts[bisect_left(starts, earliest) :]
+    if not starts:
+        return Found({}, NoSlotReason.TOO_LITTLE_NOTICE)
+    free = _free_seats(service, calendar, starts, query.now)
+    seats = {start: count for start, count in zip(starts, free, strict=True) if count > 0}
+    return Found(seats, None if seats else NoSlotReason.FULLY_BOOKED)
+
+
+def is_free(
+    service: ServiceRules,
+    calendar: Calendar,
+    start: int,
+    now: int,
+    *,
+    ignore_schedule: bool = False,
+) -> bool:
+    """Return whether one start can be booked: whether ``slots`` would list it (rule 14).
+
+    With ``ignore_schedule``, only other bookings can be in the way, whatever the hours, the grid,
+    time off, notice, horizon and the present say.
+    """
+    if ignore_schedule:
+        return next(_free_seats(service, calendar, [start], now)) > 0
+    return start in slots(service, calendar, Query(start, start, now)).seats
+
+
+def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) -> Availability:
+    """Return the slots of resources that are alternatives, each with all that are free (rule 13).
+
+    Resources stay in the order given. Where there is no slot at all, the reason is that of the
+    resource that came furthest.
+    """
+    found = [slots(service, calendar, query) for calendar in calendars]
+    if listed := _by_start(service, calendars, found):
+        return Availability(listed)
+    reasons = [
+        _why(service, calendar, each.reason)
+        for calendar, each in zip(calendars, found, strict=True)
+        if each.reason
+    ]
+    return Availability([], max(reasons, key=_STAGES.index, default=NoSlotReason.NO_RESOURCES))
+
+
+def next_available(
+    service: ServiceRules, calendars: Sequence[Calendar], query: Query
+) -> Slot | None:
+    """Return the first slot of a range; it is looked for week by week."""
+    for first in range(query.first, query.last + 1, _WEEK):
+        week = query._replace(first=first, last=min(first + _WEEK - 1, query.last))
+        found = [slots(service, calendar, week) for calendar in calendars]
+        if listed := _by_start(service, calendars, found):
+            return listed[0]
+    return None
+
+
+def _by_start(
+    service: ServiceRules, calendars: Sequence[Calendar], found: Sequence[Found]
+) -> list[Slot]:
+    seats: dict[int, dict[str, int]] = {}
+    for calendar, each in zip(calendars, found, strict=True):
+        for start, count in each.seats.items():
+            seats.setdefault(start, {})[calendar.resource_id] = count
+    length = service.duration_min * _MINUTE
+    return [Slot(start, start + length, seats[start]) for start in sorted(seats)]
+
+
+def _why(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoSlotReason:
+    """Return the reason, or the one that holds for any range whatever."""
+    if not calendar.schedule.has_hours:
+        return NoSlotReason.NO_SCHEDULE
+    if reason in {NoSlotReason.OUTSIDE_HORIZON, NoSlotReason.CLOSED} and not fits(
+        calendar.schedule, service.duration_min
+    ):
+        return NoSlotReason.DOES_NOT_FIT
+    return reason
+
+
+def _horizon(service: ServiceRules, calendar: Calendar, now: int) -> int:
+    """Return the last moment of the last local date that can be booked (rule 11)."""
+    day = _local_day(now, calendar.timezone) + service.horizon_days * _DAY
+    return clock.epoch_ms(clock.moment_of(day, calendar.timezone, end=True))
+
+
+def _starts_in_hours(service: ServiceRules, calendar: Calendar, first: int, last: int) -> list[int]:
+    """Return the starts on the grid that leave room for the duration in the opening hours.
+
+    Each window is a grid of its own, in absolute time from its own start, up to its own end; what
+    begins in one may last into windows that touch it (rules 4 and 5).
+    """
+    duration, step = service.duration_min * _MINUTE, service.step_min * _MINUTE
+    opened = windows(
+        calendar.schedule,
+        calendar.timezone,
+        # Hours end on the day after the one they start on; a day more is for clock changes.
+        _local_day(first, calendar.timezone) - 2 * _DAY,
+        _local_day(last + duration, calendar.timezone) + _DAY,
+    )
+    blocks = merge(opened, touching=True)
+    starts: set[int] = set()
+    for window in opened:
+        block = blocks[bisect_right(blocks, window.start, key=lambda each: each.start) - 1]
+        begin = window.start + max(0, -(-(first - window.start) // step)) * step
+        starts.update(range(begin, min(window.end, block.end - duration + 1, last + 1), step))
+    return sorted(starts)
+
+
+def _free_seats(
+    service: ServiceRules, calendar: Calendar, starts: Sequence[int], now: int
+) -> Iterator[int]:
+    """Yield the free seats of each start: the capacity less the peak of bookings (rules 7-9).
+
+    Buffers stack: the candidate's own beside each booking's own.
+    """
+    before, after = busy_range(service, 0, 0)
+    taken = (entry.buffered for entry in calendar.busy if entry.until is None or entry.until > now)
+    return (calendar.capacity - peak for peak in peaks(starts, -before, after, taken))
+
+
+def _local_day(moment: int, timezone: str) -> date:
+    return clock.local_day(datetime.fromtimestamp(moment / 1000, UTC), timezone)

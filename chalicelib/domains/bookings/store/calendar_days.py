@@ -1,0 +1,190 @@
+"""Calendar days: what is booked of a resource, a small record for each UTC day (ADR 21).
+
+A booking is entered in every day that its span meets, buffers included; so two bookings that are in
+each other's way always have a day in common. Whoever books writes those days over the versions that
+were read, in the transaction of the booking: of two at once, one begins again and sees the other.
+Emptied days stay, since another record of the same day would begin its versions again.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from pynamodb.attributes import UnicodeAttribute, VersionAttribute
+
+from chalicelib.domains.bookings.rules.slots import BusyEntry
+from chalicelib.engine.reading import Cost, Item, Key, Partition, fetch
+from chalicelib.engine.tables import ContentRow
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib.spans import Span
+
+MAX_ENTRIES = 3000
+"""Of a day: at most 64 bytes each, so that its record stays below DynamoDB's 400 KB."""
+_MINUTE = 60_000
+_DAY = timedelta(days=1)
+_NONE = {"S": ""}
+
+
+class DayFullError(Exception):
+    """A day of a resource takes no more bookings. Not for the wire."""
+
+
+class CalendarDayRow(ContentRow):
+    """What is booked of a resource on a UTC day: entries, a line each, by booking."""
+
+    version = VersionAttribute()
+    entries = UnicodeAttribute(default="")
+
+    @property
+    def busy(self) -> list[BusyEntry]:
+        """The entries."""
+        return list(_read(self.entries or ""))
+
+    def put(self, entry: BusyEntry) -> None:
+        """Enter a booking, or replace its entry.
+
+        Raises:
+            DayFullError: it is not there yet, and the day has ``MAX_ENTRIES``.
+        """
+        kept = self._without(entry.booking_id)
+        if len(kept) >= MAX_ENTRIES:
+            raise DayFullError
+        self.entries = "\n".join([*kept, _line(entry)])
+
+    def remove(self, booking_id: str) -> None:
+        """Remove a booking's entry, if it is there."""
+        self.entries = "\n".join(self._without(booking_id))
+
+    def _without(self, booking_id: str) -> list[str]:
+        lines = (self.entries or "").splitlines()
+        return [line for line in lines if not line.startswith(f"{booking_id},")]
+
+
+def _line(entry: BusyEntry) -> str:
+    """Return an entry in 63 bytes at most: id, start and length in minutes, buffers, expiry."""
+    start, rest = divmod(entry.start, _MINUTE)
+    length, left = divmod(entry.end - entry.start, _MINUTE)
+    assert not rest, "bookings start on whole minutes"  # noqa: S101  or they would move
+    assert not left, "bookings last whole minutes"  # noqa: S101  as above
+    until = "" if entry.until is None else entry.until
+    before, after = entry.buffer_before_min, entry.buffer_after_min
+    return f"{entry.booking_id},{start},{length},{before},{after},{until}"
+
+
+def _read(lines: str) -> Iterator[BusyEntry]:
+    for line in lines.splitlines():
+        booking_id, start, length, before, after, until = line.split(",")
+        begin = int(start) * _MINUTE
+        yield BusyEntry(
+            booking_id,
+            begin,
+            begin + int(length) * _MINUTE,
+            int(before),
+            int(after),
+            int(until) if until else None,
+        )
+
+
+def days_of(span: Span) -> list[str]:
+    """Return the UTC days that a span meets, in order."""
+    first, last = _day(span.start), _day(span.end - 1)
+    return [str(first + number * _DAY) for number in range((last - first).days + 1)]
+
+
+def read(
+    workspace_id: str, resource_id: str, span: Span, cost: Cost | None = None
+) -> list[BusyEntry]:
+    """Return what is booked of a resource in the UTC days that a span meets, each booking once.
+
+    One Query, read consistently.
+    """
+    days = days_of(span)
+    items = Partition(_partition(workspace_id, resource_id), cost or Cost()).items(
+        range_key_condition=ContentRow.sk.between(days[0], days[-1]), consistent_read=True
+    )
+    return _entries(items)
+
+
+def _entries(items: Iterable[Item]) -> list[BusyEntry]:
+    """Return the entries of some days; a booking is in several, always as the same."""
+    lines = {line: None for item in items for line in item.get("entries", _NONE)["S"].splitlines()}
+    return list(_read("\n".join(lines)))
+
+
+class Days:
+    """The days that a booking enters or leaves, as they were read, to be written as one."""
+
+    def __init__(self, workspace_id: str, wanted: Iterable[tuple[str, Span]]) -> None:
+        """Read the days of some resources that some spans meet, consistently, in one request."""
+        places = dict.fromkeys(
+            (resource_id, day) for resource_id, span in wanted for day in days_of(span)
+        )
+        keys = {
+            (resource_id, day): Key(CalendarDayRow, _partition(workspace_id, resource_id), day)
+            for resource_id, day in places
+        }
+        found = {(row.pk, row.sk): row for row in fetch(keys.values())}
+        self._rows: dict[tuple[str, str], CalendarDayRow] = {}
+        for place, key in keys.items():
+            row = found.get((key.pk, key.sk))
+            self._rows[place] = (
+                row if isinstance(row, CalendarDayRow) else CalendarDayRow(key.pk, key.sk)
+            )
+        self._changed: set[tuple[str, str]] = set()
+
+    def busy(self, resource_id: str) -> list[BusyEntry]:
+        """Return what is booked of a resource in the days that were read."""
+        rows = [row for (each, _), row in self._rows.items() if each == resource_id]
+        return list(dict.fromkeys(entry for row in rows for entry in row.busy))
+
+    def enter(self, resource_id: str, entry: BusyEntry) -> None:
+        """Enter a booking into every day that it meets.
+
+        Raises:
+            DayFullError: one of them takes no more.
+        """
+        for day in days_of(entry.buffered):
+            self._rows[resource_id, day].put(entry)
+            self._changed.add((resource_id, day))
+
+    def leave(self, resource_id: str, entry: BusyEntry) -> None:
+        """Remove a booking from every day that it met."""
+        for day in days_of(entry.buffered):
+            self._rows[resource_id, day].remove(entry.booking_id)
+            self._changed.add((resource_id, day))
+
+    def stage(self, unit: UnitOfWork) -> None:
+        """Stage the changed days, each over the version that was read."""
+        for place in sorted(self._changed):
+            unit.save(self._rows[place])
+
+
+def whole_rows(
+    workspace_id: str, booked: Iterable[tuple[str, BusyEntry]]
+) -> Iterator[CalendarDayRow]:
+    """Yield the days of bookings, each with its resource, that are in no days yet.
+
+    For a workspace that is written as a whole.
+    """
+    lines = defaultdict[tuple[str, str], list[str]](list)
+    for resource_id, entry in booked:
+        for day in days_of(entry.buffered):
+            lines[resource_id, day].append(_line(entry))
+    for (resource_id, day), entries in lines.items():
+        pk = _partition(workspace_id, resource_id)
+        yield CalendarDayRow(pk, day, version=1, entries="\n".join(entries))
+
+
+def everything(workspace_id: str, resource_id: str) -> dict[str, list[BusyEntry]]:
+    """Return all days of a resource: for tests, and to repair what should never need it."""
+    rows: Any = CalendarDayRow.partition(_partition(workspace_id, resource_id))
+    return {row.sk: row.busy for row in rows}
+
+
+def _day(moment: int) -> date:
+    return datetime.fromtimestamp(moment / 1000, UTC).date()
+
+
+def _partition(workspace_id: str, resource_id: str) -> str:
+    return f"W#{workspace_id}#CALENDAR#{resource_id}"

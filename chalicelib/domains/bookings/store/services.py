@@ -1,0 +1,121 @@
+"""Services that clients book: rows, their listing, and which resources they are bound to."""
+
+from collections.abc import Collection
+
+from pynamodb.attributes import (
+    BooleanAttribute,
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+)
+
+from chalicelib.core.text import fold
+from chalicelib.domains.bookings.rules.slots import ServiceRules
+from chalicelib.domains.files.store.images import SHOWN_IMAGES, ImageMap
+from chalicelib.engine.claims import ClaimRow
+from chalicelib.engine.listing import ordering
+from chalicelib.engine.listing.index_entries import BY_ROW, NAME_BYTES, token_values
+from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.reading import Cost, Partition
+from chalicelib.engine.tables import Record
+
+ID_CLAIM = "service-id"
+"""The platform-wide look-up from a service's id, with which visitors come, to its workspace."""
+IN_ORDER = SortIndex("sortOrder")
+
+
+class ServiceRow(Record):
+    """A service.
+
+    ``price`` is in kopecks. ``resource_ids`` are alternatives, and all that says what a service is
+    bound to; an id may be of a resource that is deleted, until a job has unbound it. Slots follow
+    each other by ``slot_step_min``, or by the duration if that is None. In an hour of the clock,
+    visitors may make ``unverified_per_hour`` bookings of it.
+    """
+
+    name = UnicodeAttribute()
+    duration_min = NumberAttribute()
+    price = NumberAttribute()
+    description = UnicodeAttribute(null=True)
+    category_id = UnicodeAttribute(null=True)
+    site_id = UnicodeAttribute(null=True)
+    agent_id = UnicodeAttribute(null=True)
+    resource_ids: ListAttribute[str] = ListAttribute(default=list)
+    images: ListAttribute[ImageMap] = ListAttribute(of=ImageMap, default=list)
+    tags: ListAttribute[str] = ListAttribute(default=list)
+    status = UnicodeAttribute()
+    slot_step_min = NumberAttribute(null=True)
+    buffer_before_min = NumberAttribute()
+    buffer_after_min = NumberAttribute()
+    min_notice_min = NumberAttribute()
+    horizon_days = NumberAttribute()
+    require_payment = BooleanAttribute()
+    unverified_per_hour = NumberAttribute(default=20)
+    sort_order = NumberAttribute()
+
+    @property
+    def rules(self) -> ServiceRules:
+        """What the service asks of a slot."""
+        return ServiceRules(
+            duration_min=int(self.duration_min),
+            step_min=int(self.slot_step_min or self.duration_min),
+            buffer_before_min=int(self.buffer_before_min),
+            buffer_after_min=int(self.buffer_after_min),
+            min_notice_min=int(self.min_notice_min),
+            horizon_days=int(self.horizon_days),
+        )
+
+
+SERVICES = listed(
+    Listing(
+        row=ServiceRow,
+        noun="SERVICE",
+        text=lambda service: (service.name,),
+        status="status",
+        facets=("category_id", "site_id", "agent_id"),
+        counted=("category_id", "site_id", "agent_id"),
+        partitioned=("category_id",),
+        tags=("resource_ids",),
+        numbers=("price", "sort_order"),
+        sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
+        indexes=(
+            IN_ORDER,
+            SortIndex("price"),
+            SortIndex("name"),
+            SortIndex("sortOrder", partition_by="status"),
+        ),
+        lookups=(Lookup(ID_CLAIM, lambda service: service.id, platform_wide=True),),
+        files=SHOWN_IMAGES,
+        inline_bytes=NAME_BYTES,
+    )
+)
+
+
+def workspace_of(service_id: str) -> str | None:
+    """Return the workspace that a live service is of, or None."""
+    return ClaimRow.workspace_of(ID_CLAIM, service_id)
+
+
+def number_at_end(workspace_id: str) -> int:
+    """Return the sort order that puts a new service last."""
+    last = SERVICES.along(workspace_id, IN_ORDER, 1, descending=True)
+    return last[0].number + ordering.STEP if last else 0
+
+
+def bound_to(workspace_id: str, resource_ids: Collection[str]) -> dict[str, list[str]]:
+    """Return the ids of the services that are bound to each of some resources, oldest first.
+
+    The services' index entries say it, in one consistent Query whatever the number of resources.
+    """
+    found: dict[str, list[str]] = {resource_id: [] for resource_id in resource_ids}
+    if not found:
+        return found
+    where = SERVICES.having({"resource_ids": next(iter(found))}) if len(found) == 1 else None
+    by_token = {fold(resource_id): ids for resource_id, ids in found.items()}
+    partition = Partition(SERVICES.partition(workspace_id), Cost())
+    for item in partition.items(index_name=BY_ROW, filter_condition=where, consistent_read=True):
+        for each in token_values("resource_ids", item["c"]["S"] if "c" in item else ""):
+            if each in by_token:
+                by_token[each].append(item["sk"]["S"])
+    return found

@@ -1,0 +1,203 @@
+"""Time off: when a resource, or every resource of the workspace, cannot be booked (ADR 20).
+
+What can still be in the way of a slot is one Query, however much time off has passed: the compact
+index holds all of it that slots need, in the order in which it ends.
+
+Bookings must not slip past time off that is made at the same moment. A resource's own raises the
+version of its row, which bookings require anyway. That of the whole workspace saves a lock row that
+bookings only look at: they read it first (``read_lock``), then ``overlapping``, and require it
+unchanged in their transaction (``require_unchanged``).
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
+
+from chalicelib.core import clock
+from chalicelib.core.ids import new_id
+from chalicelib.domains.bookings.store.resources import ResourceRow
+from chalicelib.engine import locks
+from chalicelib.engine.listing.index_entries import BY_ROW
+from chalicelib.engine.locks import LockRow
+from chalicelib.engine.reading import Cost, Key, Partition, fetch
+from chalicelib.engine.tables import ContentRow
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import zoned_times
+from chalicelib.lib.spans import Span
+
+LOCK = "time-off"
+"""The lock row of time off of the whole workspace (``store.locks``)."""
+
+LATEST = 10**15 - 1
+"""Later than any moment that is given, in milliseconds."""
+
+_FURTHEST = timedelta(days=1)
+"""No zone is further from UTC."""
+
+
+class TimeOff(NamedTuple):
+    """Time off of a resource or, without one, of all: whole local dates, or else a span of moments.
+
+    Dates are those of each resource's own zone. Moments are milliseconds since 1970 UTC.
+    """
+
+    id: str
+    resource_id: str | None
+    moments: Span | None
+    first_day: date | None
+    last_day: date | None
+
+    @property
+    def all_day(self) -> bool:
+        """Whether it is of whole dates."""
+        return self.moments is None
+
+    def is_of(self, resource_id: str) -> bool:
+        """Whether it is in the way of a resource."""
+        return self.resource_id in {None, resource_id}
+
+    def span(self, timezone: str) -> Span:
+        """Return when it is, to a resource in a time zone."""
+        if self.moments is not None:
+            return self.moments
+        assert self.first_day is not None and self.last_day is not None  # noqa: S101, PT018  as stored
+        return zoned_times.span_of_days(self.first_day, self.last_day, timezone)
+
+    @property
+    def widest(self) -> Span:
+        """The span that it lies within, whatever the zone it is read in."""
+        if self.moments is not None:
+            return self.moments
+        start, end = self.span("UTC")
+        margin = _FURTHEST // timedelta(milliseconds=1)
+        return Span(start - margin, end + margin)
+
+
+class TimeOffRow(ContentRow):
+    """Time off as it is stored, by its id; what slots need of it is in the slots of the index.
+
+    ``f1`` is the resource, ``n1`` and ``n2`` are the moments, ``y1`` and ``y2`` the dates.
+    """
+
+    y1 = UnicodeAttribute(null=True)  # type: ignore[assignment]  # dates; no list filters by them
+    y2 = UnicodeAttribute(null=True)  # type: ignore[assignment]  # as above
+    reason = UnicodeAttribute(null=True)
+    created_at = UTCDateTimeAttribute()
+
+    @property
+    def id(self) -> str:
+        """The id."""
+        return self.sk
+
+    @property
+    def time_off(self) -> TimeOff:
+        """When it is, and whose."""
+        return _read(self.serialize())
+
+
+def new_row(
+    workspace_id: str,
+    resource_id: str | None,
+    *,
+    moments: Span | None = None,
+    days: tuple[date, date] | None = None,
+    reason: str | None = None,
+) -> TimeOffRow:
+    """Return new time off, of either a span of moments or the dates from one to another."""
+    first, last = days or (None, None)
+    time_off = TimeOff(new_id(), resource_id, moments, first, last)
+    return TimeOffRow(
+        _partition(workspace_id),
+        time_off.id,
+        r=f"{_ends(time_off.widest.end)}#{time_off.id}",
+        f1=resource_id,
+        n1=moments and moments.start,
+        n2=moments and moments.end,
+        y1=first and first.isoformat(),
+        y2=last and last.isoformat(),
+        reason=reason,
+        created_at=clock.now(),
+    )
+
+
+def all_of(workspace_id: str, resource_id: str) -> list[TimeOff]:
+    """Return all time off of a resource's own, past and to come."""
+    items = Partition(_partition(workspace_id), Cost()).items(
+        index_name=BY_ROW, filter_condition=ContentRow.f1 == resource_id, consistent_read=True
+    )
+    return list(map(_read, items))
+
+
+def overlapping(workspace_id: str, first_ms: int, last_ms: int) -> list[TimeOff]:
+    """Return what may be in the way between two moments, of any resource, in the order it ends.
+
+    In milliseconds since 1970 UTC, both inclusive. Whole dates are found if they overlap in any
+    zone; ``TimeOff.span`` says when they are in that of a resource. One consistent Query.
+    """
+    not_ended = ContentRow.r >= _ends(first_ms + 1)
+    items = Partition(_partition(workspace_id), Cost()).items(
+        index_name=BY_ROW, range_key_condition=not_ended, consistent_read=True
+    )
+    return [found for found in map(_read, items) if found.widest.start <= last_ms]
+
+
+def find(workspace_id: str, time_off_id: str) -> TimeOffRow | None:
+    """Return time off by its id, or None."""
+    return TimeOffRow.find(_partition(workspace_id), time_off_id)
+
+
+def find_all(workspace_id: str, ids: Sequence[str]) -> list[TimeOffRow]:
+    """Return time off by ids, in their order; what is gone is left out."""
+    rows = fetch(Key(TimeOffRow, _partition(workspace_id), each) for each in ids)
+    return [row for row in rows if isinstance(row, TimeOffRow)]
+
+
+def stage_creation(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
+    """Stage new time off of a resource that was read, or of the workspace; bookings notice it."""
+    unit.create(row)
+    _notify(unit, row, resource)
+
+
+def stage_deletion(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
+    """Stage the end of time off; ``resource`` is whose it is, unless that is deleted itself."""
+    unit.delete(row, if_there=True)
+    _notify(unit, row, resource)
+
+
+def read_lock(workspace_id: str) -> LockRow:
+    """Return the lock row of the whole workspace's time off; read it before ``overlapping``."""
+    return locks.lock_row(workspace_id, LOCK)
+
+
+def require_unchanged(unit: UnitOfWork, lock: LockRow) -> None:
+    """Demand that no time off of the whole workspace has come or gone since the lock was read."""
+    is_same = LockRow.version == lock.version if lock.version else LockRow.pk.does_not_exist()
+    unit.require(lock, is_same)
+
+
+def _notify(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
+    unit.mention(f"time_off:{row.id}")
+    if row.f1 is None:
+        unit.save(read_lock(unit.workspace_id))
+    elif resource is not None:
+        unit.save(resource)
+
+
+def _partition(workspace_id: str) -> str:
+    return f"W#{workspace_id}#TIME_OFF"
+
+
+def _ends(moment: int) -> str:
+    return f"{max(0, moment):015d}"
+
+
+def _read(item: Mapping[str, Any]) -> TimeOff:
+    """Read a raw item of the table or of its compact index."""
+    resource_id = item["f1"]["S"] if "f1" in item else None
+    if "n1" in item:
+        moments = Span(int(item["n1"]["N"]), int(item["n2"]["N"]))
+        return TimeOff(item["sk"]["S"], resource_id, moments, None, None)
+    first, last = (date.fromisoformat(item[slot]["S"]) for slot in ("y1", "y2"))
+    return TimeOff(item["sk"]["S"], resource_id, None, first, last)

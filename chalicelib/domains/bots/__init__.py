@@ -1,0 +1,1 @@
+"""Bots, their keys, limits and widget events."""

@@ -1,0 +1,294 @@
+"""Bots: list, get, create, update; and what the operator may set."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.scopes import Scope
+from chalicelib.core.text import is_visible
+from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, printable
+from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.store import agents, bot_keys
+from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
+from chalicelib.engine import locks
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.queries import Query
+from chalicelib.gateways.llm import models
+from chalicelib.lib import origins
+
+MAX_AGENTS = 100
+"""Bots of a workspace: the list has no pages, and holds all of them."""
+MAX_PROMPT = 20_000
+MAX_WELCOME = 1000
+MAX_ORIGINS = 20
+MAX_ORIGIN = 300
+
+
+def _visible(text: str) -> str:
+    if not is_visible(text):
+        raise PydanticCustomError("invisible", "expected at least one visible character")
+    return text
+
+
+def _model(name: str) -> str:
+    if models.is_arn(name):
+        raise PydanticCustomError("arn", "expected the name of a model, not an ARN")
+    return printable(name)
+
+
+def _origin(text: str) -> str:
+    try:
+        return origins.normal_origin(text)
+    except ValueError as error:
+        raise PydanticCustomError("origin", "{reason}", {"reason": str(error)}) from None
+
+
+def _different(texts: list[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+AgentName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100),
+    AfterValidator(printable),
+]
+Prompt = Annotated[
+    str, StringConstraints(min_length=1, max_length=MAX_PROMPT), AfterValidator(_visible)
+]
+ModelName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100),
+    AfterValidator(_model),
+]
+Welcome = Annotated[str, StringConstraints(max_length=MAX_WELCOME)]
+Origins = Annotated[
+    list[Annotated[str, StringConstraints(max_length=MAX_ORIGIN), AfterValidator(_origin)]],
+    Field(max_length=MAX_ORIGINS),
+    AfterValidator(_different),
+]
+
+
+class AgentSummary(Wire):
+    """A bot, as lists show it."""
+
+    id: Id = Field(description="Bot id.")
+    name: str = Field(description="Name.")
+    model: str = Field(description="Model that answers.")
+    is_active: bool = Field(description="Whether it answers at all.")
+    is_private: bool = Field(description="Whether it asks for a bot key.")
+    welcome_message: str | None = Field(description="What the widget shows first, or null.")
+    allowed_origins: list[str] = Field(description="Origins the widget works on; empty: all.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+
+
+class AgentOut(AgentSummary):
+    """A bot."""
+
+    system_prompt: str = Field(description="What the model is told; public in effect.")
+
+
+class AgentResult(Wire):
+    """One bot."""
+
+    agent: AgentOut = Field(description="The bot.")
+
+
+class AgentWithKeys(AgentResult):
+    """One bot, and which keys it has."""
+
+    keys: list[str] = Field(description="Its keys, masked: prefix and last four characters.")
+
+
+class AgentList(Wire):
+    """All bots."""
+
+    agents: list[AgentSummary] = Field(description="The bots, newest first.")
+
+
+class AgentRef(Wire):
+    """Which bot."""
+
+    id: Id = Field(description="Bot id.")
+
+
+class AgentCreate(Wire):
+    """A new bot."""
+
+    name: AgentName = Field(description="Name.")
+    system_prompt: Prompt = Field(description="Instructions; visitors can get at them.")
+    model: ModelName = Field(description='Any model name; "demo" needs no provider.')
+    is_active: bool = Field(default=True, description="Whether it answers at all.")
+    is_private: bool = Field(default=False, description="Asks for a bot key.")
+    welcome_message: Welcome | None = optional("What the widget shows first.")
+    allowed_origins: Origins = Field(
+        default_factory=list, description="Where the widget works; default: anywhere."
+    )
+
+
+class AgentPatch(Patch):
+    """Changes to a bot."""
+
+    id: Id = Field(description="Bot id.")
+    name: AgentName = optional("Name.")
+    system_prompt: Prompt = optional("Instructions; visitors can get at them.")
+    model: ModelName = optional("Any model name.")
+    is_active: bool = optional("Whether it answers at all.")
+    is_private: bool = optional("Asks for a bot key.")
+    welcome_message: Welcome | None = optional("null clears.")
+    allowed_origins: Origins = optional("Replace the old; empty: anywhere.")
+
+
+class AgentAccess(Patch):
+    """Whether a bot answers, and whom."""
+
+    id: Id = Field(description="Bot id.")
+    is_active: bool = optional("Whether it answers at all.")
+    is_private: bool = optional("Whether it asks for a bot key.")
+
+
+class AgentAccessResult(Wire):
+    """Whether a bot answers, and whom."""
+
+    agent_id: Id = Field(description="Bot id.")
+    is_active: bool = Field(description="Whether it answers at all.")
+    is_private: bool = Field(description="Whether it asks for a bot key.")
+
+
+def existing_agent(ctx: Context, agent_id: str) -> AgentRow:
+    """Return a bot.
+
+    Raises:
+        NotFoundError: no bot of the workspace has this id.
+    """
+    return bots.existing_bot(ctx.workspace_id, agent_id)
+
+
+def workspace_of(agent_id: str) -> str:
+    """Return the workspace of a bot, for callers who have none.
+
+    Raises:
+        NotFoundError: there is no such bot.
+    """
+    workspace_id = agents.workspace_of(agent_id)
+    if workspace_id is None:
+        raise bots.unknown_bot()
+    return workspace_id
+
+
+def _check_model(ctx: Context, name: str) -> None:
+    """Warn of a name that the catalogue does not know; it goes to the provider as it is."""
+    if models.find(name) is None:
+        near = models.near_names(name)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        ctx.warn(
+            f'The model "{name}" is not in the catalogue: it is passed on as it is, at the dearest'
+            f" tariff, and may be unknown to the provider.{hint}"
+        )
+
+
+@operation(
+    tool="svc_list_agents",
+    rest="GET /api/agents/list",
+    scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
+    title="List bots",
+    example={},
+)
+def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  every handler has this shape
+    """List all bots, newest first, without their prompts."""
+    query = Query(page=1, size=MAX_AGENTS, sort="createdAt", descending=True)
+    found = AGENTS.page(ctx.workspace_id, query).records
+    return AgentList(agents=[AgentSummary.from_row(agent.values) for agent in found])
+
+
+@operation(
+    tool="svc_get_agent",
+    rest="GET /api/agents/{id}",
+    scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
+    title="Get a bot",
+    example={"id": "AGENT_ID"},
+)
+def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
+    """Return one bot with its prompt, and its keys masked."""
+    agent = existing_agent(ctx, args.id)
+    keys = bot_keys.of_agent(ctx.workspace_id, agent.id)
+    return AgentWithKeys(agent=AgentOut.from_row(agent.values), keys=[key.masked for key in keys])
+
+
+@operation(
+    tool="svc_create_agent",
+    rest="POST /api/agents/create",
+    scope=Scope.AGENTS_WRITE,
+    audience=KEYS_AND_PEOPLE,
+    title="Create a bot",
+    example={
+        "name": "Baker",
+        "systemPrompt": "You sell bread.",
+        "model": "demo",
+        "allowedOrigins": ["https://bakery.example"],
+    },
+    errors=(ConflictError,),
+)
+def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
+    """Create a chat bot. Treat systemPrompt as public.
+
+    Spend limits and bot keys are set in the console.
+    """
+    lock = locks.lock_row(ctx.workspace_id, agents.LOCK)
+    count = counters.read(ctx.workspace_id, AGENTS.noun)["total"]
+    if count >= MAX_AGENTS:
+        msg = f"The workspace has {count} bots, the most it can have. Change one that is unused."
+        raise ConflictError(msg)
+    _check_model(ctx, args.model)
+    agent = AGENTS.new(ctx.workspace_id, **dict(args))
+    ctx.unit.save(lock)
+    ctx.unit.create(agent)
+    return AgentResult(agent=AgentOut.from_row(agent.values))
+
+
+@operation(
+    tool="svc_update_agent",
+    rest="PUT /api/agents/{id}",
+    scope=Scope.AGENTS_WRITE,
+    audience=KEYS_AND_PEOPLE,
+    title="Update a bot",
+    idempotent=True,
+    example={"id": "AGENT_ID", "name": "Miller", "welcomeMessage": None},
+)
+def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
+    """Change a bot; what you omit stays as it is. Treat systemPrompt as public."""
+    agent = existing_agent(ctx, args.id)
+    for name, value in args.changes.items():
+        setattr(agent, name, value)
+    if "model" in args.changes:
+        _check_model(ctx, agent.model)
+    ctx.unit.save(agent)
+    return AgentResult(agent=AgentOut.from_row(agent.values))
+
+
+def _workspace_of(args: AgentAccess) -> str:
+    return workspace_of(args.id)
+
+
+@operation(
+    title="Set whether a bot answers",
+    audience=(Audience.OPERATOR,),
+    resolve=_workspace_of,
+    idempotent=True,
+)
+def set_bot(ctx: Context, args: AgentAccess) -> AgentAccessResult:
+    """Set whether a bot answers, and whether it asks for a bot key."""
+    agent = existing_agent(ctx, args.id)
+    for name, value in args.changes.items():
+        setattr(agent, name, value)
+    ctx.unit.save(agent)
+    return AgentAccessResult(
+        agent_id=agent.id, is_active=agent.is_active, is_private=agent.is_private
+    )

@@ -1,0 +1,136 @@
+"""Keys of private bots, made and deleted by one operation each, whoever asks."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, printable
+from chalicelib.domains.bots.operations.bots import existing_agent, workspace_of
+from chalicelib.domains.bots.store import bot_keys
+from chalicelib.engine import locks
+from chalicelib.lib import tokens
+
+MAX_KEYS = 5
+"""Keys of one bot (spec, Limits)."""
+MANAGED = (Audience.SESSION, Audience.OPERATOR)
+
+
+class BotKeyCreate(Wire):
+    """A new key of a bot."""
+
+    agent_id: Id = Field(description="Bot id.")
+    name: Annotated[
+        str,
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
+        AfterValidator(printable),
+    ] = Field(description="What it is for.")
+
+
+class BotKeyCreated(Wire):
+    """A new key with its token, which is shown this once."""
+
+    key_id: Id = Field(description="Key id, to delete it by.")
+    token: str | None = Field(description="The token; it cannot be shown again.")
+
+
+class BotKeyRef(Wire):
+    """Which key of which bot."""
+
+    agent_id: Id = Field(description="Bot id.")
+    key_id: Id = Field(description="Key id.")
+
+
+class BotKeyDeleted(Wire):
+    """A key that no longer works."""
+
+    key_id: Id = Field(description="Key id.")
+
+
+class BotKeyOut(Wire):
+    """A key of a bot, without its token, which nobody has but who made it."""
+
+    id: Id = Field(description="Key id.")
+    name: str = Field(description="What it is for.")
+    masked: str = Field(description="What may be shown of its token: prefix and last four.")
+    created_at: Timestamp = Field(description="When it was made.")
+
+
+class BotKeyListQuery(Wire):
+    """Which bot's keys."""
+
+    agent_id: Id = Field(description="Bot id.")
+
+
+class BotKeyList(Wire):
+    """All keys of a bot."""
+
+    keys: list[BotKeyOut] = Field(description="Newest first.")
+    most: int = Field(description="How many a bot may have.")
+
+
+def _workspace_of(args: BotKeyCreate | BotKeyRef | BotKeyListQuery) -> str:
+    return workspace_of(args.agent_id)
+
+
+@operation(title="List a bot's keys", audience=MANAGED, resolve=_workspace_of, reads=True)
+def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
+    """List the keys of a bot, newest first; tokens are shown by nothing."""
+    agent = existing_agent(ctx, args.agent_id)
+    rows = bot_keys.of_agent(ctx.workspace_id, agent.id)[::-1]
+    shown = [BotKeyOut.from_row(row.attribute_values, id=row.key_id) for row in rows]
+    return BotKeyList(keys=shown, most=MAX_KEYS)
+
+
+@operation(
+    title="Create a bot key",
+    audience=MANAGED,
+    resolve=_workspace_of,
+    secret="token",  # noqa: S106  the name of the field
+)
+def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
+    """Create a key of a bot; its token is shown this once. A private bot asks for one."""
+    lock = locks.lock_row(ctx.workspace_id, bot_keys.lock_name(args.agent_id))
+    agent = existing_agent(ctx, args.agent_id)
+    if len(bot_keys.of_agent(ctx.workspace_id, agent.id)) >= MAX_KEYS:
+        msg = f"The bot has {MAX_KEYS} keys, the most it can have. Delete one first."
+        raise ConflictError(msg)
+    token = ctx.unit.run_side_effect_once("token", lambda: tokens.generate(tokens.BOT_PREFIX))
+    key = bot_keys.row(
+        token,
+        key_id=new_id(),
+        name=args.name,
+        workspace_id=ctx.workspace_id,
+        agent_id=agent.id,
+        created_at=clock.now(),
+    )
+    ctx.unit.save(lock)
+    ctx.unit.require(agent)
+    ctx.unit.create(key)
+    ctx.unit.create(bot_keys.lookup(key))
+    ctx.unit.mention(f"bot-key:{key.key_id}")
+    return BotKeyCreated(key_id=key.key_id, token=token)
+
+
+@operation(
+    title="Delete a bot key",
+    audience=MANAGED,
+    resolve=_workspace_of,
+    destructive=True,
+    idempotent=True,
+)
+def delete_bot_key(ctx: Context, args: BotKeyRef) -> BotKeyDeleted:
+    """Delete a key of a bot: it does not work any more."""
+    lock = locks.lock_row(ctx.workspace_id, bot_keys.lock_name(args.agent_id))
+    agent = existing_agent(ctx, args.agent_id)
+    key = bot_keys.get(ctx.workspace_id, agent.id, args.key_id)
+    ctx.unit.save(lock)
+    ctx.unit.delete(key)
+    ctx.unit.delete(bot_keys.lookup(key))
+    ctx.unit.mention(f"bot-key:{key.key_id}")
+    return BotKeyDeleted(key_id=key.key_id)

@@ -1,0 +1,157 @@
+"""What a bot may spend a day, a week and a month."""
+
+from typing import Literal, Self
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import Id, Kopecks, NoInput, Patch, Timestamp, Wire, optional
+from chalicelib.domains.billing.rules.spending import (
+    WINDOWS,
+    Window,
+    WindowKeys,
+    window_end,
+    window_keys,
+)
+from chalicelib.domains.billing.store import budgets
+from chalicelib.domains.billing.store.budgets import BudgetRow
+from chalicelib.domains.bots.operations.bots import existing_agent, workspace_of
+from chalicelib.domains.identity.store import workspaces
+
+MANAGED = (Audience.SESSION, Audience.OPERATOR)
+
+
+class BotLimits(Patch):
+    """Changes to a bot's limits, in kopecks; 0 blocks it."""
+
+    CONDITIONS = frozenset({"agent_id"})
+
+    agent_id: Id = Field(description="Bot id.")
+    daily: Kopecks | None = optional("A day; null lifts it.")
+    weekly: Kopecks | None = optional("A week from Monday on; null lifts it.")
+    monthly: Kopecks | None = optional("A month; null lifts it.")
+
+
+class BotLimitsResult(Wire):
+    """A bot's limits, in kopecks; days, weeks and months are those of the workspace's zone."""
+
+    agent_id: Id = Field(description="Bot id.")
+    daily: int | None = Field(description="A day, or null: no limit.")
+    weekly: int | None = Field(description="A week from Monday on, or null: no limit.")
+    monthly: int | None = Field(description="A month, or null: no limit.")
+
+
+class BotBudgetQuery(Wire):
+    """Which bot's budget."""
+
+    agent_id: Id = Field(description="Bot id.")
+
+
+class WindowUse(Wire):
+    """What a bot may spend in the present window, and what it has, in kopecks."""
+
+    limit: int | None = Field(description="The most it may spend, or null: no limit.")
+    spent: int = Field(description="What it has spent, open reservations included.")
+    held: int = Field(description="Reserved of that for answers under way; some may come back.")
+    remaining: int | None = Field(description="What is left of the limit; null: no limit.")
+    window: str = Field(description="The window: 2027-01-15, 2027-W02 (ISO 8601) or 2027-01.")
+    ends_at: Timestamp = Field(description="When it is over, and the next one begins with 0.")
+
+    @classmethod
+    def of(cls, budget: BudgetRow, window: Window, key: str, timezone: str) -> Self:
+        """Return what is used of a stored budget in the window of a key."""
+        used, held = budget.used_in(window, key)
+        room = budget.room(window, key)
+        return cls(
+            limit=budget.limit(window),
+            spent=used,
+            held=held,
+            remaining=None if room is None else max(0, room),
+            window=key,
+            ends_at=window_end(window, key, timezone),
+        )
+
+
+class BotBudget(Wire):
+    """What a bot may spend, and what it has spent, in the workspace's days, weeks and months."""
+
+    agent_id: Id = Field(description="Bot id.")
+    timezone: str = Field(description="IANA name of the zone that days begin in.")
+    daily: WindowUse = Field(description="Today.")
+    weekly: WindowUse = Field(description="This week, from Monday on.")
+    monthly: WindowUse = Field(description="This month.")
+
+
+class HeldBackBot(Wire):
+    """A bot that its limits keep from answering."""
+
+    agent_id: Id = Field(description="Bot id.")
+    reason: Literal["stopped", "limit_reached"] = Field(
+        description="stopped: a limit is 0; limit_reached: nothing is left until a window ends."
+    )
+
+
+class HeldBackBots(Wire):
+    """Bots that their limits keep from answering."""
+
+    bots: list[HeldBackBot] = Field(description="The bots, in no order.")
+
+
+def _workspace_of(args: BotLimits | BotBudgetQuery) -> str:
+    return workspace_of(args.agent_id)
+
+
+@operation(
+    title="Set a bot's spending limits",
+    audience=MANAGED,
+    resolve=_workspace_of,
+    idempotent=True,
+)
+def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
+    """Set what a bot may spend; what it has spent before counts."""
+    agent = existing_agent(ctx, args.agent_id)
+    budget = budgets.budget(ctx.workspace_id, agent.id)
+    changes = args.changes
+    wanted = {window: changes[window] for window in WINDOWS if window in changes}
+    limits = budgets.set_limits(ctx.unit, budget, wanted)
+    ctx.unit.mention(f"agent:{agent.id}")
+    return BotLimitsResult(agent_id=agent.id, **limits)
+
+
+@operation(
+    title="Read what a bot may spend and has spent",
+    audience=MANAGED,
+    resolve=_workspace_of,
+    reads=True,
+)
+def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
+    """Return a bot's limits, and what is spent of each in the present day, week and month."""
+    agent = existing_agent(ctx, args.agent_id)
+    zone = workspaces.get(ctx.workspace_id).timezone
+    budget = budgets.budget(ctx.workspace_id, agent.id)
+    keys = budget.current(window_keys(clock.now(), zone))
+    windows: dict[str, WindowUse] = {
+        window: WindowUse.of(budget, window, key, zone)
+        for window, key in zip(WINDOWS, keys, strict=True)
+    }
+    return BotBudget(agent_id=agent.id, timezone=zone, **windows)
+
+
+@operation(title="List bots that their limits hold back", audience=(Audience.SESSION,), reads=True)
+def list_held_back_bots(ctx: Context, args: NoInput) -> HeldBackBots:  # noqa: ARG001  every handler has this shape
+    """List the bots that do not answer because a limit is 0 or used up."""
+    keys = window_keys(clock.now(), workspaces.get(ctx.workspace_id).timezone)
+    found = [(row.sk, _held_back(row, keys)) for row in budgets.of_workspace(ctx.workspace_id)]
+    return HeldBackBots(
+        bots=[HeldBackBot(agent_id=agent_id, reason=reason) for agent_id, reason in found if reason]
+    )
+
+
+def _held_back(budget: BudgetRow, keys: WindowKeys) -> Literal["stopped", "limit_reached"] | None:
+    rooms = [budget.room(w, k) for w, k in zip(WINDOWS, budget.current(keys), strict=True)]
+    if 0 in budget.limits.values():
+        return "stopped"
+    return "limit_reached" if any(room is not None and room <= 0 for room in rooms) else None

@@ -1,0 +1,56 @@
+"""The models that bots may name."""
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import NotConfiguredError
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import NoInput, Wire
+from chalicelib.gateways import llm
+from chalicelib.gateways.llm import models
+from chalicelib.gateways.llm.models import ModelSpec
+
+
+class ModelOut(Wire):
+    """A model. Prices are in kopecks for 1,000,000 tokens."""
+
+    name: str = Field(description="What a bot's model is set to.")
+    provider: str = Field(description="Who answers for it here: bedrock, openai or demo.")
+    context_tokens: int = Field(description="Tokens of input and answer together.")
+    max_output_tokens: int = Field(description="Tokens of an answer.")
+    input_price: int = Field(description="Kopecks for 1,000,000 tokens of input.")
+    output_price: int = Field(description="Kopecks for 1,000,000 tokens of output.")
+
+
+class ModelList(Wire):
+    """The known models."""
+
+    models: list[ModelOut] = Field(description="The models, by name.")
+
+
+@operation(
+    rest="GET /api/agents/models",
+    scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
+    title="List models",
+    example={},
+)
+def list_models(ctx: Context, args: NoInput) -> ModelList:  # noqa: ARG001  every handler has this shape
+    """List the models that a bot can be set to here, with their limits and prices.
+
+    Any other name is passed to the provider as it is, at the dearest tariff.
+    """
+    found = [spec for name in sorted(models.CATALOGUE) if (spec := _usable(name))]
+    return ModelList(models=[ModelOut.from_row(spec._asdict()) for spec in found])
+
+
+def _usable(name: str) -> ModelSpec | None:
+    """Return the model, or None if its provider is not configured.
+
+    Catalogue prices are micro-kopecks for a token, which are kopecks for a million tokens.
+    """
+    try:
+        return llm.resolve(name)
+    except NotConfiguredError:
+        return None

@@ -1,0 +1,86 @@
+"""What a bot's widget reports of its visits."""
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.store import visits
+from chalicelib.domains.sites.store.sites import SITES
+from chalicelib.engine.metrics import Increments
+from chalicelib.lib.sources import without_query
+
+EVENTS = Limit(
+    "widget",
+    "events a minute of a bot's widget",
+    60,
+    timedelta(minutes=1),
+    within=lambda args: args.agent_id,
+)
+
+
+class WidgetEvent(Wire):
+    """A visit has reached a stage."""
+
+    agent_id: Id = Field(description="Bot id.")
+    visit_id: Id = Field(description="The visit's id: random, made by the page, kept for the tab.")
+    stage: Literal["loaded", "opened", "started", "engaged"] = Field(
+        description="How far it went. Leads are counted by the server."
+    )
+    page_url: Annotated[str, StringConstraints(max_length=8192)] | None = optional(
+        "The page; its query is dropped."
+    )
+    project_id: Id | None = optional("Site id.")
+
+
+class WidgetEventResult(Wire):
+    """What became of an event."""
+
+    counted: bool = Field(description="False if the visit had reached that stage before.")
+
+
+@operation(
+    rest="POST /api/public/widget-event",
+    title="Report a visit of a widget",
+    audience=(Audience.PUBLIC,),
+    resolve=lambda args: bots.workspace_of(args.agent_id),
+    limit=EVENTS,
+    idempotent=True,
+    audit=False,
+    example={
+        "agentId": "AGENT_ID",
+        "visitId": "visit-1",
+        "stage": "opened",
+        "pageUrl": "https://bakery.example/menu",
+    },
+)
+def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
+    """Count that a visit has reached a stage: once, on the visit's first day.
+
+    Earlier stages that it lacks count with it.
+    """
+    agent, workspace = bots.active_bot(ctx.workspace_id, args.agent_id)
+    if args.project_id and SITES.find(ctx.workspace_id, args.project_id) is None:
+        raise NotFoundError("There is no such site.")
+    today = clock.local_day(clock.now(), workspace.timezone)
+    counts = Increments(ctx.workspace_id)
+    counted = visits.reach(
+        ctx.unit,
+        counts,
+        agent.id,
+        args.visit_id,
+        args.stage,
+        today=today,
+        page_url=without_query(args.page_url),
+        project_id=args.project_id,
+    )
+    counts.stage(ctx.unit)
+    return WidgetEventResult(counted=counted)

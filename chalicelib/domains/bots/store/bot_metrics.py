@@ -1,0 +1,54 @@
+"""What the statistics of bots are read from: daily counters of a bot, and of its widget's visits.
+
+What is said on the channel ``test`` has a subject of its own, outside the totals.
+"""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Literal, get_args
+
+from chalicelib.domains.bots.rules.channels import TEST
+from chalicelib.domains.identity.store import workspace_metrics
+from chalicelib.engine.metrics import Increments
+
+DIALOGS = "dialogs"
+MESSAGES = "messages"
+LEADS = "leads"
+INPUT_TOKENS = "inputTokens"
+OUTPUT_TOKENS = "outputTokens"
+ERRORS = "errors"
+REJECTED_LIMIT = "rejectedLimit"
+REJECTED_BALANCE = "rejectedBalance"
+FIRST_TOKEN_MS = "firstTokenMs"  # noqa: S105  no password
+FIRST_TOKENS = "firstTokens"
+"""How many answers ``FIRST_TOKEN_MS`` is the sum of."""
+CHANNEL = "channel"
+
+Stage = Literal["loaded", "opened", "started", "engaged", "lead"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+"""Of a visit of the widget, in their order: one has gone through all before its last."""
+PAGE = "page"
+MAX_PAGES = 200
+"""Addresses of a day that a widget distinguishes."""
+
+
+def subject(agent_id: str, *, test: bool = False) -> str:
+    """Return the subject of a bot's counters, or of those of its own people's tries."""
+    return f"bot:{agent_id}:test" if test else f"bot:{agent_id}"
+
+
+def widget_subject(agent_id: str, project_id: str | None = None) -> str:
+    """Return the subject of a widget's funnel, on all sites or on one."""
+    return f"bot:{agent_id}:widget" + (f":{project_id}" if project_id else "")
+
+
+def count(
+    counts: Increments, agent_id: str, channel: str, day: date, measures: Mapping[str, int]
+) -> None:
+    """Count what happened to a bot on a channel."""
+    if channel == TEST:
+        counts.add(subject(agent_id, test=True), day, measures)
+    else:
+        counts.add(subject(agent_id), day, measures, channel=channel)
+        begun = {workspace_metrics.DIALOGS: measures.get(DIALOGS, 0)}
+        counts.add(workspace_metrics.SUBJECT, day, begun)

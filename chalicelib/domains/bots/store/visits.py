@@ -1,0 +1,77 @@
+"""Visits of pages with a bot's widget, and how far each has gone: the widget's funnel.
+
+A (visit, stage) counts once, on the visit's first day and under its first page, together with the
+earlier stages it lacks. So a day's stages never increase from one to the next.
+"""
+
+from datetime import date, timedelta
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, VersionAttribute
+
+from chalicelib.core import clock
+from chalicelib.domains.bots.store import bot_metrics
+from chalicelib.domains.bots.store.bot_metrics import MAX_PAGES, STAGES, Stage
+from chalicelib.engine.claims import name_hash
+from chalicelib.engine.metrics import Increments
+from chalicelib.engine.tables import ConversationRow
+from chalicelib.engine.unit import UnitOfWork
+
+KEPT = timedelta(days=30)
+"""How long a visit may still go further."""
+SORT_KEY = "-"
+
+
+class VisitRow(ConversationRow):
+    """A visit; ``reached`` is how many stages it has gone through."""
+
+    version = VersionAttribute()
+    day = UnicodeAttribute()
+    page_url = UnicodeAttribute(null=True)
+    project_id = UnicodeAttribute(null=True)
+    reached = NumberAttribute()
+
+
+def reach(  # noqa: PLR0913  what a visit is known by
+    unit: UnitOfWork,
+    counts: Increments,
+    agent_id: str,
+    visit_id: str,
+    stage: Stage,
+    *,
+    today: date,
+    page_url: str | None = None,
+    project_id: str | None = None,
+) -> bool:
+    """Stage that a visit has reached a stage, unless it had; return whether that is news.
+
+    ``counts`` is what the caller stages afterwards. Page and site are those of the visit's first
+    event.
+    """
+    pk = f"W#{unit.workspace_id}#VISIT#{agent_id}#{name_hash(visit_id)}"
+    visit = VisitRow.find(pk, SORT_KEY)
+    if visit is None:
+        visit = VisitRow(
+            pk,
+            SORT_KEY,
+            day=today.isoformat(),
+            page_url=page_url,
+            project_id=project_id,
+            reached=0,
+            expires=clock.now() + KEPT,
+        )
+    upto = STAGES.index(stage) + 1
+    gained = STAGES[int(visit.reached) : upto]
+    if not gained:
+        return False
+    measures: dict[str, int] = dict.fromkeys(gained, 1)
+    for site in {None, visit.project_id}:
+        counts.add(
+            bot_metrics.widget_subject(agent_id, site),
+            date.fromisoformat(visit.day),
+            measures,
+            max_values=MAX_PAGES,
+            page=visit.page_url,
+        )
+    visit.reached = upto
+    unit.save(visit)
+    return True

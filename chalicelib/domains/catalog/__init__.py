@@ -1,0 +1,1 @@
+"""Products, categories, barcodes and drafts of product cards."""

@@ -1,0 +1,245 @@
+"""AI fill: a draft of a card from what is known, with photo candidates. Nothing of it is stored."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import AppError, NotFoundError, UpstreamFailedError
+from chalicelib.core.limits import Limit
+from chalicelib.core.settings import settings
+from chalicelib.core.wire.schema import Pattern, Wire
+from chalicelib.domains.catalog.flows import barcodes
+from chalicelib.domains.catalog.store import categories
+from chalicelib.domains.catalog.store.categories import CategoryRow
+from chalicelib.domains.catalog.store.products import ProductRow, with_barcode
+from chalicelib.domains.files.flows import photos
+from chalicelib.domains.files.flows.photos import PhotoOut
+from chalicelib.engine import limits
+from chalicelib.gateways.barcodes import LookupFailedError
+from chalicelib.gateways.json_api import LONGEST_WAIT
+from chalicelib.gateways.llm import FailureKind, ModelError, complete, drafting_model, drafts
+from chalicelib.gateways.llm.drafts import DraftError, DraftRequest, Kind
+from chalicelib.lib import trees
+from chalicelib.lib.barcodes import Barcode
+
+MODEL_SECONDS = 15.0
+"""With 3 for the barcode and 8 for photos, an answer stays within API Gateway's 29 seconds."""
+MAX_OUTPUT_TOKENS = 2000
+MOST_PHOTOS = 10
+
+
+def _says_something(text: str) -> str:
+    if not drafts.says_something(text):
+        message = "expected at least one visible character outside HTML tags"
+        raise PydanticCustomError("invisible", message)
+    return text
+
+
+CardName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=drafts.MAX_NAME),
+    AfterValidator(_says_something),
+]
+Prompt = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=2000),
+    AfterValidator(_says_something),
+]
+Language = Annotated[str, Pattern("[A-Za-z0-9-]{2,35}", "a language code, such as ru or pt-BR")]
+"""A language code (BCP 47), such as ``ru`` or ``pt-BR``."""
+
+log = logging.getLogger(__name__)
+
+
+class DraftOut(Wire):
+    """A drafted card. Written by a model: look at it before it is saved."""
+
+    name: str = Field(description="Name.")
+    description: str = Field(description="Description for customers.")
+    category_id: str | None = Field(description="Id of a category of the workspace, or null.")
+    category_name: str | None = Field(description="The category's name, or null.")
+    tags: list[str] = Field(description="Words that customers search by.")
+
+
+class Drafted(NamedTuple):
+    """A draft; ``card`` are the fields of a ``DraftOut``."""
+
+    card: Mapping[str, object]
+    images: list[PhotoOut]
+    warnings: tuple[str, ...] = ()
+
+
+def draft_card(  # noqa: PLR0913  what a card can be drafted from
+    ctx: Context,
+    kind: Kind,
+    *,
+    language: str,
+    name: str | None = None,
+    prompt: str | None = None,
+    barcode: Barcode | None = None,
+) -> Drafted:
+    """Ask the model for a card, and look for photos of it.
+
+    A product of the workspace with the barcode is what the card starts from, and a warning says so;
+    else open databases are asked. A photo search that fails is a warning; so is a barcode look-up,
+    if there is more to go by.
+
+    Raises:
+        RateLimitedError: the key's heavy calls of this minute, or the workspace's drafts of this
+            UTC day, are used up; a draft that fails counts, because it was paid for.
+        NotConfiguredError: there is no model.
+        NotFoundError: only a barcode is given, and nothing is known of it.
+        UpstreamFailedError: the model, or the look-up of a barcode alone, failed.
+    """
+    warnings: list[str] = []
+
+    def draft() -> Drafted:
+        drafting_model()  # says that there is none before anybody is asked for facts
+        known = _categories(ctx.workspace_id, kind)
+        own = with_barcode(ctx.workspace_id, barcode.gtin14) if barcode else None
+        if own is not None:
+            warnings.append(
+                f'Your product "{own.name}" ({own.id}) has this barcode, so the draft starts from '
+                "its data. Change it (svc_update_product) rather than create another."
+            )
+            facts = _facts_of(own, known)
+        else:
+            needed = not (name or prompt)
+            facts = _facts(ctx.workspace_id, barcode, warnings, needed=needed) if barcode else {}
+        request = DraftRequest(
+            kind=kind,
+            language=language,
+            name=name,
+            prompt=prompt,
+            barcode=barcode.digits if barcode else None,
+            facts=facts,
+            categories=_paths(known),
+        )
+        limits.take(_daily(), ctx.workspace_id)
+        draft = _ask(request)
+        kept = own.category_id if own is not None and own.category_id in known else None
+        category_id = kept or draft.category_id
+        category = known[category_id].name if category_id else None
+        card = {
+            **asdict(draft),
+            "tags": list(draft.tags),
+            "category_id": category_id,
+            "category_name": category,
+        }
+        images = _photos(ctx.workspace_id, [draft.name, category], warnings)
+        return Drafted(card, images, tuple(warnings))
+
+    drafted = ctx.unit.run_side_effect_once("draft", draft)
+    for warning in drafted.warnings:
+        ctx.warn(warning)
+    return drafted
+
+
+def _daily() -> Limit:
+    max_requests = settings().ai_drafts_per_day
+    return Limit("ai-drafts", "AI drafts a workspace and UTC day", max_requests, timedelta(days=1))
+
+
+def _facts_of(product: ProductRow, known: Mapping[str, CategoryRow]) -> dict[str, str]:
+    """Return what a product's own card says, by label."""
+    category = known.get(product.category_id or "")
+    told = {
+        "name": product.name,
+        "description": product.description,
+        "category": category and category.name,
+    }
+    return {label: text for label, text in told.items() if text}
+
+
+def _facts(
+    workspace_id: str, barcode: Barcode, warnings: list[str], *, needed: bool
+) -> dict[str, str]:
+    """Return what open databases say of a barcode, by label; it must be something if needed."""
+    try:
+        found = barcodes.look_up(workspace_id, barcode)
+    except LookupFailedError as failure:
+        what = f"The barcode look-up failed: {failure.reason}."
+        if needed:
+            msg = f"{what} Try again later, or send a name or a prompt, too."
+            raise UpstreamFailedError(msg) from failure
+        warnings.append(f"{what} The draft was made without it.")
+        return {}
+    if found is None and needed:
+        msg = (
+            f"Nothing is known of the barcode {barcode.digits}. Send a name or a prompt, too, to"
+            " say what it is."
+        )
+        raise NotFoundError(msg)
+    told = asdict(found) if found else {}
+    labels = ("name", "brand", "description", "category")
+    return {label: told[label] for label in labels if told.get(label)}
+
+
+def _categories(workspace_id: str, kind: Kind) -> dict[str, CategoryRow]:
+    """Return the categories of a kind, by id."""
+    return {each.id: each for each in categories.tree(workspace_id) if each.kind == kind}
+
+
+def _paths(known: Mapping[str, CategoryRow]) -> list[tuple[str, str]]:
+    """Return each category's id with the names on the way to it."""
+    parents = {id_: category.parent_id for id_, category in known.items()}
+    ways = {id_: [id_, *trees.ancestors(parents, id_)] for id_ in known}
+    return [(id_, " / ".join(known[i].name for i in reversed(way))) for id_, way in ways.items()]
+
+
+def _photos(
+    workspace_id: str, queries: Iterable[str | None], warnings: list[str]
+) -> list[PhotoOut]:
+    try:
+        return photos.candidates(workspace_id, queries, most=MOST_PHOTOS)
+    except AppError as failure:
+        warnings.append(failure.message)
+        return []
+
+
+def _ask(request: DraftRequest) -> drafts.Draft:
+    chat_model, model = drafting_model()
+    try:
+        answer = complete(
+            chat_model,
+            drafts.messages(request),
+            model=model,
+            max_output_tokens=MAX_OUTPUT_TOKENS,
+            seconds=MODEL_SECONDS,
+            json_object=True,
+        )
+        return drafts.parse(answer.text, request.categories, request.kind)
+    except ModelError as failure:
+        log.warning("no draft", extra={"kind": failure.kind, "reason": failure.reason})
+        raise _failed(failure.kind, failure.retry_after) from failure
+    except DraftError as failure:
+        log.warning("no draft", extra={"kind": "nonsense", "reason": failure.reason})
+        msg = (
+            f"The model's answer is no card: {failure.reason}. Try again, or say more in the"
+            " prompt."
+        )
+        raise UpstreamFailedError(msg) from failure
+
+
+_WHAT = {
+    "refused": "refuses the request; the operator should look at its key and the model's name",
+    "rate_limited": "takes no more requests for now",
+    "unavailable": "is out of reach or failing",
+    "timeout": "did not answer in time",
+    "garbage": "sent something other than an answer",
+}
+
+
+def _failed(kind: FailureKind, retry_after: float | None) -> UpstreamFailedError:
+    wait = round(min(retry_after, LONGEST_WAIT)) if retry_after else None
+    when = f"in {wait:,} s" if wait else "later"
+    return UpstreamFailedError(
+        f"The model {_WHAT[kind]}. Try again {when}, or write the card yourself.",
+        headers={"Retry-After": str(wait)} if wait else None,
+    )

@@ -1,0 +1,270 @@
+"""One change of many products, with an outcome for each (ADR 0011)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import (
+    AppError,
+    ConfirmationRequiredError,
+    ValidationError,
+)
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire import parsing
+from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
+from chalicelib.core.wire.schema import MAX_ID, MAX_KOPECKS, NULL_COUNTS, Id, Kopecks, Wire
+from chalicelib.domains.catalog.operations.batches import (
+    MAX_AT_ONCE,
+    OK,
+    BatchSummary,
+    commit_outcomes,
+    in_order,
+)
+from chalicelib.domains.catalog.operations.order import EVERY_ID_ONCE
+from chalicelib.domains.catalog.operations.products import (
+    Stock,
+    stage_deletion,
+    unknown_category,
+    unknown_product,
+)
+from chalicelib.domains.catalog.store import categories
+from chalicelib.domains.catalog.store.categories import CATEGORIES
+from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.engine.unit import UnitOfWork, in_batches
+from chalicelib.lib.percentages import changed_by
+
+STEP = 15
+"""Products changed in one transaction: a deleted one takes five of its hundred items."""
+
+
+Value = Annotated[Any, NULL_COUNTS, WithJsonSchema({"type": ["number", "string", "null"]})]
+
+
+class BulkProducts(Wire):
+    """What to do with which products."""
+
+    ids: Annotated[
+        list[Annotated[Id | InvalidItem, FailsAlone(Id, "id")]],
+        Field(min_length=1, max_length=MAX_AT_ONCE),
+        EVERY_ID_ONCE,
+    ] = Field(description="Product ids.")
+    action: Literal[
+        "activate",
+        "deactivate",
+        "delete",
+        "setCategory",
+        "setPrice",
+        "changePricePercent",
+        "setStock",
+    ] = Field(description="What to do with each.")
+    value: Value = Field(
+        default=None,
+        description=(
+            "Category id or null; kopecks; percent -100 to 1000, 10 = +10 %; stock or null."
+        ),
+    )
+    confirm: bool = Field(default=False, description="Must be true to delete.")
+    dry_run: bool = Field(default=False, description="Only report.")
+
+
+Shown = Annotated[
+    int | str | None, WithJsonSchema({"type": ["integer", "string", "null"]}, mode="serialization")
+]
+
+
+class BulkOutcome(Wire):
+    """What became of one product, or would."""
+
+    id: str = Field(description="The product id, or an empty text if it is none.")
+    status: int = Field(description="200, or the HTTP status of the failure.")
+    message: str = Field(
+        description=(
+            "changed, unchanged or deleted; with dryRun, would change or would be deleted; or why "
+            "it failed."
+        )
+    )
+    before: Shown = Field(
+        default=None, description="What the action changes, as it was; of a deletion, the name."
+    )
+    after: Shown = Field(default=None, description="As it is now or, with dryRun, would be.")
+
+
+class BulkResult(Wire):
+    """What became of the products."""
+
+    results: list[BulkOutcome] = Field(description="An outcome per id, in the order of ids.")
+    summary: BatchSummary = Field(description="The outcomes counted.")
+
+
+class _Category(Wire):
+    value: Id | None
+
+
+class _Price(Wire):
+    value: Kopecks
+
+
+class _Percent(Wire):
+    value: Annotated[float, Field(ge=-100, le=1000)]
+
+
+class _Stock(Wire):
+    value: Stock | None
+
+
+_VALUES: Mapping[str, type[Wire]] = {
+    "setCategory": _Category,
+    "setPrice": _Price,
+    "changePricePercent": _Percent,
+    "setStock": _Stock,
+}
+"""What the actions take that take a value."""
+
+CHANGED, UNCHANGED, DELETED = "changed", "unchanged", "deleted"
+WOULD = {CHANGED: "would change", DELETED: "would be deleted"}
+"""What a dry run says instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """What a bulk change does with a product.
+
+    ``field`` is the attribute that it changes, ``new`` gives what it becomes; an ``AppError`` is
+    that product's own. Without a field, products are deleted. ``demand`` stages what must hold when
+    a change commits.
+    """
+
+    field: str | None = None
+    new: Callable[[ProductRow], Any] = lambda _: None
+    demand: Callable[[UnitOfWork], None] = lambda _: None
+
+    def stage(self, unit: UnitOfWork, product: ProductRow) -> BulkOutcome:
+        """Stage what becomes of a product, and return it."""
+        if self.field is None:
+            stage_deletion(unit, product)
+            return BulkOutcome(id=product.id, status=OK, message=DELETED, before=product.name)
+        before, after = getattr(product, self.field), self.new(product)
+        if before != after:
+            setattr(product, self.field, after)
+            unit.save(product)
+        message = UNCHANGED if before == after else CHANGED
+        return BulkOutcome(id=product.id, status=OK, message=message, before=before, after=after)
+
+
+@operation(
+    tool="svc_bulk_products",
+    rest="POST /api/products/bulk",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Change many products",
+    destructive=True,
+    example={"ids": ["PRODUCT_ID"], "action": "setPrice", "value": 9500},
+    errors=(ConfirmationRequiredError,),
+)
+def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
+    """Do one thing with up to 100 products, each on its own. Try dryRun first."""
+    action = _action(ctx, args)
+    results = {n: _invalid(id_) for n, id_ in enumerate(args.ids) if isinstance(id_, InvalidItem)}
+    valid = {n: id_ for n, id_ in enumerate(args.ids) if not isinstance(id_, InvalidItem)}
+    for numbers in in_batches(valid, STEP):
+        ids = [valid[number] for number in numbers]
+        if args.dry_run:
+            outcomes = _would(_stage(ctx.unit, ids, action))
+        else:
+            outcomes = commit_outcomes(
+                ctx.unit,
+                f"products from {numbers[0]}",
+                BulkOutcome,
+                lambda unit, ids=ids: _stage(unit, ids, action),  # type: ignore[misc]  # mypy sees no default
+                lambda error, ids=ids: [_failed(each, error) for each in ids],  # type: ignore[misc]
+            )
+        results.update(zip(numbers, outcomes, strict=True))
+    ordered = in_order(results, ctx.naming)
+    return BulkResult(results=ordered, summary=BatchSummary.of(ordered))
+
+
+def _would(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
+    """Return outcomes of a dry run, in words that cannot be taken for the deed."""
+    return [
+        each.model_copy(update={"message": WOULD.get(each.message, each.message)})
+        for each in outcomes
+    ]
+
+
+def _stage(unit: UnitOfWork, ids: Sequence[str], action: _Action) -> list[BulkOutcome]:
+    found = {product.id: product for product in PRODUCTS.fetch(unit.workspace_id, ids)}
+    outcomes = []
+    for product_id in ids:
+        try:
+            if product_id not in found:
+                raise unknown_product()
+            outcomes.append(action.stage(unit, found[product_id]))
+        except AppError as error:
+            outcomes.append(_failed(product_id, error))
+    if any(outcome.message == CHANGED for outcome in outcomes):
+        action.demand(unit)
+    return outcomes
+
+
+def _failed(product_id: str, error: AppError) -> BulkOutcome:
+    return BulkOutcome(id=product_id, status=error.status, message=error.message)
+
+
+def _invalid(item: InvalidItem) -> BulkOutcome:
+    return _failed(item.text(MAX_ID), item.error)
+
+
+def _action(ctx: Context, args: BulkProducts) -> _Action:
+    """Return what to do with each product, with its value checked."""
+    if args.action == "delete":
+        if not args.confirm and not args.dry_run:
+            msg = f"This deletes {len(args.ids)} product(s). Repeat with confirm: true."
+            raise ConfirmationRequiredError(msg, details={"count": len(args.ids)})
+        return _Action()
+    value = _value(ctx, args)
+    match args.action:
+        case "activate" | "deactivate":
+            status = "active" if args.action == "activate" else "inactive"
+            return _Action("status", lambda _: status)
+        case "setCategory":
+            return _to_category(ctx, value)
+        case "setPrice":
+            return _Action("price", lambda _: value)
+        case "changePricePercent":
+            return _Action("price", lambda product: _price(product, value))
+        case "setStock":
+            return _Action("stock", lambda _: value)
+
+
+def _value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type is the action's
+    given = args.provided("ids", "action", "confirm", "dry_run")
+    if args.action in _VALUES:
+        return parsing.parse(_VALUES[args.action], given).value  # type: ignore[attr-defined]  # each has it
+    if given:
+        ctx.warn(f"value has no meaning for {args.action} and was ignored.")
+    return None
+
+
+def _to_category(ctx: Context, category_id: str | None) -> _Action:
+    """Return the move to a category, which must exist now and at every commit."""
+    if category_id is not None:
+        category = CATEGORIES.find(ctx.workspace_id, category_id)
+        if category is None or category.kind != "product":
+            raise unknown_category()
+
+    def demand(unit: UnitOfWork) -> None:
+        if category_id is not None:
+            categories.require(unit, category_id, "product", on_conflict=unknown_category())
+
+    return _Action("category_id", lambda _: category_id, demand)
+
+
+def _price(product: ProductRow, percent: float) -> int:
+    price = changed_by(int(product.price), percent)
+    if price > MAX_KOPECKS:
+        msg = f"it would make {price:,} kopecks, more than the {MAX_KOPECKS:,} a price may be"
+        raise ValidationError.of("value", msg)
+    return price

@@ -1,0 +1,363 @@
+"""Categories: one tree for products and one for services."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from chalicelib.application import new_slugs
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import (
+    ConflictError,
+    CycleError,
+    NotFoundError,
+    SlugTakenError,
+    ValidationError,
+)
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import AuditEvent
+from chalicelib.core.wire.schema import (
+    DeletedResult,
+    Id,
+    Patch,
+    Slug,
+    SortOrder,
+    Title,
+    Wire,
+    optional,
+)
+from chalicelib.domains.catalog.store import categories
+from chalicelib.domains.catalog.store.categories import CATEGORIES, KINDS, CategoryRow
+from chalicelib.engine import jobs, locks
+from chalicelib.engine.listing import counters, ordering
+from chalicelib.engine.listing.index_entries import IndexEntry
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.lib import slugs, trees
+
+MAX_DEPTH = 5
+MAX_OF_A_KIND = 1000
+"""Categories of one kind in a workspace: the list has no pages, and holds all of them."""
+MOVED_AT_ONCE = 20
+"""Items, or children, that one transaction moves when a category is deleted."""
+MOVED_IN_A_CALL = 1000
+"""Items that the call itself moves before it answers; larger categories are left to the runner."""
+CASCADE = "category-cascade"
+
+Kind = Literal["product", "service"]
+
+
+class CategoryOut(Wire):
+    """A category, as every answer shows it."""
+
+    id: Id = Field(description="Category id.")
+    name: str = Field(description="Name.")
+    slug: str = Field(description="Short name, unique among its kind.")
+    parent_id: Id | None = Field(description="Id of the category above, or null at the top.")
+    kind: str = Field(description="product or service.")
+    sort_order: int = Field(description="Place, ascending.")
+    items_count: int = Field(description="Products or services in the category itself.")
+
+    @classmethod
+    def of(cls, category: CategoryRow, counts: Mapping[str, int]) -> Self:
+        """Return the wire form of a stored category."""
+        return cls.from_row(category.values, items_count=counts.get(category.id, 0))
+
+
+class CategoryResult(Wire):
+    """One category."""
+
+    category: CategoryOut = Field(description="The category.")
+
+
+class CategoryListQuery(Wire):
+    """Which categories to list."""
+
+    kind: Kind | None = optional("Only these; both if omitted.")
+    parent_id: Id | None = optional("Only those directly below.")
+
+
+class CategoryList(Wire):
+    """Categories, flat."""
+
+    categories: list[CategoryOut] = Field(
+        description="By sort order; parentId makes the tree of them."
+    )
+
+
+class CategoryCreate(Wire):
+    """A new category."""
+
+    name: Title = Field(description="Name.")
+    parent_id: Id | None = optional("Category above.")
+    slug: Slug | None = optional("Made from the name if omitted.")
+    kind: Kind = Field(default="product", description="What it holds.")
+    sort_order: SortOrder | None = optional("Last if omitted.")
+
+
+class CategoryPatch(Patch):
+    """Changes to a category."""
+
+    id: Id = Field(description="Category id.")
+    name: Title = optional("Name.")
+    slug: Slug = optional("Unique.")
+    parent_id: Id | None = optional("Category above; null: none.")
+    sort_order: SortOrder = optional("Place, ascending.")
+
+
+class CategoryDelete(Wire):
+    """Which category to delete, and where its items go."""
+
+    id: Id = Field(description="Category id.")
+    move_to: Id | None = optional("Category its items move to, if any.")
+    dry_run: bool = Field(default=False, description="Only report.")
+
+
+class CategoryDeleted(DeletedResult):
+    """A deletion, and what it moved."""
+
+    moved_items: int = Field(description="Products or services that leave the category.")
+
+
+@operation(
+    tool="svc_list_categories",
+    rest="GET /api/categories/list",
+    scope=Scope.PRODUCTS_READ,
+    audience=(Audience.KEY, Audience.OPERATOR),
+    title="List categories",
+    example={"kind": "product"},
+)
+def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
+    """List product and service categories, flat; an id is the categoryId elsewhere."""
+    kinds = [args.kind] if args.kind else ["product", "service"]
+    found = [
+        category
+        for category in categories.tree(ctx.workspace_id)
+        if category.kind in kinds and args.parent_id in {None, category.parent_id}
+    ]
+    counts: dict[str, int] = {}
+    for kind in {category.kind for category in found}:
+        counts |= categories.items_count(ctx.workspace_id, kind)
+    return CategoryList(categories=[CategoryOut.of(category, counts) for category in found])
+
+
+@operation(
+    tool="svc_create_category",
+    rest="POST /api/categories/create",
+    scope=Scope.PRODUCTS_WRITE,
+    audience=(Audience.KEY, Audience.OPERATOR),
+    title="Create a category",
+    example={"name": "Rolls", "parentId": "CATEGORY_ID"},
+    errors=(ConflictError, SlugTakenError),
+)
+def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
+    """Create a category of products or services, up to five levels deep."""
+    tree = _Tree(ctx.workspace_id, args.kind)
+    if len(tree.rows) >= MAX_OF_A_KIND:
+        msg = f"A workspace has at most {MAX_OF_A_KIND} {args.kind} categories; delete some first."
+        raise ConflictError(msg)
+    _check_parent(tree, None, args.parent_id)
+    last = max((int(row.sort_order) for row in tree.rows.values()), default=0)
+    number = last + ordering.STEP if args.sort_order is None else args.sort_order
+    category = CATEGORIES.new(
+        ctx.workspace_id,
+        name=args.name,
+        slug=args.slug or _free_slug(ctx, tree, args.name),
+        kind=args.kind,
+        parent_id=args.parent_id,
+        sort_order=number,
+    )
+    ctx.unit.create(category, taken={"slug": _taken(args.slug)} if args.slug else {})
+    ctx.unit.save(tree.lock)
+    return CategoryResult(category=CategoryOut.of(category, {}))
+
+
+@operation(
+    tool="svc_update_category",
+    rest="POST /api/categories/update",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Update a category",
+    idempotent=True,
+    example={"id": "CATEGORY_ID", "name": "Loaves"},
+    errors=(CycleError, SlugTakenError),
+)
+def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
+    """Rename a category, or move it with all below it."""
+    category = _existing(ctx, args.id)
+    changes = args.changes
+    if changes.get("parent_id", category.parent_id) != category.parent_id:
+        tree = _Tree(ctx.workspace_id, category.kind)
+        _check_parent(tree, category.id, changes["parent_id"])
+        ctx.unit.save(tree.lock)
+    for name, value in changes.items():
+        setattr(category, name, value)
+    ctx.unit.save(category, taken={"slug": _taken(category.slug)})
+    counts = categories.items_count(ctx.workspace_id, category.kind)
+    return CategoryResult(category=CategoryOut.of(category, counts))
+
+
+@operation(
+    tool="svc_delete_category",
+    rest="POST /api/categories/delete",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Delete a category",
+    destructive=True,
+    idempotent=True,
+    example={"id": "CATEGORY_ID"},
+)
+def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
+    """Delete a category, never what is in it: its items move, its subcategories go one level up."""
+    category = _existing(ctx, args.id)
+    tree = _Tree(ctx.workspace_id, category.kind)
+    _check_target(tree, category, args.move_to)
+    count = categories.items_count(ctx.workspace_id, category.kind).get(category.id, 0)
+    payload = {
+        "categoryId": category.id,
+        "kind": category.kind,
+        "parentId": category.parent_id,
+        "moveTo": args.move_to,
+    }
+    job = jobs.row(CASCADE, ctx.workspace_id, payload)
+    ctx.unit.delete(category)
+    ctx.unit.save(tree.lock)
+    ctx.unit.create(job)
+    _raise_children(ctx.unit, tree, category.id, category.parent_id)
+    if 0 < count <= MOVED_AT_ONCE:
+        rows = categories.items(category.kind).entries(ctx.workspace_id, category_id=category.id)
+        _move_items(ctx.unit, category.kind, rows[:MOVED_AT_ONCE], category.id, args.move_to)
+    if count <= MOVED_IN_A_CALL:
+        ctx.unit.after_commit(lambda: jobs.attempt(job, empty_category))
+    return CategoryDeleted(id=category.id, deleted=not args.dry_run, moved_items=count)
+
+
+@job_handler(CASCADE)
+def empty_category(job: Job) -> None:
+    """Move what the deletion of a category left: past its unit, or added at that moment.
+
+    It runs right after the deletion, or else in the runner; nothing can be added any more.
+    """
+    workspace_id, gone = job.workspace_id, job.payload
+    listing = categories.items(gone["kind"]) if gone["kind"] in KINDS else None
+
+    event = AuditEvent.by_job(CASCADE)
+
+    def raise_some(unit: UnitOfWork) -> bool:
+        tree = _Tree(workspace_id, gone["kind"])
+        found = _raise_children(unit, tree, gone["categoryId"], gone["parentId"])
+        if found:
+            unit.save(tree.lock)
+        return found
+
+    while run_unit(workspace_id, event, raise_some):
+        pass
+    left = listing.entries(workspace_id, category_id=gone["categoryId"]) if listing else []
+    for start in range(0, len(left), MOVED_AT_ONCE):
+        rows = left[start : start + MOVED_AT_ONCE]
+        run_unit(workspace_id, event, partial(_move_some, gone=gone, rows=rows))
+    if listing:
+        forget = partial(
+            counters.forget,
+            noun=listing.noun,
+            facet="category_id",
+            value=gone["categoryId"],
+        )
+        run_unit(workspace_id, event, forget)
+
+
+def _move_some(unit: UnitOfWork, gone: Mapping[str, Any], rows: Sequence[IndexEntry]) -> None:
+    """Stage the move of items to where they were to go; to no category if that is gone, too."""
+    target = gone["moveTo"]
+    if target is not None and CATEGORIES.find(unit.tenant, target) is None:
+        target = None
+    if target is not None:
+        categories.require(unit, target, gone["kind"])
+    _move_items(unit, gone["kind"], rows, gone["categoryId"], target)
+
+
+def _move_items(
+    unit: UnitOfWork, kind: str, rows: Sequence[IndexEntry], category_id: str, target: str | None
+) -> None:
+    """Stage the move of those items that are still in a category."""
+    for item in categories.items(kind).fetch(unit.workspace_id, [row.id for row in rows]):
+        if item.category_id == category_id:
+            item.category_id = target
+            unit.save(item)
+
+
+class _Tree:
+    """The categories of one kind as they are, and the lock row of changing their shape.
+
+    Every change saves the lock row, so that no two of them, each allowed, make a cycle or a sixth
+    level together.
+    """
+
+    def __init__(self, workspace_id: str, kind: str) -> None:
+        self.lock = locks.lock_row(workspace_id, categories.tree_lock(kind))
+        rows = categories.tree(workspace_id)
+        self.rows = {row.id: row for row in rows if row.kind == kind}
+        self.parents = {row.id: row.parent_id for row in self.rows.values()}
+
+    def holds(self, parent_id: str | None, node: str | None) -> bool:
+        """Whether a node with all that is below it, or a new one, fits below a parent."""
+        levels = trees.height(self.parents, node) if node else 1
+        return trees.depth(self.parents, parent_id) + levels <= MAX_DEPTH
+
+    def is_cycle(self, parent_id: str | None, node: str) -> bool:
+        """Whether a node would come to stand below itself."""
+        return trees.is_cycle(self.parents, node, parent_id)
+
+
+def _raise_children(unit: UnitOfWork, tree: _Tree, category_id: str, parent_id: str | None) -> bool:
+    """Stage the move of some children of a deleted category one level up; say if there were any.
+
+    Where the tree has meanwhile changed so that they do not fit there, they go to the top.
+    """
+    children = [row for row in tree.rows.values() if row.parent_id == category_id]
+    for child in children[:MOVED_AT_ONCE]:
+        fits = parent_id in tree.rows and not tree.is_cycle(parent_id, child.id)
+        child.parent_id = parent_id if fits and tree.holds(parent_id, child.id) else None
+        unit.save(child)
+    return bool(children)
+
+
+def _existing(ctx: Context, category_id: str) -> CategoryRow:
+    category = CATEGORIES.find(ctx.workspace_id, category_id)
+    if category is None:
+        raise _unknown("category")
+    return category
+
+
+def _unknown(noun: str) -> NotFoundError:
+    return NotFoundError.of(noun, "List the categories (svc_list_categories) for valid ids.")
+
+
+def _check_parent(tree: _Tree, node: str | None, parent_id: str | None) -> None:
+    """Refuse a parent that is not there, that is below the node itself, or too deep for it."""
+    if parent_id is None:
+        return
+    if parent_id not in tree.rows:
+        raise _unknown("category of this kind")
+    if node is not None and tree.is_cycle(parent_id, node):
+        raise CycleError.of("parentId", "a category cannot be moved below itself")
+    if not tree.holds(parent_id, node):
+        raise ValidationError.of("parentId", f"categories go at most {MAX_DEPTH} levels deep")
+
+
+def _check_target(tree: _Tree, category: CategoryRow, move_to: str | None) -> None:
+    """Refuse a category that the items of a deleted one cannot move to."""
+    if move_to == category.id:
+        raise ValidationError.of("moveTo", "expected another category than the deleted one")
+    if move_to is not None and move_to not in tree.rows:
+        raise _unknown("category of this kind")
+
+
+def _free_slug(ctx: Context, tree: _Tree, name: str) -> str:
+    options = list(slugs.candidates(slugs.slugify(name, "category")))
+    return new_slugs.choose(ctx, options, {row.slug for row in tree.rows.values()})
+
+
+def _taken(slug: str) -> SlugTakenError:
+    return SlugTakenError(f'The slug "{slug}" is taken by a category of this kind. Choose another.')

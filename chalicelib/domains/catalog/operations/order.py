@@ -1,0 +1,156 @@
+"""The order of products: the copy of one behind it, and some of them put first."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, Unique, Wire, optional
+from chalicelib.domains.catalog.operations.products import (
+    Name,
+    ProductOut,
+    ProductResult,
+    existing_product,
+    unknown_category,
+)
+from chalicelib.domains.catalog.store import categories, products
+from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
+from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.domains.files.flows.images import still_there
+from chalicelib.engine.listing import ordering
+from chalicelib.engine.listing.ordering import Place
+from chalicelib.engine.locks import LockRow, lock_key
+from chalicelib.engine.reading import fetch
+
+MAX_REORDERED = 90
+"""Products in one reorder: with all it writes, they fit one transaction (tools.md, row 38)."""
+FARTHEST = 2**52
+"""Sort orders beyond it are not exact any more (``store.index_entries``)."""
+MAX_NAME = 255
+COPY = " (копия)"
+
+
+EVERY_ID_ONCE = Unique("every id once")
+
+
+class ProductDuplicate(Wire):
+    """Which product to copy."""
+
+    id: Id = Field(description="Product id.")
+    name: Name | None = optional("By default the source's with (копия).")
+
+
+class ProductReorder(Wire):
+    """Which products to put first."""
+
+    ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_REORDERED), EVERY_ID_ONCE] = Field(
+        description="Products to move, in the wanted order."
+    )
+    category_id: Id | None = optional("Put them first within this category.")
+
+
+class ProductPlace(Wire):
+    """Where a product stands."""
+
+    id: Id = Field(description="Product id.")
+    sort_order: int = Field(description="Place among all products, ascending.")
+
+
+class ProductOrder(Wire):
+    """Where the named products stand now."""
+
+    products: list[ProductPlace] = Field(description="The named products, in their order.")
+
+
+@operation(
+    tool="svc_duplicate_product",
+    rest="POST /api/products/duplicate",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Duplicate a product",
+    example={"id": "PRODUCT_ID"},
+)
+def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
+    """Copy a product right behind it: inactive, without SKU and barcode."""
+    source = existing_product(ctx, args.id)
+    copy = PRODUCTS.new(
+        ctx.workspace_id,
+        name=args.name or source.name[: MAX_NAME - len(COPY)] + COPY,
+        price=source.price,
+        description=source.description,
+        stock=source.stock,
+        category_id=_kept_category(ctx, source),
+        images=still_there(ctx, source.images),
+        status="inactive",
+        sort_order=products.number_after(ctx.workspace_id, source),
+    )
+    ctx.unit.create(copy)
+    return ProductResult(product=ProductOut.of(copy))
+
+
+def _kept_category(ctx: Context, source: ProductRow) -> str | None:
+    """Return the category that a copy gets: none if the source's is being deleted right now."""
+    held = source.category_id and CATEGORIES.find(ctx.workspace_id, source.category_id)
+    if not held:
+        return None
+    categories.require(ctx.unit, held.id, "product")
+    return held.id
+
+
+@operation(
+    tool="svc_reorder_products",
+    rest="POST /api/products/reorder",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Reorder products",
+    idempotent=True,
+    example={"ids": ["PRODUCT_ID"], "categoryId": "CATEGORY_ID"},
+    errors=(ConflictError,),
+)
+def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
+    """Put products first, in the given order. All move, or none."""
+    found, lock = _named(ctx, args)
+    rest = products.first_besides(ctx.workspace_id, args.ids, args.category_id)
+    wanted = [Place(int(found[i].sort_order), i) for i in args.ids]
+    numbers = ordering.first_in_order(wanted, rest)
+    if any(abs(number) > FARTHEST for number in numbers.values()):
+        raise ConflictError("No room is left before the first product; raise its sortOrder first.")
+    if numbers:
+        ctx.unit.save(lock)
+        if args.category_id is not None:
+            categories.require(ctx.unit, args.category_id, "product")
+        for product in found.values():
+            if product.id in numbers:
+                product.sort_order = numbers[product.id]
+                ctx.unit.save(product)
+            else:
+                products.require_unchanged(ctx.unit, product)
+    places = [
+        ProductPlace(id=place.id, sort_order=numbers.get(place.id, place.number))
+        for place in wanted
+    ]
+    return ProductOrder(products=places)
+
+
+def _named(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], LockRow]:
+    """Return the named products and the lock row of ordering them, in one round trip."""
+    key = lock_key(ctx.workspace_id, products.ORDER_LOCK)
+    keys = [key, *(PRODUCTS.key(ctx.workspace_id, product_id) for product_id in args.ids)]
+    if args.category_id is not None:
+        keys.append(CATEGORIES.key(ctx.workspace_id, args.category_id))
+    rows = fetch(keys)
+    kinds = [row.kind for row in rows if isinstance(row, CategoryRow)]
+    if args.category_id is not None and kinds != ["product"]:
+        raise unknown_category()
+    found = {
+        row.id: row
+        for row in rows
+        if isinstance(row, ProductRow) and args.category_id in {None, row.category_id}
+    }
+    if missing := [i for i in args.ids if i not in found]:
+        place = "workspace" if args.category_id is None else "category"
+        msg = f"Nothing was moved: no product of the {place} has the id {', '.join(missing)}."
+        raise NotFoundError(msg)
+    locked = [row for row in rows if isinstance(row, LockRow)]
+    return found, locked[0] if locked else LockRow(key.pk, key.sk)

@@ -1,0 +1,423 @@
+"""Products: list, read, create, update, delete."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application import descriptions
+from chalicelib.application.descriptions import MAX_FULL, Descriptions
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import (
+    AppError,
+    ConflictError,
+    InsufficientStockError,
+    InvalidBarcodeError,
+    NotFoundError,
+    SkuTakenError,
+)
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import (
+    DeletedResult,
+    Id,
+    Kopecks,
+    PageNumber,
+    Patch,
+    SearchText,
+    SortOrder,
+    Timestamp,
+    Wire,
+    in_order,
+    optional,
+    printable,
+)
+from chalicelib.domains.catalog.store import categories, products
+from chalicelib.domains.catalog.store.categories import CATEGORIES
+from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.domains.files.flows import images
+from chalicelib.domains.files.flows.images import ImageOut, Images
+from chalicelib.domains.files.store.images import ImageMap
+from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import barcodes
+
+KEPT_AFTER_DELETION = timedelta(days=30)
+MAX_STOCK = 10**9
+MAX_SKU = 64
+EXACT_TRIES = 8
+"""How often a change of the stock insists on the stock it read, to tell exactly what became of it.
+
+After that it adds to whatever is there: many sellers of one product must not starve each other.
+"""
+FOLDER = "products"
+"""Where the images of products are kept."""
+_DIRECTIONS = {"createdAt": "desc"}
+"""Of the sorts that do not ascend unless asked to (contract, Envelope)."""
+
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=255),
+    AfterValidator(printable),
+]
+Description = Annotated[str, StringConstraints(max_length=20_000)]
+Sku = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_SKU),
+    AfterValidator(printable),
+]
+BarcodeText = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+Stock = Annotated[int, Field(ge=0, le=MAX_STOCK)]
+StockDelta = Annotated[int, Field(ge=-MAX_STOCK, le=MAX_STOCK)]
+Status = Literal["active", "inactive"]
+
+
+class ProductOut(Wire):
+    """A product, as every answer shows it."""
+
+    id: Id = Field(description="Product id.")
+    name: str = Field(description="Name.")
+    price: int = Field(description="Price in kopecks.")
+    description: str | None = Field(description="Description, or null.")
+    description_truncated: bool = Field(description=descriptions.TRUNCATED)
+    sku: str | None = Field(description="Stock-keeping unit, unique in the workspace, or null.")
+    barcode: str | None = Field(description="Barcode digits, or null.")
+    stock: int | None = Field(description="Pieces in stock, or null if not tracked.")
+    category_id: Id | None = Field(description="Category id, or null.")
+    images: list[ImageOut] = Field(description="Images, the main one first.")
+    status: str = Field(description="active or inactive.")
+    sort_order: int = Field(description="Place among all products, ascending.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+
+    @classmethod
+    def of(cls, product: ProductRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of a stored product."""
+        return cls.from_row(product.values, **{"description_truncated": False, **made})
+
+
+class ProductResult(Wire):
+    """One product."""
+
+    product: ProductOut = Field(description="The product.")
+
+
+class ProductListQuery(Wire):
+    """Which products to list, and how."""
+
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=20, ge=1, le=100, description="A page.")
+    q: SearchText | None = optional("In name or SKU.")
+    status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
+    category_id: Id | None = optional("Category id.")
+    subcategories: bool = Field(default=False, description="Also of all below it.")
+    sku: Sku | None = optional("Exact SKU.")
+    barcode: BarcodeText | None = optional("Exact barcode.")
+    min_price: Kopecks | None = optional("Kopecks.")
+    max_price: Kopecks | None = optional("Kopecks.")
+    in_stock: bool | None = optional("Can be sold: stock above 0 or not tracked; false: sold out.")
+    max_stock: Stock | None = optional("Tracked stock of at most this; for what runs low.")
+    sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
+        default="sortOrder", description="Sort by."
+    )
+    sort_dir: Literal["asc", "desc"] | None = optional("desc for createdAt, else asc.")
+    descriptions: Descriptions | None = optional(f"full: uncut; size to {MAX_FULL}.")
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        in_order(self, "min_price", "max_price")
+        return self
+
+
+class ProductList(Wire):
+    """One page of products."""
+
+    products: list[ProductOut] = Field(description="The products of this page.")
+    total: int = Field(description="Products that match, over all pages.")
+
+
+class ProductRef(Wire):
+    """Which product."""
+
+    id: Id = Field(description="Product id.")
+
+
+class ProductCreate(Wire):
+    """A new product."""
+
+    name: Name = Field(description="Name.")
+    price: Kopecks = Field(description="In kopecks.")
+    description: Description | None = optional("Description.")
+    sku: Sku | None = optional("Unique.")
+    stock: Stock | None = optional("null: not tracked.")
+    category_id: Id | None = optional("Category id.")
+    images: Images | None = optional("The main one first.")
+    barcode: BarcodeText | None = optional("8, 12-14 digits.")
+    status: Status = Field(default="active", description="inactive hides it.")
+
+
+class ProductPatch(Patch):
+    """Changes to a product."""
+
+    id: Id = Field(description="Product id.")
+    name: Name = optional("Name.")
+    price: Kopecks = optional("In kopecks.")
+    description: Description | None = optional("Description.")
+    sku: Sku | None = optional("Unique.")
+    stock: Stock | None = optional("null: not tracked.")
+    stock_delta: StockDelta = optional("Pieces to add; negative takes.")
+    category_id: Id | None = optional("Category id.")
+    images: Images | None = optional("Replaces all.")
+    barcode: BarcodeText | None = optional("8, 12-14 digits.")
+    status: Status = optional("inactive hides it.")
+    sort_order: SortOrder = optional("Place in the list.")
+
+    @model_validator(mode="after")
+    def _one_stock(self) -> Self:
+        if {"stock", "stock_delta"} <= self.model_fields_set:
+            raise PydanticCustomError("both", "send stock or stockDelta, not both")
+        return self
+
+
+class ProductDelete(Wire):
+    """Which product to delete."""
+
+    id: Id = Field(description="Product id.")
+    dry_run: bool = Field(default=False, description="Only report.")
+
+
+def unknown_product() -> NotFoundError:
+    """Return the error for an id that no product of the workspace has."""
+    return NotFoundError.of("product", "List the products (svc_list_products) for valid ids.")
+
+
+def unknown_category() -> NotFoundError:
+    """Return the error for an id that no product category of the workspace has."""
+    hint = "List the categories (svc_list_categories with kind product) for valid ids."
+    return NotFoundError.of("product category", hint)
+
+
+def existing_product(ctx: Context, product_id: str) -> ProductRow:
+    """Return a product.
+
+    Raises:
+        NotFoundError: no live product of the workspace has this id.
+    """
+    product = PRODUCTS.find(ctx.workspace_id, product_id)
+    if product is None:
+        raise unknown_product()
+    return product
+
+
+def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
+    """Stage a product's deletion: it is kept for a month, its SKU and barcode are free at once."""
+    unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
+
+
+@operation(
+    tool="svc_list_products",
+    rest="GET /api/products/list",
+    scope=Scope.PRODUCTS_READ,
+    title="List products",
+    example={"q": "loa", "sort": "price", "status": "active"},
+    errors=(InvalidBarcodeError,),
+)
+def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
+    """List products. Long descriptions are cut."""
+    descriptions.check_size(args.descriptions, args.size)
+    found = PRODUCTS.page(
+        ctx.workspace_id,
+        Query(
+            page=args.page,
+            size=args.size,
+            sort=args.sort,
+            descending=(args.sort_dir or _DIRECTIONS.get(args.sort, "asc")) == "desc",
+            filters={
+                "status": None if args.status == "all" else args.status,
+                "category_id": _wanted_categories(ctx, args),
+            },
+            lookups={"sku": args.sku, "barcode": _gtin14(args.barcode)},
+            ranges={"price": (args.min_price, args.max_price), "available": _wanted_stock(args)},
+            search=args.q,
+            charge=ctx.charge,
+        ),
+    )
+    if args.descriptions == "full":
+        shown = list(map(ProductOut.of, found.records))
+    else:
+        remedy = "list with descriptions=full, or get a product (svc_get_product), for the whole"
+        shown = descriptions.shortened(
+            ctx, found.records, ProductOut.of, noun="product", remedy=remedy
+        )
+    return ProductList(products=shown, total=found.total)
+
+
+def _wanted_stock(args: ProductListQuery) -> tuple[int | None, int | None]:
+    least = 1 if args.in_stock else None
+    most = args.max_stock if args.in_stock is not False else 0
+    return least, most
+
+
+def _wanted_categories(ctx: Context, args: ProductListQuery) -> str | list[str] | None:
+    if args.category_id is None or not args.subcategories:
+        if args.subcategories:
+            ctx.warn("subcategories has no meaning without categoryId and was ignored.")
+        return args.category_id
+    return categories.with_all_below(ctx.workspace_id, args.category_id, "product")
+
+
+@operation(
+    tool="svc_get_product",
+    rest="GET /api/products/{id}",
+    scope=Scope.PRODUCTS_READ,
+    title="Get a product",
+    example={"id": "PRODUCT_ID"},
+)
+def get_product(ctx: Context, args: ProductRef) -> ProductResult:
+    """Return one product, its whole description included."""
+    return ProductResult(product=ProductOut.of(existing_product(ctx, args.id)))
+
+
+@operation(
+    tool="svc_create_product",
+    rest="POST /api/products/create",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Create a product",
+    open_world=True,
+    limit=HEAVY.weighed(images.weight_of),
+    example={"name": "Rye roll", "price": 4500, "categoryId": "CATEGORY_ID"},
+    errors=(InvalidBarcodeError, SkuTakenError),
+)
+def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
+    """Create a product, last in the order. An image not taken is a warning."""
+    values = _stored(ctx, args.provided() | {"status": args.status}, ())
+    number = products.number_at_end(ctx.workspace_id)
+    product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
+    advice = "Change that product instead (svc_update_product), or send another SKU or none."
+    ctx.unit.create(product, taken=_taken(product, advice))
+    return ProductResult(product=ProductOut.of(product))
+
+
+@operation(
+    tool="svc_update_product",
+    rest="POST /api/products/update",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Update a product",
+    open_world=True,
+    limit=HEAVY.weighed(images.weight_of),
+    example={"id": "PRODUCT_ID", "price": 10_500, "stockDelta": -2},
+    errors=(ConflictError, InsufficientStockError, InvalidBarcodeError, SkuTakenError),
+)
+def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
+    """Change a product. stockDelta adds to the stock atomically; below 0 is refused."""
+    product = existing_product(ctx, args.id)
+    changes = args.changes
+    delta = changes.pop("stock_delta", None)
+    if delta is not None:
+        _check_stock(product, delta)
+    if delta is not None and not changes:
+        _stage_stock(ctx, product, delta)
+        return ProductResult(product=ProductOut.of(product))
+    descriptions.require_whole(changes.get("description"), product.description)
+    for name, value in _stored(ctx, changes, product.images).items():
+        setattr(product, name, value)
+    if delta is not None:
+        product.stock += delta
+    ctx.unit.save(product, taken=_taken(product, "Send another SKU, or null for none."))
+    return ProductResult(product=ProductOut.of(product))
+
+
+@operation(
+    tool="svc_delete_product",
+    rest="POST /api/products/delete",
+    scope=Scope.PRODUCTS_WRITE,
+    title="Delete a product",
+    destructive=True,
+    idempotent=True,
+    example={"id": "PRODUCT_ID"},
+)
+def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
+    """Delete a product and free its SKU. Its images stay in the files."""
+    stage_deletion(ctx.unit, existing_product(ctx, args.id))
+    return DeletedResult(id=args.id, deleted=not args.dry_run)
+
+
+def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) -> dict[str, Any]:
+    """Return what is stored of given fields; images are taken in, a category is demanded.
+
+    ``before`` are the images so far, which stay if none of the new ones can be taken.
+    """
+    values = dict(given)
+    if values.get("barcode") is not None:
+        values["barcode"] = _barcode(values["barcode"])
+    if values.get("category_id") is not None:
+        category_id = values["category_id"]
+        if values.get("images"):  # an unknown id is told before anything is fetched
+            _check_category(ctx, category_id)
+        categories.require(ctx.unit, category_id, "product", on_conflict=unknown_category())
+    if "images" in values:
+        wanted = values["images"] or ()
+        values["images"] = images.take_images(ctx, wanted, FOLDER, before=before)
+    return values
+
+
+def _check_category(ctx: Context, category_id: str) -> None:
+    category = CATEGORIES.find(ctx.workspace_id, category_id)
+    if category is None or category.kind != "product":
+        raise unknown_category()
+
+
+def _barcode(text: str) -> str:
+    try:
+        return barcodes.parse(text).digits
+    except barcodes.BarcodeError as error:
+        raise InvalidBarcodeError.of("barcode", str(error)) from None
+
+
+def _gtin14(text: str | None) -> str | None:
+    return None if text is None else barcodes.gtin14(_barcode(text))
+
+
+def _taken(product: ProductRow, advice: str) -> dict[str, Callable[[str], AppError]]:
+    def error(holder: str) -> AppError:
+        msg = f'The product {holder} has the SKU "{product.sku}". {advice}'
+        return SkuTakenError(msg, details={"productId": holder})
+
+    return {"sku": error}
+
+
+def _check_stock(product: ProductRow, delta: int) -> None:
+    """Refuse a change of the stock that the product, as it was read, does not allow."""
+    if product.stock is None:
+        raise ConflictError(
+            "The stock of this product is not tracked. Set stock to a number first."
+        )
+    after = product.stock + delta
+    if after < 0:
+        msg = f"Only {product.stock} in stock; {-delta} cannot be taken."
+        raise InsufficientStockError(msg, details={"stock": product.stock})
+    if after > MAX_STOCK:
+        msg = f"{product.stock} in stock and {delta} more would pass the limit of {MAX_STOCK:,}."
+        raise ConflictError(msg)
+
+
+def _stage_stock(ctx: Context, product: ProductRow, delta: int) -> None:
+    """Stage a change of the stock alone, and show what it makes of the stock that was read."""
+    stock = int(product.stock or 0)
+    tries: list[int] = ctx.unit.run_side_effect_once("tries", list)
+    tries.append(stock)
+    least = most = stock
+    if len(tries) > EXACT_TRIES:
+        least, most = max(0, -delta), min(MAX_STOCK, MAX_STOCK - delta)
+        ctx.warn("Others change this stock right now; get the product for what it is in the end.")
+    products.add_stock(ctx.unit, product, delta, least=least, most=most)
+    product.stock, product.updated_at = stock + delta, clock.now()

@@ -1,0 +1,419 @@
+"""Products made or changed by their SKUs, many in one call: how a shop moves in, and stays in step.
+
+Items that leave images alone go some to a transaction, those that name them by themselves: an image
+brings rows of its own. All images of a call are fetched before, side by side, under one deadline.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from chalicelib.application import descriptions
+from chalicelib.application.invoke import Context
+from chalicelib.core import deadline
+from chalicelib.core.errors import AppError, ValidationError
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.scopes import Scope
+from chalicelib.core.text import line_fold
+from chalicelib.core.wire import batch_items
+from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
+from chalicelib.core.wire.schema import Id, Kopecks, Partial, Pattern, SortOrder, Wire, optional
+from chalicelib.domains.catalog.operations.batches import (
+    MAX_AT_ONCE,
+    OK,
+    BatchSummary,
+    commit_outcomes,
+    in_order,
+)
+from chalicelib.domains.catalog.operations.products import (
+    MAX_SKU,
+    BarcodeText,
+    Description,
+    Name,
+    Sku,
+    Status,
+    Stock,
+    _stored,
+    unknown_category,
+)
+from chalicelib.domains.catalog.store import categories, products
+from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
+from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.domains.files.flows import images, rehosting
+from chalicelib.domains.files.flows.images import Images
+from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
+from chalicelib.engine.listing import ordering
+from chalicelib.engine.reading import fetch
+from chalicelib.engine.unit import UnitOfWork, in_batches
+
+STEP = 10
+"""Products in one transaction: one takes nine of its hundred items at most, and 200 KB of 4 MB."""
+IMAGE_SECONDS = 600.0
+COMMIT_SECONDS = 8.0
+"""What a request's time leaves for the transactions when the time for images is over."""
+IMAGES_A_HEAVY_CALL = 10
+"""Items with images elsewhere that count as one heavy call, as one product with ten images does."""
+
+CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
+
+Fetched = Mapping[str, StoredObject | RejectedImage]
+
+
+class ProductItem(Partial):
+    """The values of a product; what is omitted stays as it is."""
+
+    name: Name = optional("Name; a new product needs it.")
+    price: Kopecks = optional("In kopecks; a new product needs it.")
+    description: Description | None = optional("Description.")
+    stock: Stock | None = optional("null: not tracked.")
+    category_id: Id | None = optional("Product category id.")
+    images: Images | None = optional("Replaces all.")
+    barcode: BarcodeText | None = optional("8, 12-14 digits.")
+    status: Status = optional("inactive hides it; a new one is active if omitted.")
+    sort_order: SortOrder = optional("Place in the list; a new one is last if omitted.")
+
+
+class UpsertItem(ProductItem):
+    """A product by its SKU; what is omitted stays as it is."""
+
+    sku: Sku = Field(description="Which product, whatever its case; a new one gets it.")
+
+
+class ItemById(ProductItem):
+    """A product by its id; what is omitted stays as it is."""
+
+    id: Annotated[str, Pattern("[0-9A-HJKMNP-TV-Z]{26}", "the id of a product")] = Field(
+        description="Which product; a new one gets it."
+    )
+
+
+Item = UpsertItem | ItemById
+
+
+class ProductUpsert(Wire):
+    """Products to make or change."""
+
+    items: Annotated[
+        list[Annotated[UpsertItem | InvalidItem, FailsAlone(UpsertItem)]],
+        Field(min_length=1, max_length=MAX_AT_ONCE),
+    ] = Field(description="Products; each SKU once. One that is not valid fails alone.")
+    dry_run: bool = Field(default=False, description="Only report what would happen.")
+
+
+class UpsertById(Wire):
+    """Products to make or change, by their ids."""
+
+    items: Annotated[
+        list[Annotated[ItemById | InvalidItem, FailsAlone(ItemById)]],
+        Field(min_length=1, max_length=MAX_AT_ONCE),
+    ] = Field(description="Products; each id once. One that is not valid fails alone.")
+    dry_run: bool = Field(default=False, description="Only report what would happen.")
+
+
+class UpsertOutcome(Wire):
+    """What became of one item, or would."""
+
+    sku: str = Field(description="The item's SKU, or an empty text if it is none.")
+    id: Id | None = Field(default=None, description="Product id, or null if there is none.")
+    status: int = Field(description="200, or the HTTP status of the failure.")
+    message: str = Field(
+        description=(
+            "created, updated or unchanged; with dryRun, would create or would update, and what; "
+            "or why it failed."
+        )
+    )
+    created: bool = Field(default=False, description="Whether the call has created it.")
+    warnings: list[str] = Field(default=[], description="Images that were not taken, and why.")
+
+
+class UpsertResult(Wire):
+    """What became of the items."""
+
+    results: list[UpsertOutcome] = Field(description="An outcome per item, in their order.")
+    summary: BatchSummary = Field(description="The outcomes counted.")
+
+
+def _weight(args: ProductUpsert) -> int:
+    """Return how many heavy calls a call is; a dry run fetches nothing."""
+    items = 0 if args.dry_run else sum(map(images.weight_of, batch_items.valid(args.items)))
+    return -(-items // IMAGES_A_HEAVY_CALL)
+
+
+@operation(
+    rest="POST /api/products/upsert",
+    scope=Scope.PRODUCTS_WRITE,
+    audience=(Audience.KEY, Audience.OPERATOR),
+    title="Create or update products by SKU",
+    idempotent=True,
+    open_world=True,
+    accepts_idempotency_key=True,
+    limit=HEAVY.weighed(_weight),
+    example={
+        "items": [{"sku": "R-1", "name": "Rye loaf", "price": 7000, "categoryId": "CATEGORY_ID"}]
+    },
+)
+def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
+    """Create or update up to 100 products by their SKUs, each with its own outcome.
+
+    Repeating the call changes nothing more. An image that cannot be taken, or for which the time is
+    too short, is a warning of its item; if none can, the product keeps those it has.
+    """
+    return _upsert(ctx, args.items, dry_run=args.dry_run)
+
+
+@operation(
+    title="Create or update products by id",
+    audience=(Audience.OPERATOR,),
+    idempotent=True,
+    open_world=True,
+)
+def upsert_products_by_id(ctx: Context, args: UpsertById) -> UpsertResult:
+    """Create or update up to 100 products by their ids, each with its own outcome.
+
+    So a table with products that have no SKU is imported again without making any twice.
+    """
+    return _upsert(ctx, args.items, dry_run=args.dry_run)
+
+
+def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool) -> UpsertResult:
+    keys = Counter(_key(item) for item in items)
+    once: dict[int, Item] = {}
+    results: dict[int, UpsertOutcome] = {}
+    for number, item in enumerate(items):
+        if isinstance(item, InvalidItem):
+            results[number] = _failed(item, item.error)
+        elif keys[_key(item)] > 1:
+            results[number] = _failed(item, _named_twice(item))
+        else:
+            once[number] = item
+    batches = {f"items from {numbers[0]}": numbers for numbers in _batches(once)}
+    images = _Images({} if dry_run else _fetched(ctx, once, batches))
+    for name, numbers in batches.items():
+        batch = [once[number] for number in numbers]
+        outcomes = _would(ctx, batch) if dry_run else _commit(ctx, name, batch, images)
+        results.update(zip(numbers, outcomes, strict=True))
+    ordered = in_order(results, ctx.naming)
+    return UpsertResult(results=ordered, summary=BatchSummary.of(ordered))
+
+
+def _batches(items: Mapping[int, Item]) -> Iterator[list[int]]:
+    """Yield the numbers of the items of each transaction."""
+    alone = {n for n, item in items.items() if "images" in item.model_fields_set}
+    yield from in_batches((n for n in items if n not in alone), STEP)
+    yield from ([n] for n in items if n in alone)
+
+
+def _fetched(
+    ctx: Context, items: Mapping[int, Item], batches: Mapping[str, Sequence[int]]
+) -> Fetched:
+    """Fetch the images of all items that an earlier call under the same key has not dealt with."""
+    urls = [
+        image.url
+        for name, (number, *_) in batches.items()
+        if items[number].images and not ctx.unit.recalls_batch(name)
+        for image in items[number].images or ()
+        if image.url
+    ]
+    seconds = max(0.0, deadline.remaining(IMAGE_SECONDS) - COMMIT_SECONDS)
+
+    def fetch_all() -> Fetched:
+        found = rehosting.fetch_images(ctx.workspace_id, urls, seconds)
+        if ctx.principal.audience is Audience.OPERATOR:
+            found |= rehosting.copy_images(ctx.workspace_id, urls)
+        return found
+
+    return ctx.unit.run_side_effect_once("images of all items", fetch_all)
+
+
+@dataclass
+class _Images:
+    """What was fetched for the items of a call, and which of it are files by now, by their URLs.
+
+    An image becomes a file with the first item that shows it; later ones show that file.
+    """
+
+    fetched: Fetched
+    files: dict[str, str] = field(default_factory=dict)
+
+    def of(self, items: Sequence[Item]) -> dict[str, StoredObject | RejectedImage]:
+        """Return those of some items."""
+        urls = {image.url for item in items for image in item.images or ()}
+        return {url: self.fetched[url] for url in urls & self.fetched.keys()}
+
+    def settled(self, item: Item) -> Item:
+        """Return an item that shows the files there are."""
+        images = [
+            image.model_copy(update={"url": self.files.get(image.url, image.url)})
+            for image in item.images or ()
+        ]
+        return item.model_copy(update={"images": images}) if images else item
+
+
+def _commit(ctx: Context, name: str, items: Sequence[Item], images: _Images) -> list[UpsertOutcome]:
+    """Commit some items in a transaction of their own."""
+    settled = [images.settled(item) for item in items]
+    fetched = images.of(settled)
+    late = any(isinstance(one, RejectedImage) and one.late for one in fetched.values())
+
+    def stage(part: UnitOfWork) -> list[UpsertOutcome]:
+        if fetched:
+            rehosting.provide(part, fetched)
+        return _stage(replace(ctx, unit=part), settled, late=late)
+
+    def failed(error: AppError) -> list[UpsertOutcome]:
+        return [_failed(item, error) for item in items]
+
+    outcomes = commit_outcomes(ctx.unit, name, UpsertOutcome, stage, failed)
+    if not late and all(outcome.status == OK for outcome in outcomes):
+        images.files |= {
+            url: rehosting.public_url(one.key)
+            for url, one in fetched.items()
+            if isinstance(one, StoredObject)
+        }
+    return outcomes
+
+
+def _would(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome]:
+    """Return what would become of items, in words that cannot be taken for the deed."""
+    bare = [
+        type(item).model_construct(item.model_fields_set - {"images"}, **item.provided("images"))
+        for item in items
+    ]
+    outcomes = []
+    for item, outcome in zip(items, _stage(ctx, bare), strict=True):
+        if outcome.created:
+            changed: dict[str, Any] = {"id": None, "created": False, "message": "would create"}
+        elif outcome.message == UPDATED or (item.images and outcome.status == OK):
+            changed = {"message": "would update"}
+        else:
+            changed = {}
+        outcomes.append(outcome.model_copy(update=changed))
+    return outcomes
+
+
+@dataclass
+class _Rows:
+    """What some items refer to, as it is now: products by ``_key``, and ids of categories."""
+
+    products: dict[str, ProductRow]
+    categories: set[str]
+    demanded: set[str] = field(default_factory=set)
+    next_place: int | None = None
+
+    @classmethod
+    def of(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
+        """Read them, in two round trips."""
+        skus = {_key(item): item.sku for item in items if isinstance(item, UpsertItem)}
+        by_sku = PRODUCTS.find_unique(workspace_id, "sku", skus.values())
+        held = {key: by_sku[sku] for key, sku in skus.items() if sku in by_sku}
+        held |= {item.id: item.id for item in items if isinstance(item, ItemById)}
+        named = {item.category_id for item in items if item.category_id is not None}
+        keys = [PRODUCTS.key(workspace_id, product_id) for product_id in held.values()]
+        rows = fetch([*keys, *(CATEGORIES.key(workspace_id, each) for each in named)])
+        found = {row.id: row for row in rows if isinstance(row, ProductRow)}
+        return cls(
+            {key: found[each] for key, each in held.items() if each in found},
+            {row.id for row in rows if isinstance(row, CategoryRow) and row.kind == "product"},
+        )
+
+
+def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[UpsertOutcome]:
+    """Stage some items; ``late`` says that not all of their images were fetched in time."""
+    rows = _Rows.of(ctx.workspace_id, items)
+    outcomes = []
+    for item in items:
+        try:
+            outcomes.append(_stage_one(replace(ctx, warnings=[]), item, rows, late=late))
+        except AppError as error:
+            outcomes.append(_failed(item, error))
+    return outcomes
+
+
+def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOutcome:
+    """Stage one item; what is wrong with it is told before anything of it is staged."""
+    product, given = rows.products.get(_key(item)), item.provided("sku", "id")
+    category_id = given.pop("category_id", None)
+    if category_id is not None and category_id not in rows.categories:
+        raise unknown_category()
+    if product is None and (missing := [n for n in ("name", "price") if given.get(n) is None]):
+        msg = f"A new product needs a {' and a '.join(missing)}."
+        raise ValidationError(msg)
+    if product is not None:
+        descriptions.require_whole(given.get("description"), product.description)
+    if product is not None and late:
+        given.pop("images")
+        ctx.warn("The time was too short for its images; it keeps those it has. Send it again.")
+    values = _stored(ctx, given, product.images if product else ())
+    if "category_id" in item.model_fields_set:
+        values["category_id"] = category_id
+        if product is None or product.category_id != category_id:
+            _demand(ctx.unit, rows, category_id)
+    message = UNCHANGED
+    if product is None:
+        message, product = CREATED, _new(ctx, item, rows, values)
+    else:
+        for name, value in values.items():
+            setattr(product, name, value)
+        if product.changes():
+            message = UPDATED
+            ctx.unit.save(product)
+    return UpsertOutcome(
+        sku=_sku(item),
+        id=product.id,
+        status=OK,
+        message=message,
+        created=message == CREATED,
+        warnings=ctx.warnings,
+    )
+
+
+def _new(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) -> ProductRow:
+    """Stage a new product, last in the order; if another took its SKU, all begins again."""
+    if rows.next_place is None:
+        rows.next_place = products.number_at_end(ctx.workspace_id)
+    made = {"status": "active", "sort_order": rows.next_place, **values}
+    rows.next_place += ordering.STEP
+    if isinstance(item, UpsertItem):
+        product = PRODUCTS.new(ctx.workspace_id, **made, sku=item.sku)
+    else:
+        product = ProductRow(PRODUCTS.partition(ctx.workspace_id), item.id, **made)
+        products.drop_deleted(ctx.unit, item.id)
+    ctx.unit.create(product)
+    return product
+
+
+def _demand(unit: UnitOfWork, rows: _Rows, category_id: str | None) -> None:
+    """Demand, once a transaction, that a category is there; if it goes, all begins again."""
+    if category_id is not None and category_id not in rows.demanded:
+        rows.demanded.add(category_id)
+        categories.require(unit, category_id, "product")
+
+
+def _named_twice(item: Item) -> ValidationError:
+    what = "id" if isinstance(item, ItemById) else "SKU, in one case or another"
+    msg = f"Several items have this {what}; send one of them."
+    return ValidationError(msg)
+
+
+def _failed(item: Item | InvalidItem, error: AppError) -> UpsertOutcome:
+    return UpsertOutcome(sku=_sku(item), status=error.status, message=error.message)
+
+
+def _key(item: Item | InvalidItem) -> str:
+    """Return what items are told apart by: the SKU as it compares, or the id."""
+    return item.id if isinstance(item, ItemById) else line_fold(_sku(item))
+
+
+def _sku(item: Item | InvalidItem) -> str:
+    match item:
+        case UpsertItem():
+            return item.sku
+        case InvalidItem():
+            return item.text(MAX_SKU, "sku")
+        case _:
+            return ""

@@ -1,0 +1,76 @@
+"""Categories of products and services: rows, and what is unique among them."""
+
+from typing import Any
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+
+from chalicelib.core.errors import AppError
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.listing import Listing, listed, listing_of
+from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.tables import Record
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import trees
+
+KINDS = {"product": "PRODUCT", "service": "SERVICE"}
+"""The noun that the categories of each kind hold. Its facet ``category_id`` is counted."""
+
+
+class CategoryRow(Record):
+    """A category. Its parent, if any, is of the same kind."""
+
+    name = UnicodeAttribute()
+    slug = UnicodeAttribute()
+    kind = UnicodeAttribute()
+    parent_id = UnicodeAttribute(null=True)
+    sort_order = NumberAttribute()
+
+
+CATEGORIES = listed(
+    Listing(
+        row=CategoryRow,
+        noun="CATEGORY",
+        text=lambda category: (category.name,),
+        sorts={"sortOrder": "n1"},
+        numbers=("sort_order",),
+        lookups=(Lookup("slug", lambda c: c.slug, unique=True, within=lambda c: c.kind),),
+    )
+)
+
+
+def tree(workspace_id: str) -> list[CategoryRow]:
+    """Return all categories of a workspace, of both kinds, in their order."""
+    found = CategoryRow.partition(CATEGORIES.partition(workspace_id))
+    return sorted(found, key=lambda category: (category.sort_order, category.id))
+
+
+def with_all_below(workspace_id: str, category_id: str, kind: str) -> list[str]:
+    """Return the id of a category and those of all below it; of an unknown one, its own."""
+    rows = [row for row in tree(workspace_id) if row.kind == kind]
+    return [category_id, *trees.below({row.id: row.parent_id for row in rows}, category_id)]
+
+
+def tree_lock(kind: str) -> str:
+    """Return the lock row of changing the shape of a kind's tree (``store.locks``)."""
+    return f"category-tree#{kind}"
+
+
+def require(
+    unit: UnitOfWork, category_id: str, kind: str, *, on_conflict: AppError | None = None
+) -> None:
+    """Demand that a category of this kind exists when the unit commits."""
+    key = CATEGORIES.key(unit.workspace_id, category_id)
+    unit.require(CategoryRow(key.pk, key.sk), CategoryRow.kind == kind, on_conflict=on_conflict)
+
+
+def items(kind: str) -> Listing[Any]:
+    """Return the listing of what the categories of a kind hold."""
+    return listing_of(KINDS[kind])
+
+
+def items_count(workspace_id: str, kind: str) -> dict[str, int]:
+    """Return how many live records each category of a kind holds itself, by its id."""
+    if kind not in KINDS:
+        return {}
+    counted = counters.read_facet(workspace_id, KINDS[kind], "category_id")
+    return {name.partition(":")[2]: count for name, count in counted.items()}

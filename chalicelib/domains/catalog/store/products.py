@@ -1,0 +1,168 @@
+"""Products: rows, their listing, what is unique among them, and the look-up by barcode."""
+
+from collections.abc import Collection
+
+from pynamodb.attributes import (
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
+
+from chalicelib.core import clock
+from chalicelib.core.text import fold, line_fold
+from chalicelib.domains.files.store.images import SHOWN_IMAGES, ImageMap
+from chalicelib.engine.listing import ordering
+from chalicelib.engine.listing.index_entries import EntryRow, partition_of
+from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.listing.ordering import Place
+from chalicelib.engine.tables import ContentRow, Record
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import barcodes
+
+IN_ORDER = SortIndex("sortOrder")
+ORDER_LOCK = "product-order"
+"""The lock row of putting products in an order (``store.locks``)."""
+
+
+UNTRACKED = 10**12
+"""Stands for the stock of a product whose stock is not tracked: more than any other product has."""
+
+
+class ProductRow(Record):
+    """A product.
+
+    ``price`` is in kopecks; ``stock`` is None if it is not tracked; ``sort_order`` is sparse, so
+    that a product moves without its neighbours being rewritten. ``sku_elsewhere`` is the SKU if
+    another product has one that differs in white space alone, from before such SKUs were the same;
+    a search by SKU finds that product.
+    """
+
+    name = UnicodeAttribute()
+    price = NumberAttribute()
+    description = UnicodeAttribute(null=True)
+    sku = UnicodeAttribute(null=True)
+    sku_elsewhere = UnicodeAttribute(null=True)
+    barcode = UnicodeAttribute(null=True)
+    stock = NumberAttribute(null=True)
+    category_id = UnicodeAttribute(null=True)
+    images: ListAttribute[ImageMap] = ListAttribute(of=ImageMap, default=list)
+    status = UnicodeAttribute()
+    sort_order = NumberAttribute()
+
+    @property
+    def available(self) -> int:
+        """The pieces that can be sold, for lists; ``UNTRACKED`` if the stock is not tracked."""
+        return UNTRACKED if self.stock is None else int(self.stock)
+
+
+PRODUCTS = listed(
+    Listing(
+        row=ProductRow,
+        noun="PRODUCT",
+        text=lambda product: (product.name, product.sku or ""),
+        status="status",
+        facets=("category_id",),
+        counted=("category_id",),
+        partitioned=("category_id",),
+        numbers=("price", "sort_order", "available"),
+        sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
+        indexes=(
+            IN_ORDER,
+            SortIndex("price"),
+            SortIndex("name"),
+            SortIndex("sortOrder", partition_by="status"),
+        ),
+        lookups=(
+            Lookup(
+                "sku",
+                lambda product: None if product.sku == product.sku_elsewhere else product.sku,
+                unique=True,
+                key=line_fold,
+                former_key=fold,
+                yielded="sku_elsewhere",
+            ),
+            Lookup("barcode", lambda p: p.barcode and barcodes.gtin14(p.barcode)),
+        ),
+        files=SHOWN_IMAGES,
+        inline_bytes=1400,  # a name and an SKU of any script
+    )
+)
+
+
+def with_barcode(workspace_id: str, gtin14: str) -> ProductRow | None:
+    """Return the oldest product with a barcode, whichever of its forms it was given in, or None."""
+    found = PRODUCTS.find_by(workspace_id, "barcode", gtin14)
+    return PRODUCTS.find(workspace_id, found[0]) if found else None
+
+
+def drop_deleted(unit: UnitOfWork, product_id: str) -> None:
+    """Stage the removal of what is kept of a deleted product whose id is used again."""
+    unit.delete(ContentRow(PRODUCTS.trash(unit.workspace_id), product_id))
+
+
+def number_at_end(workspace_id: str) -> int:
+    """Return the sort order that puts a new product last."""
+    last = PRODUCTS.along(workspace_id, IN_ORDER, 1, descending=True)
+    return last[0].number + ordering.STEP if last else 0
+
+
+def number_after(workspace_id: str, product: ProductRow) -> int:
+    """Return the sort order that puts a new product behind another.
+
+    Right behind it, as long as there is room; else its own, so that the newer id comes later.
+    """
+    after = PRODUCTS.along(workspace_id, IN_ORDER, 1, after=product)
+    number = int(product.sort_order)
+    room = ordering.between(number, after[0].number if after else None, 1)
+    return room[0] if room else number
+
+
+def first_besides(workspace_id: str, ids: Collection[str], category_id: str | None) -> Place | None:
+    """Return the first place of another product than these, in a category or in all."""
+    if category_id is None:
+        places = PRODUCTS.along(workspace_id, IN_ORDER, len(ids) + 1)
+    else:
+        rows = PRODUCTS.entries(workspace_id, category_id=category_id)
+        places = [Place(row.numbers[1], row.id) for row in rows]
+    return min((place for place in places if place.id not in ids), default=None)
+
+
+def require_unchanged(unit: UnitOfWork, product: ProductRow) -> None:
+    """Demand that a product is at commit as it was read."""
+    unit.require(product, ProductRow.version == product.version)
+
+
+class StockRow(ContentRow):
+    """A product as a change of its stock alone writes it, whoever else changes it meanwhile."""
+
+    stock = NumberAttribute(null=True)
+    version = NumberAttribute()
+    updated_at = UTCDateTimeAttribute()
+
+
+def add_stock(unit: UnitOfWork, product: ProductRow, delta: int, *, least: int, most: int) -> None:
+    """Stage an addition to a product's stock, if by then it lies within bounds.
+
+    If it does not, or is not tracked any more, the operation begins again, and so do other writers
+    that read the product before. The entry in the partition of the product's category follows.
+    """
+    unit.update(
+        StockRow(product.pk, product.sk),
+        [
+            StockRow.stock.add(delta),
+            StockRow.y1.set(StockRow.stock + delta),
+            StockRow.version.add(1),
+            StockRow.updated_at.set(clock.now()),
+        ],
+        StockRow.stock.between(least, most),
+    )
+    if product.category_id is not None:
+        noun, category = PRODUCTS.noun, product.category_id
+        place = partition_of(unit.tenant, noun, "category_id", category)
+        unit.update(
+            EntryRow(place, product.id),
+            [EntryRow.y1.set((EntryRow.y1 | product.available) + delta)],
+            EntryRow.r.exists(),
+        )

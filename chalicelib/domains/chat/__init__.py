@@ -1,0 +1,1 @@
+"""Dialogs, messages, chat sessions, the answer of a bot and its charge."""

@@ -1,0 +1,416 @@
+"""Taking a visitor's message: all checks, then the hold, then its place in the dialog.
+
+The order of the checks is that of the interface: what a caller may not know is never told by a
+later one. What comes after is ``flows.chat_answer``.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from time import perf_counter
+from typing import NamedTuple, cast
+
+from chalicelib.core import clock
+from chalicelib.core.errors import (
+    AppError,
+    ForbiddenError,
+    InsufficientBalanceError,
+    MessageTooLongError,
+    NotConfiguredError,
+    NotFoundError,
+    SessionBusyError,
+    SpendingError,
+    UnavailableError,
+    ValidationError,
+)
+from chalicelib.core.ids import new_id
+from chalicelib.core.limits import Limit
+from chalicelib.core.settings import settings
+from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Hold, Prices, Terms
+from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.rules.channels import TEST, Channel
+from chalicelib.domains.bots.store import bot_keys, bot_metrics, visits
+from chalicelib.domains.bots.store.agents import AgentRow
+from chalicelib.domains.chat.flows import chat_history, chat_leads, chat_replays
+from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange, message_id
+from chalicelib.domains.chat.flows.chat_history import Turn
+from chalicelib.domains.chat.flows.chat_replays import Replay
+from chalicelib.domains.chat.flows.chat_request import ChatRequest
+from chalicelib.domains.chat.flows.dialogs import expiry_job
+from chalicelib.domains.chat.store import chat_sessions, messages, open_streams
+from chalicelib.domains.chat.store.chat_sessions import SessionRow
+from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
+from chalicelib.domains.chat.store.messages import ASSISTANT, USER
+from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.engine import limits
+from chalicelib.engine.metrics import Increments
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways import llm
+from chalicelib.gateways.llm import models
+from chalicelib.gateways.llm.messages import Message
+from chalicelib.gateways.llm.models import UNKNOWN_CONTEXT, ModelSpec
+from chalicelib.lib import tokens
+from chalicelib.lib.sources import without_query
+
+MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
+"""Of one visitor; it fails closed (security.md, Rate limits)."""
+MESSAGES_OF_BOT = Limit("chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1))
+"""Of all visitors, behind the edge."""
+MAX_KEY = 255
+
+
+class Caller(NamedTuple):
+    """Who sends a message: a visitor's hash; ``in_console`` one of the bot's own people."""
+
+    visitor: str
+    request_id: str
+    idempotency_key: str | None = None
+    in_console: bool = False
+
+
+class _Bot(NamedTuple):
+    agent: AgentRow
+    workspace: WorkspaceRow
+
+    @property
+    def workspace_id(self) -> str:
+        return self.workspace.id
+
+    def note(self, channel: str, measures: Mapping[str, int]) -> None:
+        """Count what happened outside of any transaction; statistics stand in nobody's way."""
+        counts = Increments(self.workspace_id)
+        today = clock.local_day(clock.now(), self.workspace.timezone)
+        bot_metrics.count(counts, self.agent.id, channel, today, measures)
+        with suppress(UnavailableError):
+            counts.write()
+
+
+def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
+    """Take a message, or find the answer that its idempotency key was given before.
+
+    Raises:
+        NotFoundError: no such bot, or it or its owner is switched off; or no such session of it.
+        RateLimitedError: the visitor sends too many.
+        ForbiddenError: the bot is private, and the key is not one of it.
+        IdempotencyMismatchError: the idempotency key was used with another message.
+        InProgressError: the first call with it is still being answered.
+        MessageTooLongError: the message does not fit the model.
+        NotConfiguredError: nobody answers for the model here.
+        SessionBusyError: the session's last answer is still being streamed.
+        SpendingError: limits or balance do not suffice.
+    """
+    began = perf_counter()
+    bot = _find_bot(args.agent_id)
+    limits.take(MESSAGES, f"visitor:{caller.visitor}#{bot.agent.id}")
+    if _behind_edge():
+        limits.take(MESSAGES_OF_BOT, bot.agent.id)
+        open_streams.begin(caller.visitor, caller.request_id)
+    kept: IdempotencyRecord | None = None
+    try:
+        if not caller.in_console:
+            _check_key(bot, args.api_key)
+        session = _find_session(bot, args.session_id)
+        kept = _kept(args, caller, bot)
+        replay = kept and chat_replays.find_or_mark(
+            bot.workspace_id,
+            kept,
+            owner=caller.request_id,
+            agent_id=bot.agent.id,
+            session_token=args.session_id,
+            is_visitors=_is_visitors(args, bot),
+        )
+        return replay or _Taking(args, caller, bot, session, kept, began).take()
+    except BaseException:
+        leave(caller)
+        with suppress(UnavailableError):
+            chat_replays.clear(bot.workspace_id, kept, owner=caller.request_id)
+        raise
+
+
+def leave(caller: Caller) -> None:
+    """Note that a caller's stream has ended, read or not."""
+    if _behind_edge():
+        with suppress(UnavailableError):
+            open_streams.end(caller.visitor, caller.request_id)
+
+
+def _behind_edge() -> bool:
+    """Whether visitors can be told apart: elsewhere, many may share what seems one address."""
+    return bool(settings().edge_secret)
+
+
+def _find_bot(agent_id: str) -> _Bot:
+    workspace_id = bots.workspace_of(agent_id)
+    return _Bot(*bots.active_bot(workspace_id, agent_id))
+
+
+def _check_key(bot: _Bot, token: str | None) -> None:
+    """Refuse who talks to a private bot without one of its keys; public bots ask for none.
+
+    Raises:
+        ForbiddenError: the key is missing, or none of this bot's.
+    """
+    if bot.agent.is_private and not (token and bot_keys.is_key_of(bot.agent.id, token)):
+        raise ForbiddenError("This bot is private: send one of its keys as apiKey.")
+
+
+def _find_session(bot: _Bot, token: str | None) -> SessionRow | None:
+    if token is None:
+        return None
+    session = chat_sessions.find(bot.workspace_id, bot.agent.id, token)
+    if session is None:
+        msg = "This bot has no such session. Leave sessionId out to begin a new dialog."
+        raise NotFoundError(msg)
+    return session
+
+
+def _kept(args: ChatRequest, caller: Caller, bot: _Bot) -> IdempotencyRecord | None:
+    """Return what the answer is kept under, if the call has an idempotency key.
+
+    A key is one session's, else one bot key's, else one visitor's: two strangers never share it.
+
+    Raises:
+        ValidationError: the key is empty or too long.
+    """
+    key = caller.idempotency_key
+    if key is None:
+        return None
+    if not 1 <= len(key) <= MAX_KEY:
+        message = f"expected 1 to {MAX_KEY} characters, received {len(key)}"
+        raise ValidationError.of("Idempotency-Key", message)
+    if args.session_id is not None:
+        holder = f"session:{tokens.digest(args.session_id)}"
+    elif _is_visitors(args, bot):
+        holder = f"visitor:{caller.visitor}"
+    else:
+        holder = f"key:{tokens.digest(args.api_key or '')}"
+    said = (args.agent_id, args.message, args.session_id)
+    return chat_replays.record(f"chat#{bot.agent.id}#{holder}", key, said)
+
+
+def _is_visitors(args: ChatRequest, bot: _Bot) -> bool:
+    """Whether nothing but an address tells whose call it is: no session, and no bot key."""
+    has_key = bot.agent.is_private and args.api_key is not None
+    return args.session_id is None and not has_key
+
+
+@dataclass(frozen=True, slots=True)
+class _Taking:
+    """A message that passed the checks on its caller."""
+
+    args: ChatRequest
+    caller: Caller
+    bot: _Bot
+    session: SessionRow | None
+    kept: IdempotencyRecord | None
+    began: float
+
+    def _channel(self, dialog: DialogRow | None) -> Channel:
+        """Return where the dialog is led: that is settled with its first message."""
+        if dialog is not None:
+            return cast("Channel", dialog.channel)
+        channel = self.args.channel or "api"
+        return "api" if channel == TEST and not self.caller.in_console else channel
+
+    def take(self) -> Exchange:
+        spec, told, input_tokens, max_output = self._fitted()
+        if self.session is not None and self.session.is_held:
+            raise SessionBusyError
+        dialog = self._dialog()
+        number = int(dialog.last_number) + 2 if dialog else 2
+        dialog_id = self.session.dialog_id if self.session else new_id()
+        channel = self._channel(dialog)
+        try:
+            hold = self._reserve(spec, input_tokens, max_output, message_id(dialog_id, number))
+        except SpendingError as error:
+            short = isinstance(error, InsufficientBalanceError)
+            name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
+            self.bot.note(channel, {name: 1})
+            raise
+        token = self.args.session_id or chat_sessions.new_token()
+        exchange = Exchange(
+            hold=hold,
+            spec=spec,
+            messages=told,
+            zone=self.bot.workspace.timezone,
+            dialog_id=dialog_id,
+            number=number,
+            session_token=token,
+            session_hash=tokens.digest(token),
+            replays_session=self.session is None and not _is_visitors(self.args, self.bot),
+            channel=channel,
+            kept=self.kept,
+            began=self.began,
+        )
+        try:
+            self._store(exchange)
+        except BaseException:
+            with suppress(AppError):  # else the job releases it
+                exchange.close(Ending("", "error", None))
+            raise
+        return exchange
+
+    def _fitted(self) -> tuple[ModelSpec, list[Message], int, int]:
+        """Return the model, what it is sent, the tokens of that, and those it may answer with.
+
+        Raises:
+            MessageTooLongError: the message alone is too much.
+            NotConfiguredError: nobody answers for the model.
+        """
+        agent, question = self.bot.agent, Message("user", self.args.message)
+        problem: NotConfiguredError | None = None
+        try:
+            spec = llm.resolve(agent.model)
+        except NotConfiguredError as error:
+            problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
+        before = [Message("system", agent.system_prompt)]
+        if problem is None and spec.provider == "demo":
+            from chalicelib.domains.chat.flows import chat_offers  # noqa: PLC0415  no other model reads them
+
+            offers = chat_offers.message(self.bot.workspace_id, question.content)
+            before += [offers] if offers else []
+        count = chat_history.counter(spec.provider)
+        max_output = chat_history.room_for_answer(
+            [*before, question], count, spec.context_tokens, spec.max_output_tokens
+        )
+        if max_output is None:
+            raise MessageTooLongError.of("message", "it does not fit this bot's model; shorten it")
+        if problem is not None:
+            raise problem
+        room = spec.context_tokens - max_output
+        told, input_tokens = chat_history.fit(before, self._turns(), question, count, room)
+        return spec, told, input_tokens, max_output
+
+    def _turns(self) -> Iterator[Turn]:
+        """Yield the dialog's exchanges so far, the newest first."""
+        if self.session is None:
+            return
+        answer = None
+        place = (self.bot.workspace_id, self.session.dialog_id)
+        for message in messages.latest(*place, 4 * chat_history.MAX_TURNS):
+            if message.role == ASSISTANT:
+                answer = message
+            elif message.role == USER and answer and answer.number == message.number + 1:
+                yield Turn(message.content, answer.content)
+
+    def _dialog(self) -> DialogRow | None:
+        """Return the dialog that goes on; None if it begins with this message.
+
+        A session without a dialog is one that a replay began: removing a dialog ends its session.
+        """
+        if self.session is None:
+            return None
+        return DIALOGS.find(self.bot.workspace_id, self.session.dialog_id)
+
+    def _reserve(self, spec: ModelSpec, input_tokens: int, max_output: int, answer_id: str) -> Hold:
+        agent, workspace = self.bot
+        terms = Terms(
+            account_id=workspace.owner_id,
+            workspace_id=workspace.id,
+            agent_id=agent.id,
+            zone=workspace.timezone,
+            prices=Prices(spec.input_price, spec.output_price),
+            model=spec.name,
+        )
+        session, holder = self.session, self.caller.request_id
+
+        def stage(unit: UnitOfWork) -> None:
+            if session is not None:
+                chat_sessions.stage_lock(unit, session, holder)
+
+        return charging.reserve(
+            terms, holder, input_tokens, max_output, stage, message_id=answer_id
+        )
+
+    def _store(self, exchange: Exchange) -> None:
+        """Give the message and its answer their places, and make the dialog's lead if there is one.
+
+        Raises:
+            SessionBusyError: another answer has begun in the dialog since.
+        """
+        text, workspace = self.args.message, self.bot.workspace
+        contact = chat_leads.contact_of(self.args, workspace.country, exchange.channel)
+        named = chat_leads.named_in(self.args, workspace.country)
+
+        def stage(unit: UnitOfWork) -> None:
+            now = clock.now()
+            known = self._dialog()
+            dialog = known or self._new_dialog(exchange)
+            number = dialog.hear(text, now)
+            dialog.named_contacts = named_contacts.added(dialog.named_contacts, named)
+            if number + 1 != exchange.number:
+                raise SessionBusyError
+            counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)
+            measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(known is None)}
+            if contact and chat_leads.stage(unit, workspace, dialog, contact, text, now):
+                measures[bot_metrics.LEADS] = 1
+                if dialog.visit_id is not None:
+                    visits.reach(
+                        unit,
+                        counts,
+                        dialog.agent_id,
+                        dialog.visit_id,
+                        "lead",
+                        today=today,
+                        page_url=dialog.page_url,
+                    )
+            bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
+            counts.stage(unit)
+            messages.stage_exchange(
+                unit,
+                dialog.id,
+                number,
+                text,
+                channel=dialog.channel,
+                session_hash=exchange.session_hash,
+                input_tokens=exchange.usage_of(0, None).input_tokens,
+            )
+            if known is None:
+                unit.create(dialog)
+                unit.create(expiry_job(unit.tenant, dialog))
+            else:
+                unit.save(dialog)
+            if self.session is None:
+                unit.create(self._new_session(exchange))
+            else:
+                held = SessionRow.holder == self.caller.request_id
+                unit.require(self.session, held, on_conflict=SessionBusyError())
+
+        run_unit(workspace.id, contact and self._event(), stage)
+
+    def _new_dialog(self, exchange: Exchange) -> DialogRow:
+        return DIALOGS.row(
+            DIALOGS.partition(self.bot.workspace_id),
+            exchange.dialog_id,
+            agent_id=self.bot.agent.id,
+            channel=exchange.channel,
+            page_url=without_query(self.args.page_url),
+            visit_id=self.args.visit_id,
+            session_hash=exchange.session_hash,
+            last_number=0,
+            messages_count=0,
+        )
+
+    def _new_session(self, exchange: Exchange) -> SessionRow:
+        return chat_sessions.new(
+            self.bot.workspace_id,
+            exchange.session_token,
+            agent_id=self.bot.agent.id,
+            dialog_id=exchange.dialog_id,
+            holder=self.caller.request_id,
+        )
+
+    def _event(self) -> AuditEvent:
+        """Return what the audit log keeps: a lead that a visitor has made."""
+        return AuditEvent(
+            "chat", f"visitor:{self.caller.visitor}", request_id=self.caller.request_id
+        )
+
+
+def _unknown_model(name: str) -> ModelSpec:
+    output = settings().llm_unknown_output
+    return ModelSpec(name, "demo", name, 0, 0, UNKNOWN_CONTEXT, output, known=False)

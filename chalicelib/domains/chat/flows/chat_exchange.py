@@ -1,0 +1,210 @@
+"""One exchange of a dialog: a visitor's message, the answer to it, and its end, which is paid for.
+
+What is written, and when: the hold with the session's lock; dialog and messages; checkpoints; and
+at the end, in the transaction that settles or releases the hold, the answer as it stays, totals,
+counters, the lock's end and what a repeated call is told. So a crash at any point leaves either
+nothing or a hold, whose job comes to the same end (``recover``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from chalicelib.core import clock
+from chalicelib.core.unit import IdempotencyRecord
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled, Usage
+from chalicelib.domains.bots.rules.channels import Channel
+from chalicelib.domains.bots.store import bot_metrics
+from chalicelib.domains.chat.flows import chat_replays
+from chalicelib.domains.chat.store import chat_sessions, dialogs, messages
+from chalicelib.domains.chat.store.chat_sessions import SessionRow
+from chalicelib.domains.chat.store.messages import Ended, MessageRow, MessageStatus
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.engine.metrics import Increments
+from chalicelib.engine.reading import fetch
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways.llm.messages import Message, count_input
+from chalicelib.gateways.llm.models import ModelSpec
+
+SETTLE_SECONDS = 10.0
+"""How long the end of a stream waits for its settlement; after that the job sees to it."""
+
+
+class Ending(NamedTuple):
+    """What became of an answer.
+
+    ``usage`` is None if the model was not asked, or failed before it said anything: then nothing is
+    charged. ``error`` is what the visitor is told of a failure.
+    """
+
+    text: str
+    status: MessageStatus
+    usage: Usage | None
+    error: str | None = None
+    first_token_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A message that has been taken: money is held for its answer, and both have their places.
+
+    ``number`` is the answer's within the dialog. ``kept`` is what the answer is kept under for
+    repeated calls; ``replays_session`` is whether those are given the session's token.
+    """
+
+    hold: Hold
+    spec: ModelSpec
+    messages: Sequence[Message]
+    zone: str
+    dialog_id: str
+    number: int
+    session_token: str
+    session_hash: str
+    replays_session: bool
+    channel: Channel
+    kept: IdempotencyRecord | None
+    began: float
+
+    def usage_of(self, counted: int, told: Usage | None) -> Usage:
+        """Return what an answer took: as the provider told, else as its output was counted.
+
+        A provider that reports no output although some came is not believed.
+        """
+        if told is None:
+            return Usage(count_input(self.messages), counted)
+        return told if told.output_tokens or not counted else told._replace(output_tokens=counted)
+
+    def checkpoint(self, ending: Ending) -> None:
+        """Write down what an answer would come to if it ended now; nothing if it used nothing.
+
+        Raises:
+            UnavailableError: the database is out of reach.
+        """
+        if ending.usage is not None:
+            place = (self.hold.workspace_id, self.dialog_id, self.number)
+            messages.checkpoint(*place, ending.text, Ended(ending.status, *ending.usage))
+
+    def keep_session(self) -> None:
+        """Keep the session's lock for a while longer.
+
+        Raises:
+            UnavailableError: the database is out of reach.
+        """
+        chat_sessions.renew(self.hold.workspace_id, self.session_hash, self.hold.request_id)
+
+    def close(self, ending: Ending) -> Settled:
+        """Bring the exchange to its end: charge what was used, or release what was held.
+
+        Raises:
+            UnavailableError: not within ``SETTLE_SECONDS``; the job will.
+        """
+
+        def stage(unit: UnitOfWork) -> None:
+            stage_end(
+                unit,
+                self.hold,
+                ending,
+                session_hash=self.session_hash,
+                channel=self.channel,
+                zone=self.zone,
+            )
+            if self.kept is not None and ending.usage is not None:
+                chat_replays.stage(
+                    unit,
+                    self.kept,
+                    owner=self.hold.request_id,
+                    dialog_id=self.dialog_id,
+                    number=self.number,
+                    session_token=self.session_token if self.replays_session else None,
+                    usage=None if ending.error else ending.usage,
+                    error=ending.error,
+                )
+
+        if ending.usage is None:
+            settled = charging.release(self.hold, stage, seconds=SETTLE_SECONDS)
+            chat_replays.clear(self.hold.workspace_id, self.kept, owner=self.hold.request_id)
+            return settled
+        return charging.settle(self.hold, ending.usage, stage, seconds=SETTLE_SECONDS)
+
+
+def message_id(dialog_id: str, number: int) -> str:
+    """Return by what the hold finds an answer."""
+    return f"{dialog_id}-{number}"
+
+
+def place_of(hold: Hold) -> tuple[str, str, int]:
+    """Return workspace, dialog and number of the answer that a hold is for."""
+    dialog_id, _, number = hold.message_id.rpartition("-")
+    return hold.workspace_id, dialog_id, int(number)
+
+
+def stage_end(  # noqa: PLR0913  what the end of an answer changes
+    unit: UnitOfWork,
+    hold: Hold,
+    ending: Ending,
+    *,
+    session_hash: str | None,
+    channel: str,
+    zone: str,
+) -> None:
+    """Stage the end of an answer, as far as its place is still there: it may have been erased."""
+    place = place_of(hold)
+    keys = [messages.key(*place)]
+    if session_hash is not None:
+        keys.append(chat_sessions.key(hold.workspace_id, session_hash))
+    found = {type(row): row for row in fetch(keys)}
+    answer, session = found.get(MessageRow), found.get(SessionRow)
+    used = ending.usage or Usage(0, 0)
+    spoke = bool(ending.text.strip())
+    if isinstance(answer, MessageRow) and answer.is_open:
+        messages.stage_end(unit, answer, ending.text, Ended(ending.status, *used))
+        dialogs.add_totals(
+            unit,
+            hold.workspace_id,
+            place[1],
+            messages=int(spoke),
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+        )
+    chat_sessions.stage_release(
+        unit, session if isinstance(session, SessionRow) else None, hold.request_id
+    )
+    counts = Increments(hold.workspace_id)
+    measures = {
+        bot_metrics.MESSAGES: int(spoke),
+        bot_metrics.INPUT_TOKENS: used.input_tokens,
+        bot_metrics.OUTPUT_TOKENS: used.output_tokens,
+        bot_metrics.ERRORS: int(ending.error is not None),
+    }
+    if ending.first_token_ms is not None:
+        measures[bot_metrics.FIRST_TOKEN_MS] = ending.first_token_ms
+        measures[bot_metrics.FIRST_TOKENS] = 1
+    bot_metrics.count(counts, hold.agent_id, channel, clock.local_day(clock.now(), zone), measures)
+    counts.stage(unit)
+
+
+@charging.recovers_holds
+def recover(hold: Hold) -> Recovered:
+    """Return what a crashed request has left: text and usage of its last checkpoint, if any."""
+    answer = messages.find(*place_of(hold)) if hold.message_id else None
+    if answer is None or not answer.is_open:
+        return Recovered(None, charging.nothing)
+    zone = workspaces.get(hold.workspace_id).timezone
+    if answer.output_tokens is None:
+        ending = Ending("", "error", None, error="The request crashed.")
+    else:
+        usage = Usage(int(answer.input_tokens), int(answer.output_tokens))
+        ending = Ending(answer.content, cast("MessageStatus", answer.status), usage)
+
+    def stage(unit: UnitOfWork) -> None:
+        stage_end(
+            unit,
+            hold,
+            ending,
+            session_hash=answer.session_hash,
+            channel=answer.channel,
+            zone=zone,
+        )
+
+    return Recovered(ending.usage, stage)

@@ -1,0 +1,103 @@
+"""Leads of chats: a visitor who leaves an e-mail address or a phone number becomes one.
+
+One lead a dialog. Later contacts fill what is empty of it. All contacts that a visitor names are
+kept with the dialog, whether it has a lead or not, so that an erasure finds it by each of them.
+"""
+
+from datetime import datetime
+
+from chalicelib.core import clock
+from chalicelib.domains.bots.rules.channels import TEST
+from chalicelib.domains.chat.flows.chat_request import ChatContact, ChatRequest
+from chalicelib.domains.chat.store.dialogs import DialogRow
+from chalicelib.domains.contacts.flows import contacts
+from chalicelib.domains.contacts.flows.contacts import Contact
+from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.leads.flows import lead_quota
+from chalicelib.domains.leads.store import crm_metrics, leads
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import emails, phones, sources
+
+SOURCE = "chat"
+"""What statistics count these leads under."""
+
+
+def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | None:
+    """Return how to reach a visitor, if a form of the widget's, or else their message, says so."""
+    if channel == TEST:
+        return None
+    given, text = request.contact or ChatContact(), request.message
+    email = given.email or emails.first_email_in(text)
+    if given.phone:
+        phone: str | None = contacts.phone_of(given.phone, country)
+    else:
+        phone = phones.first_phone_in(text, country)
+    return Contact(given.name, email, phone) if email or phone else None
+
+
+def named_in(request: ChatRequest, country: str) -> list[str]:
+    """Return every address and number that a visitor names in a message, or in the form with it."""
+    given = request.contact or ChatContact()
+    form = Contact(None, given.email, given.phone and contacts.phone_of(given.phone, country))
+    return [
+        *filter(None, form.identity.values()),
+        *contacts.named_in([request.message], country),
+    ]
+
+
+def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
+    unit: UnitOfWork,
+    workspace: WorkspaceRow,
+    dialog: DialogRow,
+    contact: Contact,
+    text: str,
+    at: datetime,
+) -> bool:
+    """Stage the lead of a dialog, whose creation or save the caller stages; say whether it is new.
+
+    A lead beyond what the plan includes is kept and marked.
+    """
+    if dialog.lead_id is not None:
+        _fill(unit, dialog.lead_id, contact)
+        return False
+    match = contacts.match(workspace.id, contact)
+    if match is not None:
+        match.count(unit, at, leads=1)
+    lead = LEADS.new(
+        workspace.id,
+        status="new",
+        dialog_id=dialog.id,
+        client_id=match.client.id if match else None,
+        **contact._asdict(),
+        source=sources.source_of(dialog.page_url, None, {}) | {"name": SOURCE},
+        source_name=SOURCE,
+        named_contacts=named_contacts.added(
+            None, contacts.named_in([text], workspace.country), besides=contact.identity.values()
+        ),
+        day=clock.local_day(at, workspace.timezone).isoformat(),
+        over_quota=lead_quota.is_over_quota(unit, workspace) or None,
+    )
+    leads.set_data(unit, lead, {"message": text})
+    unit.create(lead)
+    crm_metrics.count_created(unit, [(lead, match is not None and match.is_new)])
+    dialog.lead_id = lead.id
+    return True
+
+
+def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
+    """Stage what a lead did not know of its visitor."""
+    lead = leads.find(unit.workspace_id, lead_id)
+    if lead is None:
+        return
+    missing = {
+        name: value
+        for name, value in contact._asdict().items()
+        if value and not getattr(lead, name)
+    }
+    if not missing:
+        return
+    for name, value in missing.items():
+        setattr(lead, name, value)
+    unit.save(lead)

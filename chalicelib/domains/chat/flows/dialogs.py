@@ -1,0 +1,75 @@
+"""The end of dialogs: a year after their last message, or when their visitor is erased."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from chalicelib.core import clock
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.chat.store import chat_sessions, messages
+from chalicelib.domains.chat.store.dialogs import DIALOGS, KEPT, DialogRow
+from chalicelib.domains.chat.store.messages import MessageRow
+from chalicelib.engine import jobs
+from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+
+DIALOG_EXPIRED = "dialog-expired"
+"""The scheduled job of removing a dialog a year after its last message."""
+MESSAGES_A_UNIT = 90
+
+
+def expiry_job(workspace_id: str, dialog: DialogRow) -> JobRow:
+    """Return the job that removes a dialog a year after its last message so far."""
+    payload, due = {"dialog": dialog.id}, dialog.last_message_at + KEPT
+    return jobs.row(DIALOG_EXPIRED, workspace_id, payload, due, job_id=dialog.id)
+
+
+@job_handler(DIALOG_EXPIRED)
+def remove_expired(job: Job) -> None:
+    """Remove a dialog with its messages; one that went on since gets another job instead."""
+    dialog = DIALOGS.find(job.workspace_id, job.payload["dialog"])
+    if dialog is None:
+        return
+    if dialog.last_message_at + KEPT > clock.now():
+        jobs.schedule(expiry_job(job.workspace_id, dialog))
+        return
+    event = AuditEvent.by_job(DIALOG_EXPIRED)
+    for batch in message_batches(job.workspace_id, dialog.id):
+        run_unit(job.workspace_id, event, partial(stage_removal, batch=batch))
+
+    def stage(unit: UnitOfWork) -> None:
+        found = DIALOGS.find(unit.tenant, dialog.id)
+        if found is not None and found.last_message_at + KEPT <= clock.now():
+            if found.session_hash is not None:
+                chat_sessions.end(unit, unit.tenant, found.session_hash)
+            unit.delete(found)
+
+    run_unit(job.workspace_id, event, stage)
+
+
+def message_batches(workspace_id: str, dialog_id: str) -> list[list[MessageRow]]:
+    """Return a dialog's messages in as many as a unit of work may remove."""
+    return in_batches(messages.keys(workspace_id, dialog_id), MESSAGES_A_UNIT)
+
+
+def stage_removal(unit: UnitOfWork, batch: Sequence[MessageRow]) -> None:
+    """Stage the removal of messages, whether they are still there or not."""
+    for message in batch:
+        unit.delete(message)
+
+
+def stage_end(unit: UnitOfWork, dialog_id: str) -> None:
+    """Stage that nobody can continue a dialog."""
+    dialog = DIALOGS.find(unit.tenant, dialog_id)
+    if dialog is not None and dialog.session_hash is not None:
+        chat_sessions.end(unit, unit.tenant, dialog.session_hash)
+        dialog.session_hash = None
+        unit.save(dialog)
+
+
+def stage_erasure(unit: UnitOfWork, dialog_id: str) -> None:
+    """Stage that a dialog loses what its visitor said, and what it was found by."""
+    dialog = DIALOGS.find(unit.tenant, dialog_id)
+    if dialog is not None:
+        dialog.words = dialog.page_url = dialog.visit_id = dialog.named_contacts = None
+        unit.save(dialog)

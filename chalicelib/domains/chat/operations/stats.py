@@ -1,0 +1,214 @@
+"""Statistics of a bot and of its widget, from daily counters alone."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Self
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Day, Id, Wire, optional
+from chalicelib.domains.bots.rules.channels import CHANNELS, TEST, Channel
+from chalicelib.domains.bots.store import bot_metrics
+from chalicelib.domains.bots.store.bot_metrics import STAGES, Stage
+from chalicelib.domains.chat.operations.dialogs import check_agent
+from chalicelib.domains.identity.flows.periods import period
+from chalicelib.engine import metrics
+from chalicelib.engine.metrics import OTHER, DayCounts
+
+SHOWN_PAGES = 20
+
+
+class AgentPeriod(Wire):
+    """Which bot, which days."""
+
+    agent_id: Id = Field(description="Bot id.")
+    from_: Day | None = Field(
+        default=None, alias="from", description="First day; default: 30 days."
+    )
+    to: Day | None = optional("Last day; default: today.")
+
+
+class WidgetPeriod(AgentPeriod):
+    """Which bot, which days, which site."""
+
+    project_id: Id | None = optional("On this site.")
+
+
+class TokenCounts(Wire):
+    """Tokens."""
+
+    input: int = Field(description="Sent to the model.")
+    output: int = Field(description="Of its answers.")
+    total: int = Field(description="Both.")
+
+    @classmethod
+    def of(cls, measures: Mapping[str, int]) -> Self:
+        """Return the tokens among counted measures."""
+        sent = measures.get(bot_metrics.INPUT_TOKENS, 0)
+        said = measures.get(bot_metrics.OUTPUT_TOKENS, 0)
+        return cls(input=sent, output=said, total=sent + said)
+
+
+class RejectedCounts(Wire):
+    """Messages that were refused."""
+
+    limit: int = Field(description="By a spending limit.")
+    balance: int = Field(description="For want of balance.")
+
+
+class ChannelCounts(Wire):
+    """What happened on a channel."""
+
+    dialogs: int = Field(description="Dialogs begun.")
+    messages: int = Field(description="Messages of both sides.")
+    tokens: int = Field(description="Tokens, input and output.")
+
+    @classmethod
+    def of(cls, measures: Mapping[str, int]) -> Self:
+        """Return the counts among counted measures."""
+        return cls(
+            dialogs=measures.get(bot_metrics.DIALOGS, 0),
+            messages=measures.get(bot_metrics.MESSAGES, 0),
+            tokens=TokenCounts.of(measures).total,
+        )
+
+
+class AgentDay(ChannelCounts):
+    """A bot's day."""
+
+    date: str = Field(description="Day in the workspace's time zone.")
+
+
+class AgentStats(Wire):
+    """Statistics of a bot; the channel test is outside the totals."""
+
+    dialogs: int = Field(description="Dialogs begun.")
+    messages: int = Field(description="Messages of both sides.")
+    leads: int = Field(description="Leads that came of its dialogs.")
+    tokens: TokenCounts = Field(description="Tokens of its answers.")
+    errors: int = Field(description="Answers that failed.")
+    rejected: RejectedCounts = Field(description="Messages refused for want of money.")
+    avg_first_token_ms: int | None = Field(
+        description="Mean time to an answer's first words, in ms, or null."
+    )
+    by_channel: dict[Channel, ChannelCounts] = Field(description="Each channel.")
+    series: list[AgentDay] = Field(description="Every day of the period.")
+
+
+class StageCount(Wire):
+    """How many visits reached a stage."""
+
+    stage: Stage = Field(description="loaded, opened, started, engaged or lead.")
+    count: int = Field(description="Visits.")
+    rate: float = Field(description="Share of those that loaded it, from 0 to 1.")
+
+
+class PageCounts(Wire):
+    """Visits that began on a page."""
+
+    url: str = Field(description="Without query; other: beyond 200 pages a day.")
+    loaded: int = Field(description="Loaded the widget.")
+    opened: int = Field(description="Opened it.")
+    started: int = Field(description="Wrote to the bot.")
+    leads: int = Field(description="Became leads.")
+
+
+class WidgetStats(Wire):
+    """The widget's funnel."""
+
+    stages: list[StageCount] = Field(
+        description="From loaded to lead; none exceeds the one before."
+    )
+    top_pages: list[PageCounts] = Field(description="At most 20, the most loaded first.")
+
+
+@operation(
+    tool="svc_agent_stats",
+    rest="GET /api/agents/stats",
+    scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
+    title="Get statistics of a bot",
+    example={"agentId": "AGENT_ID", "from": "2027-01-14", "to": "2027-01-15"},
+)
+def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
+    """Count a bot's dialogs, messages, leads and tokens, over up to 366 days."""
+    days, whole = _counted(ctx, args, bot_metrics.subject(args.agent_id))
+    _, tried = _counted(ctx, args, bot_metrics.subject(args.agent_id, test=True))
+    totals, channels = whole.totals, whole.by[bot_metrics.CHANNEL]
+    answers = totals[bot_metrics.FIRST_TOKENS]
+    return AgentStats(
+        dialogs=totals[bot_metrics.DIALOGS],
+        messages=totals[bot_metrics.MESSAGES],
+        leads=totals[bot_metrics.LEADS],
+        tokens=TokenCounts.of(totals),
+        errors=totals[bot_metrics.ERRORS],
+        rejected=RejectedCounts(
+            limit=totals[bot_metrics.REJECTED_LIMIT],
+            balance=totals[bot_metrics.REJECTED_BALANCE],
+        ),
+        avg_first_token_ms=round(totals[bot_metrics.FIRST_TOKEN_MS] / answers) if answers else None,
+        by_channel={
+            channel: ChannelCounts.of(tried.totals if channel == TEST else channels[channel])
+            for channel in CHANNELS
+        },
+        series=[
+            AgentDay(date=day.isoformat(), **ChannelCounts.of(counts.totals).model_dump())
+            for day, counts in days.items()
+        ],
+    )
+
+
+@operation(
+    tool="svc_agent_widget_stats",
+    rest="GET /api/agents/widget-stats",
+    scope=Scope.AGENTS_READ,
+    audience=KEYS_AND_PEOPLE,
+    title="Get statistics of a bot's widget",
+    example={"agentId": "AGENT_ID", "to": "2027-01-31"},
+)
+def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
+    """Count visits of the chat widget by how far they went, and the pages they began on."""
+    subject = bot_metrics.widget_subject(args.agent_id, args.project_id)
+    _, whole = _counted(ctx, args, subject)
+    loaded = whole.totals[STAGES[0]]
+    pages = whole.by[bot_metrics.PAGE]
+    most_first = sorted(
+        pages, key=lambda url: (url == OTHER, *(-pages[url][stage] for stage in STAGES), url)
+    )
+    return WidgetStats(
+        stages=[
+            StageCount(
+                stage=stage,
+                count=whole.totals[stage],
+                rate=round(whole.totals[stage] / loaded, 4) if loaded else 0.0,
+            )
+            for stage in STAGES
+        ],
+        top_pages=[
+            PageCounts(
+                url=url,
+                loaded=pages[url]["loaded"],
+                opened=pages[url]["opened"],
+                started=pages[url]["started"],
+                leads=pages[url]["lead"],
+            )
+            for url in most_first[:SHOWN_PAGES]
+        ],
+    )
+
+
+def _counted(
+    ctx: Context, args: AgentPeriod, subject: str
+) -> tuple[dict[date, DayCounts], DayCounts]:
+    """Return what was counted each day, and in all, of an existing bot.
+
+    Raises:
+        NotFoundError: no bot of the workspace has this id.
+    """
+    first, last = period(ctx.workspace_id, args.from_, args.to)
+    check_agent(ctx, args.agent_id)
+    days = metrics.read(ctx.workspace_id, subject, first, last)
+    return days, metrics.total(days.values())

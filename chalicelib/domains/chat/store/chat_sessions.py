@@ -1,0 +1,152 @@
+"""Chat sessions: which dialog a visitor's token continues, and who is answering in it just now.
+
+The token is unguessable and bound to one bot; only its hash is stored. One stream a session: a lock
+that lapses soon after its holder's last sign of life, so that a crash blocks nobody for long.
+"""
+
+import secrets
+from datetime import timedelta
+
+from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.exceptions import UpdateError
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ConcurrentUpdateError, SessionBusyError
+from chalicelib.domains.chat.store.dialogs import KEPT
+from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
+from chalicelib.engine.reading import Key
+from chalicelib.engine.tables import ConversationRow
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import tokens
+
+LOCKED_FOR = timedelta(seconds=20)
+"""How long a lock outlives its holder's last checkpoint or ping (chat.md, The stream)."""
+UNUSED_FOR = timedelta(days=1)
+"""How long a session that a replay has begun waits for its first message."""
+TOKEN_BYTES = 32
+SORT_KEY = "-"
+
+
+class SessionRow(ConversationRow):
+    """A session. ``holder`` is the request that streams in it, until ``held_until``."""
+
+    agent_id = UnicodeAttribute()
+    dialog_id = UnicodeAttribute()
+    holder = UnicodeAttribute(null=True)
+    held_until = UTCDateTimeAttribute(null=True)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether an answer is being streamed in it."""
+        return self.held_until is not None and self.held_until >= clock.now()
+
+
+def new_token() -> str:
+    """Return the token of a new session."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def new(workspace_id: str, token: str, *, agent_id: str, dialog_id: str, holder: str) -> SessionRow:
+    """Return a new session, held by the request that begins it, to be staged."""
+    now = clock.now()
+    return SessionRow(
+        _partition(workspace_id, tokens.digest(token)),
+        SORT_KEY,
+        agent_id=agent_id,
+        dialog_id=dialog_id,
+        holder=holder,
+        held_until=now + LOCKED_FOR,
+        expires=now + KEPT,
+    )
+
+
+def begin(workspace_id: str, *, agent_id: str, dialog_id: str) -> str:
+    """Store a session that nobody holds, before its dialog begins; return its token.
+
+    Raises:
+        UnavailableError: the database is out of reach.
+    """
+    token = new_token()
+    row = SessionRow(
+        _partition(workspace_id, tokens.digest(token)),
+        SORT_KEY,
+        agent_id=agent_id,
+        dialog_id=dialog_id,
+        expires=clock.now() + UNUSED_FOR,
+    )
+    with reaching():
+        row.save()
+    return token
+
+
+def find(workspace_id: str, agent_id: str, token: str) -> SessionRow | None:
+    """Return a bot's session; another bot's token is None, too."""
+    session = by_hash(workspace_id, tokens.digest(token))
+    return session if session is not None and session.agent_id == agent_id else None
+
+
+def by_hash(workspace_id: str, token_hash: str) -> SessionRow | None:
+    """Return a session by what is kept of its token, unless it is over."""
+    session = SessionRow.find(_partition(workspace_id, token_hash), SORT_KEY)
+    over = session is not None and session.expires is not None and session.expires < clock.now()
+    return None if over else session
+
+
+def key(workspace_id: str, token_hash: str) -> Key:
+    """Return a session's key, to ``fetch``."""
+    return Key(SessionRow, _partition(workspace_id, token_hash), SORT_KEY)
+
+
+def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:
+    """Stage that a request holds a session, which expires a year from now.
+
+    At commit, ``SessionBusyError`` is raised if another request holds it.
+    """
+    now = clock.now()
+    actions: list[Action] = [
+        SessionRow.holder.set(holder),
+        SessionRow.held_until.set(now + LOCKED_FOR),
+        SessionRow.expires.set(now + KEPT),
+    ]
+    lapsed = SessionRow.held_until.does_not_exist() | (SessionRow.held_until < now)
+    free: Condition = SessionRow.agent_id.exists() & (lapsed | (SessionRow.holder == holder))
+    unit.update(session, actions, free, on_conflict=SessionBusyError())
+
+
+def stage_release(unit: UnitOfWork, session: SessionRow | None, holder: str) -> None:
+    """Stage that a request is done with a session that was just read, if it still holds it."""
+    if session is not None and session.holder == holder:
+        actions: list[Action] = [SessionRow.holder.remove(), SessionRow.held_until.remove()]
+        unit.update(
+            session, actions, SessionRow.holder == holder, on_conflict=ConcurrentUpdateError()
+        )
+
+
+def renew(workspace_id: str, token_hash: str, holder: str) -> None:
+    """Keep a lock for a while longer; one that another request has taken meanwhile stays its own.
+
+    Raises:
+        UnavailableError: the database is out of reach.
+    """
+    table = SessionRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
+    try:
+        table.update_item(
+            _partition(workspace_id, token_hash),
+            SORT_KEY,
+            actions=[SessionRow.held_until.set(clock.now() + LOCKED_FOR)],
+            condition=SessionRow.holder == holder,
+        )
+    except UpdateError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise_failure(error)
+
+
+def end(unit: UnitOfWork, workspace_id: str, token_hash: str) -> None:
+    """Stage that nobody continues a session any more."""
+    unit.delete(SessionRow(_partition(workspace_id, token_hash), SORT_KEY))
+
+
+def _partition(workspace_id: str, token_hash: str) -> str:
+    return f"W#{workspace_id}#SESSION#{token_hash}"

@@ -1,0 +1,180 @@
+"""Messages of dialogs: the visitor's text and the bot's answer, numbered from 1 within a dialog.
+
+A visitor's message and the place of its answer are written before the model is asked. The answer is
+written down while it is spoken (``checkpoint``), and once more, for good, when it is paid for.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from pynamodb.attributes import (
+    BooleanAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
+from pynamodb.exceptions import UpdateError
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
+from chalicelib.engine.reading import Cost, Key, Partition
+from chalicelib.engine.tables import ConversationRow
+from chalicelib.engine.unit import UnitOfWork
+
+USER = "user"
+ASSISTANT = "assistant"
+MessageStatus = Literal["ok", "partial", "error"]
+MAX_ANSWER_BYTES = 200_000
+"""Of an answer, whose row DynamoDB ends at 400 KB; a longer one is cut."""
+_DIGITS = 9
+
+
+class MessageRow(ConversationRow):
+    """A message; its sort key is its number.
+
+    ``tokens`` of a visitor's message are all that the model was sent for it. An answer that is
+    ``open`` is still being spoken, or its request has crashed; it has further what a job needs to
+    bring it to an end: the input that is expected and, from the first checkpoint on, the output.
+    """
+
+    role = UnicodeAttribute()
+    content = UnicodeAttribute()
+    status = UnicodeAttribute()
+    created_at = UTCDateTimeAttribute()
+    tokens = NumberAttribute(null=True)
+    is_open = BooleanAttribute(null=True)
+    input_tokens = NumberAttribute(null=True)
+    output_tokens = NumberAttribute(null=True)
+    channel = UnicodeAttribute(null=True)
+    session_hash = UnicodeAttribute(null=True)
+
+    @property
+    def number(self) -> int:
+        """Its place in the dialog, from 1."""
+        return int(self.sk)
+
+    @property
+    def dialog_id(self) -> str:
+        """The dialog's id."""
+        return self.pk.rpartition("#")[2]
+
+    @property
+    def id(self) -> str:
+        """A public id."""
+        return f"{self.dialog_id}-{self.number}"
+
+
+def row(workspace_id: str, dialog_id: str, number: int, **attributes: Any) -> MessageRow:  # noqa: ANN401  the row's attributes
+    """Return a message, to be staged."""
+    return MessageRow(_partition(workspace_id, dialog_id), _sort_key(number), **attributes)
+
+
+def key(workspace_id: str, dialog_id: str, number: int) -> Key:
+    """Return a message's key, to ``fetch``."""
+    return Key(MessageRow, _partition(workspace_id, dialog_id), _sort_key(number))
+
+
+def find(workspace_id: str, dialog_id: str, number: int) -> MessageRow | None:
+    """Return a message, or None."""
+    return MessageRow.find(_partition(workspace_id, dialog_id), _sort_key(number))
+
+
+def stage_exchange(  # noqa: PLR0913  what an exchange is
+    unit: UnitOfWork,
+    dialog_id: str,
+    number: int,
+    text: str,
+    *,
+    channel: str,
+    session_hash: str,
+    input_tokens: int,
+) -> None:
+    """Stage what a visitor said, and the place of the answer, whose number is the next."""
+    said = row(unit.workspace_id, dialog_id, number, created_at=clock.now(), role=USER)
+    said.content, said.status = text, "ok"
+    unit.create(said)
+    answer = row(unit.workspace_id, dialog_id, number + 1, created_at=clock.now(), role=ASSISTANT)
+    answer.content, answer.status, answer.is_open = "", "partial", True
+    answer.channel, answer.session_hash = channel, session_hash
+    answer.input_tokens = input_tokens
+    unit.create(answer)
+
+
+class Ended(NamedTuple):
+    """How an answer has ended, and what it took."""
+
+    status: MessageStatus
+    input_tokens: int
+    output_tokens: int
+
+
+def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, ended: Ended) -> None:
+    """Write down what there is of an answer, and what it took; one that is closed stays as it is.
+
+    Raises:
+        UnavailableError: the database is out of reach.
+    """
+    actions: list[Action] = [
+        MessageRow.content.set(content),
+        MessageRow.status.set(ended.status),
+        MessageRow.input_tokens.set(ended.input_tokens),
+        MessageRow.output_tokens.set(ended.output_tokens),
+    ]
+    table = MessageRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
+    place = (_partition(workspace_id, dialog_id), _sort_key(number))
+    try:
+        table.update_item(*place, actions=actions, condition=MessageRow.is_open.exists())
+    except UpdateError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise_failure(error)
+
+
+def stage_end(unit: UnitOfWork, answer: MessageRow, content: str, ended: Ended) -> None:
+    """Stage an answer that was just read as it stays; it must still be open."""
+    actions: list[Action] = [
+        MessageRow.content.set(content),
+        MessageRow.status.set(ended.status),
+        MessageRow.created_at.set(clock.now()),
+        MessageRow.tokens.set(ended.output_tokens),
+        MessageRow.is_open.remove(),
+        MessageRow.input_tokens.remove(),
+        MessageRow.output_tokens.remove(),
+        MessageRow.session_hash.remove(),
+    ]
+    unit.update(answer, actions, MessageRow.is_open.exists())
+    said = MessageRow(answer.pk, _sort_key(answer.number - 1))
+    unit.update(said, [MessageRow.tokens.set(ended.input_tokens)])
+
+
+def latest(workspace_id: str, dialog_id: str, limit: int) -> Iterator[MessageRow]:
+    """Yield a dialog's messages from the newest on, at most so many, as they are asked for."""
+    for item in Partition(_partition(workspace_id, dialog_id), Cost(), MessageRow).items(
+        limit, scan_index_forward=False, consistent_read=True
+    ):
+        yield MessageRow.from_raw_data(item)
+
+
+def page(workspace_id: str, dialog_id: str, offset: int, limit: int | None) -> Iterator[MessageRow]:
+    """Yield a dialog's messages from an offset on, oldest first."""
+    partition = Partition(_partition(workspace_id, dialog_id), Cost(), MessageRow)
+    start = partition.skip(offset, consistent_read=True)
+    if offset and start is None:
+        return
+    for item in partition.items(limit, exclusive_start_key=start, consistent_read=True):
+        yield MessageRow.from_raw_data(item)
+
+
+def keys(workspace_id: str, dialog_id: str) -> list[MessageRow]:
+    """Return a dialog's messages by their keys alone, for a unit of work to delete."""
+    pk = _partition(workspace_id, dialog_id)
+    found = Partition(pk, Cost(), MessageRow).items(attributes_to_get=["sk"], consistent_read=True)
+    return [MessageRow(pk, item["sk"]["S"]) for item in found]
+
+
+def _partition(workspace_id: str, dialog_id: str) -> str:
+    return f"W#{workspace_id}#DIALOG#{dialog_id}"
+
+
+def _sort_key(number: int) -> str:
+    return f"{number:0{_DIGITS}d}"

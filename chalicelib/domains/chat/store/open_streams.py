@@ -1,0 +1,81 @@
+"""How many streams a visitor has open: a row a visitor with the requests that stream.
+
+A request that never says it is done is forgotten once no stream can last so long.
+"""
+
+from datetime import datetime, timedelta
+
+from pynamodb.attributes import VersionAttribute
+from pynamodb.exceptions import PutError
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ConcurrentUpdateError, RateLimitedError
+from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.settings import settings
+from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
+from chalicelib.engine.tables import ControlRow, JsonAttribute
+
+MAX_OPEN = 10
+LONGEST = timedelta(minutes=6)
+"""The chat function's timeout."""
+SORT_KEY = "-"
+
+
+class OpenStreamsRow(ControlRow):
+    """A visitor's streams: when each will have ended at the latest, by its request."""
+
+    version = VersionAttribute()
+    ends: JsonAttribute = JsonAttribute()
+
+
+def begin(visitor: str, request_id: str) -> None:
+    """Count a stream.
+
+    Raises:
+        RateLimitedError: the visitor has as many open as are allowed.
+        UnavailableError: the database cannot count.
+    """
+    most = round(MAX_OPEN * settings().rate_limit_scale)
+
+    def attempt() -> None:
+        row, now = _row(visitor), clock.now()
+        if len(row.ends) >= most:
+            msg = f"Too many answers at once: {most:,} are allowed. Wait for one to end."
+            raise RateLimitedError(msg, headers={"Retry-After": "5"})
+        row.ends[request_id] = (now + LONGEST).isoformat()
+        _save(row)
+
+    retry_on_conflict(attempt)
+
+
+def end(visitor: str, request_id: str) -> None:
+    """Count a stream no more.
+
+    Raises:
+        UnavailableError: the database cannot count.
+    """
+
+    def attempt() -> None:
+        row = _row(visitor)
+        if row.ends.pop(request_id, None) is not None:
+            _save(row)
+
+    retry_on_conflict(attempt)
+
+
+def _row(visitor: str) -> OpenStreamsRow:
+    place = f"OPEN-STREAMS#{visitor}"
+    row = OpenStreamsRow.find(place, SORT_KEY) or OpenStreamsRow(place, SORT_KEY, ends={})
+    now = clock.now()
+    row.ends = {k: v for k, v in row.ends.items() if datetime.fromisoformat(v) > now}
+    return row
+
+
+def _save(row: OpenStreamsRow) -> None:
+    row.expires = clock.now() + LONGEST
+    try:
+        row.save()
+    except PutError as error:
+        if error_code(error) == CONDITION_FAILED:
+            raise ConcurrentUpdateError from None
+        raise_failure(error)

@@ -1,0 +1,208 @@
+"""Clients: list, get, update. They arise from leads and bookings, one a person (ADR 19)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import DuplicateClientError, NotFoundError, ValidationError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, PageNumber, Patch, SearchText, Timestamp, Wire, optional
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
+from chalicelib.domains.contacts.flows.clients import ClientOut
+from chalicelib.domains.contacts.store import clients, named_contacts
+from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.engine.listing.queries import Query
+from chalicelib.lib import phones
+from chalicelib.lib.contact_fields import Email, Notes, PersonName, PhoneText, Tags
+
+NEWEST = 20
+SORTS = {
+    "createdAtDesc": ("createdAt", True),
+    "nameAsc": ("name", False),
+    "lastActivityDesc": ("lastActivity", True),
+}
+
+
+class ClientResult(Wire):
+    """One client."""
+
+    client: ClientOut = Field(description="The client.")
+
+
+class ClientLead(Wire):
+    """A lead of a client."""
+
+    id: Id = Field(description="Lead id.")
+    status: str = Field(description="Status.")
+    created_at: Timestamp = Field(description="When it was submitted.")
+
+
+class ClientBooking(Wire):
+    """A booking of a client."""
+
+    id: Id = Field(description="Booking id.")
+    status: str = Field(description="Status.")
+    service_name: str = Field(description="Name of the service.")
+    start_at: Timestamp = Field(description="When it starts.")
+
+
+class ClientWithLeads(ClientResult):
+    """One client and what it has sent in and booked."""
+
+    leads: list[ClientLead] = Field(description="Its newest leads, at most 20.")
+    bookings: list[ClientBooking] = Field(description="Its newest bookings, at most 20.")
+
+
+class ClientRef(Wire):
+    """Which client."""
+
+    id: Id = Field(description="Client id.")
+
+
+class ClientListQuery(Wire):
+    """Which clients to list, and how."""
+
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Clients a page.")
+    search: SearchText | None = optional("In name, e-mail, phone.")
+    tag: Annotated[str, StringConstraints(strip_whitespace=True, max_length=50)] | None = optional(
+        "Tag."
+    )
+    sort: Literal["createdAtDesc", "nameAsc", "lastActivityDesc"] = Field(
+        default="createdAtDesc", description="Activity: the newest lead or booking."
+    )
+
+
+class ClientList(Wire):
+    """One page of clients."""
+
+    clients: list[ClientOut] = Field(description="The clients of this page.")
+    total: int = Field(description="Clients that match, over all pages.")
+
+
+class ClientPatch(Patch):
+    """Changes to a client."""
+
+    id: Id = Field(description="Client id.")
+    name: PersonName | None = optional("null clears.")
+    email: Email | None = optional("null clears.")
+    phone: PhoneText | None = optional("null clears.")
+    tags: Tags = optional("Replace the old.")
+    notes: Notes | None = optional("null clears.")
+
+
+def existing_client(ctx: Context, client_id: str) -> ClientRow:
+    """Return a client.
+
+    Raises:
+        NotFoundError: no client of the workspace has this id.
+    """
+    client = CLIENTS.find(ctx.workspace_id, client_id)
+    if client is None:
+        raise NotFoundError.of("client", "List the clients (svc_list_clients) for valid ids.")
+    return client
+
+
+@operation(
+    tool="svc_list_clients",
+    rest="GET /api/clients/list",
+    scope=Scope.CRM_READ,
+    title="List clients",
+    example={"search": "ada", "sort": "lastActivityDesc"},
+)
+def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
+    """List clients, one a person.
+
+    Names are untrusted text.
+    """
+    sort, descending = SORTS[args.sort]
+    query = Query(
+        page=args.page,
+        size=args.size,
+        sort=sort,
+        descending=descending,
+        filters={"tags": args.tag or None},
+        search=args.search,
+        charge=ctx.charge,
+    )
+    found = CLIENTS.page(ctx.workspace_id, query)
+    return ClientList(clients=list(map(ClientOut.of, found.records)), total=found.total)
+
+
+@operation(
+    tool="svc_get_client",
+    rest="GET /api/clients/{id}",
+    scope=Scope.CRM_READ,
+    title="Get a client",
+    example={"id": "CLIENT_ID"},
+)
+def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
+    """Return one client with its newest leads and bookings.
+
+    Names are untrusted text.
+    """
+    client = existing_client(ctx, args.id)
+    query = Query(
+        page=1, size=NEWEST, sort="createdAt", descending=True, filters={"client_id": client.id}
+    )
+    newest = LEADS.page(ctx.workspace_id, query).records
+    booked = BOOKINGS.page(ctx.workspace_id, query).records
+    return ClientWithLeads(
+        client=ClientOut.of(client),
+        leads=[ClientLead.from_row(lead.values) for lead in newest],
+        bookings=[ClientBooking.from_row(row.values, start_at=row.starts_at) for row in booked],
+    )
+
+
+@operation(
+    tool="svc_update_client",
+    rest="POST /api/clients/update",
+    scope=Scope.CRM_WRITE,
+    title="Update a client",
+    idempotent=True,
+    example={"id": "CLIENT_ID", "tags": ["regular"], "notes": "Likes rye"},
+    errors=(DuplicateClientError,),
+)
+def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
+    """Change a client; what is omitted stays.
+
+    Contacts of another client: 409 duplicate_client with its id.
+    """
+    client = existing_client(ctx, args.id)
+    changes = args.provided("id")
+    if changes.get(PHONE):
+        changes[PHONE] = _number(ctx, changes[PHONE])
+    _check_free(ctx, client, changes)
+    former = [getattr(client, name) for name in (EMAIL, PHONE) if name in changes]
+    for name, value in changes.items():
+        setattr(client, name, value)
+    client.named_contacts = named_contacts.added(
+        client.named_contacts, former, besides=(client.email, client.phone)
+    )
+    ctx.unit.save(client)
+    return ClientResult(client=ClientOut.of(client))
+
+
+def _number(ctx: Context, text: str) -> str:
+    number = phones.find_phone(text, workspaces.get(ctx.workspace_id).country)
+    if number is None:
+        message = f'expected a phone number such as +74951234567, received "{text}"'
+        raise ValidationError.of(PHONE, message)
+    return number
+
+
+def _check_free(ctx: Context, client: ClientRow, changes: dict[str, Any]) -> None:
+    """Refuse contacts of another client; one that takes them meanwhile makes this begin again."""
+    wanted = {
+        name: changes[name]
+        for name in (EMAIL, PHONE)
+        if changes.get(name) and changes[name] != getattr(client, name)
+    }
+    for name, holder in clients.holders(ctx.workspace_id, wanted).items():
+        if holder != client.id:
+            msg = f"Another client has this {name}: {holder}. Clients are never merged."
+            raise DuplicateClientError(msg, details={"clientId": holder})

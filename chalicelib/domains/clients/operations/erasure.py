@@ -1,0 +1,238 @@
+"""The erasure of a person: what is known of them goes, what was counted stays (ADR 38)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.domains.bookings.flows import booking
+from chalicelib.domains.bookings.flows.booking import Change
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.chat.flows import dialogs
+from chalicelib.domains.chat.store.dialogs import DialogRow
+from chalicelib.domains.clients.flows.tracing import Found, Trace
+from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.leads.store import leads
+from chalicelib.domains.leads.store.leads import LeadRow
+from chalicelib.engine import idempotency
+from chalicelib.engine.listing.listing import LISTINGS
+from chalicelib.engine.transactions import MAX_ITEMS
+from chalicelib.engine.unit import UnitOfWork, in_batches
+from chalicelib.lib import phones
+from chalicelib.lib.contact_fields import Email, PhoneText
+
+ITEMS_A_RECORD = 9
+"""Items of a transaction that wiping a lead or a booking takes, besides those of named contacts."""
+ITEMS_A_UNIT = MAX_ITEMS - 10
+REASONS_A_UNIT = 90
+MAX_SHOWN = 1000
+"""Records that an answer lists; it counts all of them."""
+
+
+class ClientErase(Wire):
+    """Whom to erase."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    client_id: Id | None = optional("Client id.")
+    email: Email | None = optional("E-mail address.")
+    phone: PhoneText | None = optional("Phone number in any spelling.")
+    dry_run: bool = Field(default=False, description="Only report what would be removed.")
+
+    @model_validator(mode="after")
+    def _names_somebody(self) -> Self:
+        if not (self.client_id or self.email or self.phone):
+            raise PydanticCustomError("nobody", "name a client, an e-mail address or a phone")
+        return self
+
+
+class ErasedRecord(Wire):
+    """A record that was found. Its contacts are shown by a dry run alone."""
+
+    kind: str = Field(description="client, lead, booking or dialog.")
+    id: Id = Field(description="Id of the record.")
+    found_by: str = Field(
+        description="id, contact, client, lead, dialog, or nothing else left of a client."
+    )
+    name: str | None = Field(description="Name, or null.")
+    email: str | None = Field(description="E-mail address, or null.")
+    phone: str | None = Field(description="Phone number, or null.")
+    named_contacts: list[str] = Field(description="Other contacts that it names.")
+
+    @classmethod
+    def of(cls, found: Found, *, shown: bool) -> Self:
+        """Return the wire form of a record, with its contacts or without them."""
+        row = found.row
+        name = row.client_name if isinstance(row, BookingRow) else getattr(row, "name", None)
+        contacts = found.contacts if shown else {"email": None, "phone": None}
+        return cls(
+            kind=LISTINGS[type(row)].noun.lower(),
+            id=row.id,
+            found_by=found.by,
+            name=name if shown else None,
+            named_contacts=found.named if shown else [],
+            **contacts,
+        )
+
+
+class LinkedClient(Wire):
+    """A client that is kept, though it shares a record or a contact with the person."""
+
+    id: Id = Field(description="Client id.")
+    name: str | None = Field(description="Name, or null.")
+    email: str | None = Field(description="E-mail address, or null.")
+    phone: str | None = Field(description="Phone number, or null.")
+
+
+class ClientErased(Wire):
+    """What was removed of a person, or would be."""
+
+    erased: bool = Field(description="false after a dry run, which removes nothing.")
+    client_id: Id | None = Field(description="The client, which keeps its counts alone, or null.")
+    client_ids: list[Id] = Field(description="All clients that were found, the first included.")
+    leads: int = Field(description="Leads that lose contacts, data, notes, search text, look-ups.")
+    bookings: int = Field(description="Bookings that lose contacts, notes, reasons, look-ups.")
+    cancelled_bookings: list[Id] = Field(description="Those still to come, which are cancelled.")
+    dialogs: int = Field(description="Dialogs that lose messages and search text.")
+    stored_answers: int = Field(description="Stored answers to idempotent calls that are removed.")
+    found: list[ErasedRecord] = Field(description="These records, 1,000 at most.")
+    linked_clients: list[LinkedClient] = Field(
+        description="Kept, but perhaps the same person: look, and erase them by client id."
+    )
+
+
+def _workspace(args: ClientErase) -> str:
+    return args.workspace_id
+
+
+@operation(
+    title="Erase a client", audience=(Audience.OPERATOR,), resolve=_workspace, idempotent=True
+)
+def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
+    """Remove what is known of a person, for good; statistics and counts stay.
+
+    The person's clients are those that have, or had, a contact that was named. Erased with them are
+    their leads and bookings, whatever else names one of their contacts, and the dialogs of all
+    these. Bookings still to come are cancelled.
+    """
+    trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))
+    if not trace.found:
+        raise NotFoundError("Nobody is known by that in this workspace.")
+    coming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
+    if not args.dry_run:
+        for wave in reversed(trace.waves):
+            _erase(ctx, [found.row for found in wave])
+    client_ids = [row.id for row in trace.rows(ClientRow)]
+    return ClientErased(
+        erased=not args.dry_run,
+        client_id=client_ids[0] if client_ids else None,
+        client_ids=client_ids,
+        leads=len(trace.rows(LeadRow)),
+        bookings=len(trace.rows(BookingRow)),
+        cancelled_bookings=coming,
+        dialogs=len(trace.rows(DialogRow)),
+        stored_answers=ctx.unit.run_side_effect_once("answers", lambda: _answers(ctx, args, trace)),
+        found=[ErasedRecord.of(each, shown=args.dry_run) for each in trace.found[:MAX_SHOWN]],
+        linked_clients=[LinkedClient.from_row(row.values) for row in linked],
+    )
+
+
+def _trace(ctx: Context, args: ClientErase) -> tuple[Trace, list[ClientRow]]:
+    """Return what is kept of the person, and which clients may be the same one."""
+    country = workspaces.get(ctx.workspace_id).country
+    number = phones.find_phone(args.phone, country) if args.phone else None
+    trace = Trace.of(ctx.workspace_id, args.client_id, filter(None, (args.email, number)))
+    return trace, trace.linked()
+
+
+def _answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
+    words = [*(found.row.id for found in trace.found), *trace.contacts]
+    answers = idempotency.answers_naming(ctx.workspace_id, words)
+    if not args.dry_run:
+        idempotency.forget_answers(answers)
+    return len(answers)
+
+
+def _erase(ctx: Context, rows: Sequence[Any]) -> None:
+    """Erase the records of a wave: first clients, which a lead of the same wave may have led to."""
+    for row in rows:
+        if isinstance(row, ClientRow):
+            _commit(ctx, [row.id], partial(_wipe_client, client_id=row.id))
+    booked = [row for row in rows if isinstance(row, BookingRow)]
+    for row in rows:
+        if isinstance(row, DialogRow):
+            _erase_dialog(ctx, row.id)
+    given = [event for row in booked for event in bookings.reasons(ctx.workspace_id, row.id)]
+    for events in in_batches(given, REASONS_A_UNIT):
+        names = [event.sk for event in events]
+        _commit(ctx, names, partial(bookings.wipe_reasons, events=events))
+    for batch in _batches([row for row in rows if isinstance(row, LeadRow)]):
+        _commit(ctx, batch, partial(leads.wipe, ids=batch))
+    for row in booked:
+        _commit(ctx, [row.id], partial(_wipe_booking, ctx, booking_id=row.id))
+
+
+def _batches(rows: Sequence[LeadRow]) -> Iterator[list[str]]:
+    """Yield the ids of leads in batches that a transaction takes."""
+    batch: list[str] = []
+    items = 0
+    for row in rows:
+        more = ITEMS_A_RECORD + len(row.named_contacts or ())
+        if batch and items + more > ITEMS_A_UNIT:
+            yield batch
+            batch, items = [], 0
+        batch.append(row.id)
+        items += more
+    if batch:
+        yield batch
+
+
+def _commit(ctx: Context, names: list[str], wipe: Callable[[UnitOfWork], None]) -> None:
+    """Wipe some records in a transaction of their own."""
+
+    def stage(unit: UnitOfWork) -> bytes:
+        wipe(unit)
+        return b""
+
+    ctx.unit.commit_batch(f"{names[0]}-{names[-1]}-{len(names)}", stage)
+
+
+def _erase_dialog(ctx: Context, dialog_id: str) -> None:
+    """Remove what was said in a dialog: first nobody can continue it, then its messages go.
+
+    Its contacts go last, so that an erasure that is interrupted finds it again by them.
+    """
+    _commit(ctx, [f"end-{dialog_id}"], partial(dialogs.stage_end, dialog_id=dialog_id))
+    for batch in dialogs.message_batches(ctx.workspace_id, dialog_id):
+        names = [message.id for message in batch]
+        _commit(ctx, names, partial(dialogs.stage_removal, batch=batch))
+    _commit(ctx, [dialog_id], partial(dialogs.stage_erasure, dialog_id=dialog_id))
+
+
+def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
+    """Stage that a booking loses its person; one still to come is cancelled, its time free."""
+    row = BOOKINGS.find(unit.workspace_id, booking_id)
+    if row is None:
+        return
+    bookings.wipe(row)
+    if bookings.is_upcoming(row):
+        reason = "The client was erased."
+        booking.change(unit, row, Change(ctx.principal.audit_actor, "cancelled", reason=reason))
+    else:
+        unit.save(row)
+
+
+def _wipe_client(unit: UnitOfWork, client_id: str) -> None:
+    client = CLIENTS.find(unit.workspace_id, client_id)
+    if client is not None:
+        client.name = client.email = client.phone = client.notes = client.named_contacts = None
+        client.tags = []
+        unit.save(client)

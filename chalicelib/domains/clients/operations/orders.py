@@ -1,0 +1,132 @@
+"""The orders of a person: what was ordered with forms, and what was booked."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, PageNumber, Timestamp, Wire
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.leads.flows.leads import existing_lead
+from chalicelib.domains.leads.rules.form_fields import CART
+from chalicelib.domains.leads.store import leads
+from chalicelib.domains.leads.store.leads import LEADS, LeadRow
+
+
+class OrderItem(Wire):
+    """A line of an order."""
+
+    product_id: Id | None = Field(description="Product id, or null.")
+    service_id: Id | None = Field(description="Service id, or null.")
+    name: str = Field(description="Name when it was ordered.")
+    quantity: int = Field(description="How many.")
+    price: int = Field(description="Price of one in kopecks when it was ordered.")
+
+
+class OrderOut(Wire):
+    """An order."""
+
+    id: Id = Field(description="Id of the lead or of the booking.")
+    kind: str = Field(description="order: the products of a form; booking.")
+    status: str = Field(description="Status of the lead or of the booking.")
+    items: list[OrderItem] = Field(description="What was ordered.")
+    total: int = Field(description="In kopecks.")
+    created_at: Timestamp = Field(description="When it was ordered.")
+
+    @classmethod
+    def of_lead(cls, lead: LeadRow) -> Self:
+        """Return the order that a lead is."""
+        lines: list[dict[str, Any]] = lead.whole_data.get(CART, [])
+        items = [OrderItem.from_row(line, product_id=line["productId"]) for line in lines]
+        return cls(
+            id=lead.id,
+            kind="order",
+            status=lead.status,
+            items=items,
+            total=sum(item.quantity * item.price for item in items),
+            created_at=lead.created_at,
+        )
+
+    @classmethod
+    def of_booking(cls, booking: BookingRow) -> Self:
+        """Return the order that a booking is."""
+        item = OrderItem(
+            product_id=None,
+            service_id=booking.service_id,
+            name=booking.service_name,
+            quantity=1,
+            price=int(booking.price),
+        )
+        return cls(
+            id=booking.id,
+            kind="booking",
+            status=booking.status,
+            items=[item],
+            total=item.price,
+            created_at=booking.created_at,
+        )
+
+
+class OrdersQuery(Wire):
+    """Whose orders."""
+
+    id: Id = Field(description="Lead id.")
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Orders a page.")
+
+
+class OrderList(Wire):
+    """One page of orders."""
+
+    orders: list[OrderOut] = Field(description="The orders of this page, newest first.")
+    total: int = Field(description="Orders over all pages.")
+
+
+@operation(
+    tool="svc_lead_orders",
+    rest="GET /api/forms/collection-orders",
+    scope=Scope.CRM_READ,
+    title="List a lead's orders",
+    example={"id": "LEAD_ID"},
+)
+def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
+    """List the orders of a lead and of its client, bookings among them.
+
+    Names and prices are as they were then.
+    """
+    lead = existing_lead(ctx, args.id)
+    ids = _ids(ctx, lead)
+    shown = ids[(args.page - 1) * args.size :][: args.size]
+    return OrderList(orders=_read(ctx, shown), total=len(ids))
+
+
+def _ids(ctx: Context, lead: LeadRow) -> list[tuple[str, str]]:
+    """Return the ids and nouns of all orders, newest first: ids begin with the time.
+
+    From the entries of one client's leads and bookings, which cost a unit per thirty.
+    """
+    if lead.client_id is None:
+        return [(lead.id, LEADS.noun)] if lead.is_order else []
+    leads_found = LEADS.entries(ctx.workspace_id, present="is_order", client_id=lead.client_id)
+    booked = BOOKINGS.entries(ctx.workspace_id, client_id=lead.client_id)
+    return sorted(
+        [
+            *((entry.id, LEADS.noun) for entry in leads_found),
+            *((entry.id, BOOKINGS.noun) for entry in booked),
+        ],
+        reverse=True,
+    )
+
+
+def _read(ctx: Context, ids: Sequence[tuple[str, str]]) -> list[OrderOut]:
+    by_noun = {noun: [each for each, of in ids if of == noun] for noun in {n for _, n in ids}}
+    found = {
+        row.id: OrderOut.of_lead(row)
+        for row in leads.whole(ctx.workspace_id, by_noun.get(LEADS.noun, ()))
+    }
+    for row in BOOKINGS.fetch(ctx.workspace_id, by_noun.get(BOOKINGS.noun, ())):
+        found[row.id] = OrderOut.of_booking(row)
+    return [found[each] for each, _ in ids if each in found]

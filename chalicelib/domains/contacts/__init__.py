@@ -1,0 +1,1 @@
+"""One client per person: how a person is found or made."""

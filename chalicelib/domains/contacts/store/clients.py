@@ -1,0 +1,112 @@
+"""Clients: one record a person, found by e-mail address or phone number (ADR 19)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pynamodb.attributes import (
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.domains.contacts.store.named_contacts import NAMED
+from chalicelib.engine.listing.index_entries import IndexEntry
+from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
+from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.tables import ContentRow, Record
+from chalicelib.engine.unit import UnitOfWork
+
+EMAIL = "email"
+PHONE = "phone"
+
+
+class ClientRow(Record):
+    """A client. ``email`` and ``phone`` are in their normal forms, and no other client's.
+
+    ``last_activity`` is when the newest lead or booking came; ``named_contacts`` are its former
+    address and number. An erased client keeps its counts alone.
+    """
+
+    name = UnicodeAttribute(null=True)
+    email = UnicodeAttribute(null=True)
+    phone = UnicodeAttribute(null=True)
+    tags: ListAttribute[Any] = ListAttribute(default=list)
+    notes = UnicodeAttribute(null=True)
+    named_contacts: ListAttribute[str] = ListAttribute(null=True)
+    leads_count = NumberAttribute(default=0)
+    bookings_count = NumberAttribute(default=0)
+    last_activity = UTCDateTimeAttribute()
+
+
+CLIENTS = listed(
+    Listing(
+        row=ClientRow,
+        noun="CLIENT",
+        text=lambda client: (client.name or "", client.email or "", client.phone or ""),
+        sorts={"createdAt": "id", "name": "t", "lastActivity": "n1"},
+        tags=("tags",),
+        numbers=("last_activity",),
+        indexes=(SortIndex("lastActivity"), SortIndex("name")),
+        lookups=(
+            Lookup(EMAIL, lambda client: client.email, unique=True),
+            Lookup(PHONE, lambda client: client.phone, unique=True),
+            Lookup(NAMED, lambda client: client.named_contacts),
+        ),
+        inline_bytes=1400,  # a name of any script, an address, a number
+    )
+)
+
+
+def holders(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the ids of the clients that hold some contacts, by their look-ups, in one request."""
+    keys: dict[Key, str] = {
+        unique_key(workspace_id, CLIENTS.noun, name, value): name
+        for name, value in contacts.items()
+        if value
+    }
+    names = {key.pk: name for key, name in keys.items()}
+    rows = fetch(keys)
+    return {names[row.pk]: row.target for row in rows if isinstance(row, LookupRow)}
+
+
+class ActivityRow(ContentRow):
+    """A client as a person's leads and bookings write it, whoever else changes it meanwhile.
+
+    Others who read the client before begin again, as the version says.
+    """
+
+    leads_count = NumberAttribute()
+    bookings_count = NumberAttribute()
+    last_activity = UTCDateTimeAttribute()
+    version = NumberAttribute()
+
+
+def count(
+    unit: UnitOfWork, client: ClientRow, at: datetime | None, *, leads: int = 0, bookings: int = 0
+) -> None:
+    """Stage that a client has leads or bookings more or less; ``at`` is when the newest came.
+
+    Added in place: those of one person that come at once do not keep each other waiting.
+    """
+    counts = ((ActivityRow.leads_count, leads), (ActivityRow.bookings_count, bookings))
+    actions: list[Action] = [number.add(change) for number, change in counts if change]
+    actions.append(ActivityRow.version.add(1))
+    if at is not None:
+        moved = IndexEntry(client.id, (epoch_ms(at), 0), "", cut=False)
+        actions += [
+            ActivityRow.last_activity.set(at),
+            ActivityRow.n1.set(epoch_ms(at)),
+            ActivityRow.o1.set(moved.sort_key("n1")),
+        ]
+    unit.update(ActivityRow(client.pk, client.sk), actions)
+
+
+def new_client(workspace_id: str, **attributes: Any) -> ClientRow:  # noqa: ANN401  the row's attributes
+    """Return a new client, active just now, to be staged."""
+    return CLIENTS.new(workspace_id, last_activity=clock.now(), **attributes)

@@ -1,1 +1,0 @@
-"""Dialogs of bots with visitors, and what is counted of them and of the widget."""

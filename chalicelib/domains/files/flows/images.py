@@ -1,0 +1,111 @@
+"""The images of a record, whatever its noun: what callers send, what is kept, what answers show."""
+
+from collections.abc import Sequence
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import NotFoundError, ValidationError
+from chalicelib.core.wire.schema import Id, Wire, exactly_one, optional
+from chalicelib.domains.files.flows import rehosting
+from chalicelib.domains.files.flows.rehosting import ImportedImage
+from chalicelib.domains.files.store.files import FILES
+from chalicelib.domains.files.store.images import ImageMap, is_image
+
+MAX_IMAGES = 10
+
+
+class ImageIn(Wire):
+    """An image to show: one from elsewhere, which is copied, or a file of the workspace."""
+
+    EXACTLY_ONE_OF = (("url", "file_id"),)
+
+    url: Annotated[str, StringConstraints(max_length=2048)] = optional("https; copied.")
+    file_id: Id = optional("Or a file.")
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        exactly_one(self)
+        return self
+
+
+Images = Annotated[list[ImageIn], Field(max_length=MAX_IMAGES)]
+
+
+class ImageOut(Wire):
+    """An image of a record."""
+
+    file_id: Id = Field(description="Id of its file.")
+    url: str = Field(description="Public URL.")
+    width: int = Field(description="Width in pixels.")
+    height: int = Field(description="Height in pixels.")
+
+
+def weight(images: Sequence[ImageIn] | None) -> int:
+    """Return how many heavy calls it is to take images: one if any of them is elsewhere."""
+    return int(any(one.url and not rehosting.is_own_url(one.url) for one in images or ()))
+
+
+def weight_of(args: Wire) -> int:
+    """Return how many heavy calls an input with ``images`` is."""
+    return weight(args.provided().get("images"))
+
+
+def take_images(
+    ctx: Context,
+    wanted: Sequence[ImageIn],
+    folder: str,
+    *,
+    before: Sequence[ImageMap] = (),
+    field: str = "images.{}",
+) -> list[ImageMap]:
+    """Return the images that a record is to show; those from elsewhere become files in a folder.
+
+    One from elsewhere that cannot be taken is a warning. If none could be, the record keeps those
+    that it showed ``before``: a write never loses what it could not replace. As for
+    ``rehosting.rehost``, an operation calls this once. ``field`` is where the image of a number is
+    in the input.
+
+    Raises:
+        NotFoundError: a ``fileId`` that the workspace has not, told before anything is fetched.
+        ValidationError: a ``fileId`` of a file that is no image.
+    """
+    own = _own_images(ctx, wanted, field)
+    urls = [one.url for one in wanted if one.url is not None]
+    hosted = dict(zip(urls, rehosting.rehost(ctx, urls, folder), strict=True)) if urls else {}
+    found = [own.get(one.file_id) or hosted.get(one.url) for one in wanted]
+    taken = [_kept(image) for image in found if image is not None]
+    if wanted and before and not taken:
+        ctx.warn("None of the new images could be taken; the old ones stay.")
+        return list(before)
+    return taken
+
+
+def still_there(ctx: Context, images: Sequence[ImageMap]) -> list[ImageMap]:
+    """Return the images whose files are there, for a copy of the record that shows them."""
+    files = FILES.fetch(ctx.workspace_id, [image.file_id for image in images]) if images else []
+    ids = {file.id for file in files}
+    return [image for image in images if image.file_id in ids]
+
+
+def _own_images(ctx: Context, wanted: Sequence[ImageIn], field: str) -> dict[str, ImportedImage]:
+    """Return the images that are named by the id of their file."""
+    ids = [one.file_id for one in wanted if one.file_id is not None]
+    files = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids)} if ids else {}
+    for number, one in enumerate(wanted):
+        if one.file_id is None:
+            continue
+        if one.file_id not in files:
+            raise NotFoundError.of("file", "List the files (svc_list_files) for valid ids.")
+        if not is_image(files[one.file_id]):
+            kind = files[one.file_id].mime_type
+            message = f"expected the id of an image, received that of a file of type {kind}"
+            raise ValidationError.of(field.format(number) + ".fileId", message)
+    return {file_id: rehosting.as_image(file) for file_id, file in files.items()}
+
+
+def _kept(image: ImportedImage) -> ImageMap:
+    return ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
+        file_id=image.file_id, url=image.url, width=image.width, height=image.height
+    )

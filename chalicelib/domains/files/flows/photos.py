@@ -1,0 +1,102 @@
+"""Stock photos, each search asked outside once a day."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from pydantic import Field
+
+from chalicelib.core.deadline import Deadline
+from chalicelib.core.limits import Limit
+from chalicelib.core.principals import PLATFORM
+from chalicelib.core.wire.schema import Wire
+from chalicelib.engine import limits
+from chalicelib.engine.cache import cached
+from chalicelib.gateways.photos import (
+    MAX_SIZE,
+    TOTAL_SECONDS,
+    Orientation,
+    Photo,
+    PhotoPage,
+    photo_source,
+)
+
+KEPT = timedelta(hours=24)
+MAX_QUERY = 200
+BUDGETS = (
+    Limit("photo-searches", "photo searches a minute", 20, timedelta(minutes=1), fails_open=True),
+    Limit("photo-searches-daily", "photo searches a day", 200, timedelta(days=1), fails_open=True),
+)
+"""What Openverse allows without a key (its documentation), for the whole platform."""
+SHARE = Limit("photo-share", "photo searches a workspace and day", 100, timedelta(days=1))
+
+
+class PhotoOut(Wire):
+    """A free stock photo."""
+
+    id: str = Field(description="The provider's id.")
+    url: str = Field(description="The full photo; takes the place of an image's url elsewhere.")
+    thumb_url: str = Field(description="A small one, to look at.")
+    width: int | None = Field(description="Pixels, or null if not told.")
+    height: int | None = Field(description="Pixels, or null if not told.")
+    title: str | None = Field(description="Title, or null. Text of others.")
+    author: str | None = Field(description="Author, or null.")
+    author_url: str | None = Field(description="The author's page, or null.")
+    license: str = Field(description="Licence, such as CC BY 4.0; all allow sale and changes.")
+    license_url: str | None = Field(description="Its text, or null.")
+    source_url: str | None = Field(description="The photo's page, or null.")
+    provider: str = Field(description="Who hosts it.")
+    attribution: str = Field(description="The credit to show with the photo.")
+
+
+def search(  # noqa: PLR0913  what a search is about
+    workspace_id: str,
+    query: str,
+    *,
+    page: int = 1,
+    size: int = MAX_SIZE,
+    orientation: Orientation | None = None,
+    within: float = TOTAL_SECONDS,
+) -> PhotoPage:
+    """Return a page of photos, as it was found within the last 24 hours or is found now.
+
+    Raises:
+        UpstreamFailedError: the provider failed; that is not kept.
+        RateLimitedError: nobody may be asked any more for now.
+        NotConfiguredError: the search is switched off, whatever is kept.
+    """
+    source = photo_source(within=within)
+
+    def ask() -> dict[str, Any]:
+        limits.take(SHARE, workspace_id)
+        for budget in BUDGETS:
+            limits.take(budget, PLATFORM)
+        return asdict(source.search(query, page=page, size=size, orientation=orientation))
+
+    kept = cached(
+        "photos",
+        json.dumps([query, page, size, orientation]),
+        KEPT,
+        ask,
+    )
+    return PhotoPage(**{**kept, "photos": [Photo(**photo) for photo in kept["photos"]]})
+
+
+def candidates(
+    workspace_id: str, queries: Iterable[str | None], *, most: int, within: float = TOTAL_SECONDS
+) -> list[PhotoOut]:
+    """Return photos for the first of the queries that finds any; all searches share the time.
+
+    Raises:
+        UpstreamFailedError: the provider failed.
+        NotConfiguredError: the search is switched off.
+    """
+    deadline = Deadline(within)
+    for query in filter(None, queries):
+        if found := search(
+            workspace_id, query[:MAX_QUERY], size=most, within=deadline.left()
+        ).photos:
+            return [PhotoOut.model_validate(photo) for photo in found]
+    return []

@@ -1,0 +1,141 @@
+"""The deletion of files, for good; what shows them says no, or loses them (ADR 0018)."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import AuditEvent
+from chalicelib.core.wire.schema import DeletedResult, Id, Wire
+from chalicelib.domains.files.flows import rehosting
+from chalicelib.domains.files.operations.files import existing_file
+from chalicelib.domains.files.store import files
+from chalicelib.engine import file_uses, jobs
+from chalicelib.engine.listing.listing import Listing, listing_of
+from chalicelib.engine.reading import fetch
+from chalicelib.engine.tables import Record
+from chalicelib.engine.unit import UnitOfWork, run_unit
+
+PURGE = "file-purge"
+PLACES_NAMED = 20
+"""Of those that show a file, so many are named; all are counted."""
+RECORDS_AT_ONCE = 20
+"""Records that lose a file in one transaction: each takes itself and the row of its use."""
+
+
+class FileDelete(Wire):
+    """Which file to delete."""
+
+    id: Id = Field(description="File id, from the file list.")
+    force: bool = Field(default=False, description="Delete it even if something shows it.")
+    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+
+
+class FileUse(Wire):
+    """What shows a file."""
+
+    type: str = Field(description="What it is: product, page …")
+    id: Id = Field(description="Its id.")
+    name: str = Field(description="Its name or title.")
+
+
+class FileDeleted(DeletedResult):
+    """A deletion, and what showed the file."""
+
+    used_by: list[FileUse] = Field(description=f"What shows it, the first {PLACES_NAMED}.")
+    used_by_total: int = Field(description="How much shows it in all.")
+
+
+class FileInUseError(ConflictError):
+    """Records show the file that was to be deleted: ``usedByTotal`` of them, some in ``usedBy``."""
+
+    code = "file_in_use"
+
+
+@operation(
+    tool=None,
+    rest="POST /api/files/delete",
+    scope=Scope.FILES_WRITE,
+    title="Delete a file",
+    destructive=True,
+    idempotent=True,
+    example={"id": "FILE_ID"},
+    errors=(FileInUseError,),
+)
+def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
+    """Delete a file for good, and free its bytes. One that something shows stays (409 file_in_use).
+
+    With force it goes all the same: products lose the image, pages keep their HTML as it is. Try
+    dryRun first to see what shows it.
+    """
+    file = existing_file(ctx, args.id)
+    records = file_uses.records_showing(ctx.workspace_id, file.id)
+    used_by = _uses(ctx.workspace_id, records[:PLACES_NAMED])
+    if records and not args.force:
+        msg = f"{len(records)} record(s) show this file (usedBy). Change them, or send force: true."
+        if not args.dry_run:
+            named = [use.model_dump(by_alias=True) for use in used_by]
+            details = {"usedBy": named, "usedByTotal": len(records)}
+            raise FileInUseError(msg, details=details)
+        ctx.warn(f"Without force this would be refused: {msg}")
+    ctx.unit.delete(file)
+    files.give_back(ctx.unit, int(file.size))
+    _stage_removal(ctx.unit, file.id, records[:RECORDS_AT_ONCE])
+    payload = {"fileId": file.id, "keys": [file.key, file.thumbnail_key]}
+    job = jobs.row(PURGE, ctx.workspace_id, payload)
+    ctx.unit.create(job)
+    ctx.unit.after_commit(lambda: jobs.attempt(job, purge_file))
+    return FileDeleted(
+        id=file.id, deleted=not args.dry_run, used_by=used_by, used_by_total=len(records)
+    )
+
+
+def _found(workspace_id: str, names: Iterable[str]) -> dict[str, tuple[Listing[Any], Record]]:
+    """Return records with their listings, by such names as ``PRODUCT#<id>``."""
+    keys = {}
+    for name in names:
+        noun, _, record_id = name.partition("#")
+        listing = listing_of(noun)
+        keys[name] = (listing, listing.key(workspace_id, record_id))
+    rows = {(row.pk, row.sk): row for row in fetch(key for _, key in keys.values())}
+    return {
+        name: (listing, row)
+        for name, (listing, key) in keys.items()
+        if isinstance(row := rows.get((key.pk, key.sk)), Record)
+    }
+
+
+def _uses(workspace_id: str, names: Iterable[str]) -> list[FileUse]:
+    return [
+        FileUse(type=listing.noun.lower(), id=record.id, name=listing.text(record)[0])
+        for listing, record in _found(workspace_id, names).values()
+    ]
+
+
+def _stage_removal(unit: UnitOfWork, file_id: str, names: Sequence[str]) -> None:
+    """Stage that records show a file no longer; those without a way to lose it are left alone."""
+    found = _found(unit.tenant, names)
+    for name in names:
+        listing, record = found.get(name, (None, None))
+        shown = listing.files if listing else None
+        if record and shown and shown.remove and file_id in shown.ids(record):
+            shown.remove(record, file_id)
+            unit.save(record)
+        else:
+            unit.delete(file_uses.use_row(unit.tenant, file_id, name))
+
+
+@job_handler(PURGE)
+def purge_file(job: Job) -> None:
+    """Take a deleted file out of the records that still show it, and remove its objects."""
+    file_id, event = job.payload["fileId"], AuditEvent.by_job(PURGE)
+    while records := file_uses.records_showing(job.workspace_id, file_id):
+        stage = partial(_stage_removal, file_id=file_id, names=records[:RECORDS_AT_ONCE])
+        run_unit(job.workspace_id, event, stage)
+    rehosting.delete_objects(*job.payload["keys"])

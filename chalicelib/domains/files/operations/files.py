@@ -1,0 +1,177 @@
+"""Files as such: their listing, names and folders (spec, File listing, Files)."""
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.text import search_fold
+from chalicelib.core.wire.schema import (
+    Id,
+    PageNumber,
+    Pagination,
+    Patch,
+    SearchText,
+    Timestamp,
+    Title,
+    Wire,
+    optional,
+)
+from chalicelib.domains.files.flows.rehosting import public_url
+from chalicelib.domains.files.operations.folders import FolderOut, require_folder, unknown_folder
+from chalicelib.domains.files.rules import stored_files
+from chalicelib.domains.files.store import files
+from chalicelib.domains.files.store.files import FILES, FileRow
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.queries import Query
+
+
+def _without_path(name: str) -> str:
+    base = stored_files.base_name(name)
+    if not base:
+        raise PydanticCustomError("path", "expected a file name, not only a path")
+    return base
+
+
+FileName = Annotated[Title, AfterValidator(_without_path)]
+"""A file's name as it was sent, without the folders of whoever sent it."""
+
+
+class FileOut(Wire):
+    """A file."""
+
+    id: Id = Field(description="File id.")
+    name: str = Field(description="Name.")
+    url: str = Field(description="Public URL; it does not change.")
+    thumbnail_url: str | None = Field(description="Small version of an image, or null.")
+    mime_type: str = Field(description="Type, by its content; of texts, by the name.")
+    size: int = Field(description="Bytes.")
+    width: int | None = Field(description="Pixels, of an image.")
+    height: int | None = Field(description="Pixels, of an image.")
+    folder_id: Id | None = Field(description="Folder, or null for the root.")
+    created_at: Timestamp = Field(description="When it came.")
+
+    @classmethod
+    def of(cls, file: FileRow) -> Self:
+        """Return the wire form of a stored file."""
+        thumbnail = file.thumbnail_key
+        return cls.from_row(
+            file.values,
+            size=file.bytes,
+            url=public_url(file.key),
+            thumbnail_url=public_url(thumbnail) if thumbnail else None,
+        )
+
+
+class FileResult(Wire):
+    """One file."""
+
+    file: FileOut = Field(description="The file.")
+
+
+class FileListQuery(Wire):
+    """Which files to list."""
+
+    folder_id: Id | None = optional("The root if omitted.")
+    q: SearchText | None = optional("Part of the name; all folders.")
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=10, ge=1, le=100, description="Files a page.")
+
+
+class FileList(Wire):
+    """One page of a folder's files, and its folders; or of those found."""
+
+    folders: list[FolderOut] = Field(description="The folders in this one, or found, by name.")
+    files: list[FileOut] = Field(description="The files of this page, newest first.")
+    current_folder: FolderOut | None = Field(description="This folder; null is the root.")
+    pagination: Pagination = Field(description="Where this page stands.")
+
+
+@operation(
+    tool="svc_list_files",
+    rest="GET /api/files/list",
+    scope=Scope.FILES_READ,
+    title="List files",
+    example={"folderId": "FOLDER_ID"},
+)
+def list_files(ctx: Context, args: FileListQuery) -> FileList:
+    """List a folder's files, newest first, and its folders; pages count files."""
+    folders = files.folders(ctx.workspace_id)
+    current = next((folder for folder in folders if folder.id == args.folder_id), None)
+    if args.folder_id is not None and current is None:
+        raise unknown_folder()
+    if args.q and current is not None:
+        ctx.warn("q searches all folders; folderId was ignored.")
+        current = None
+    counts = counters.read_all(ctx.workspace_id, FILES.noun)
+    found = FILES.page(
+        ctx.workspace_id,
+        Query(
+            args.page,
+            args.size,
+            "createdAt",
+            descending=True,
+            filters={"place": None if args.q else args.folder_id or files.ROOT},
+            search=args.q or None,
+            charge=ctx.charge,
+        ),
+        counts,
+    )
+    inside = [
+        folder
+        for folder in folders
+        if (
+            search_fold(args.q) in search_fold(folder.name)
+            if args.q
+            else folder.parent_id == args.folder_id
+        )
+    ]
+    return FileList(
+        folders=[FolderOut.of(folder, counts) for folder in inside],
+        files=[FileOut.of(file) for file in found.records],
+        current_folder=FolderOut.of(current, counts) if current else None,
+        pagination=Pagination(total=found.total, page=args.page, limit=args.size),
+    )
+
+
+class FilePatch(Patch):
+    """Changes to a file."""
+
+    id: Id = Field(description="File id, from the file list.")
+    name: FileName = optional("New name; the URL does not change.")
+    folder_id: Id | None = optional("Folder to move it to; null is the root.")
+
+
+def existing_file(ctx: Context, file_id: str) -> FileRow:
+    """Return a file.
+
+    Raises:
+        NotFoundError: no file of the workspace has this id.
+    """
+    file = FILES.find(ctx.workspace_id, file_id)
+    if file is None:
+        raise NotFoundError.of("file", "List the files (svc_list_files) for valid ids.")
+    return file
+
+
+@operation(
+    tool=None,
+    rest="POST /api/files/update",
+    scope=Scope.FILES_WRITE,
+    title="Update a file",
+    idempotent=True,
+    example={"id": "FILE_ID", "name": "price-list.txt", "folderId": "FOLDER_ID"},
+)
+def update_file(ctx: Context, args: FilePatch) -> FileResult:
+    """Rename a file, or move it to another folder. Its URL stays, and so does all that shows it."""
+    file = existing_file(ctx, args.id)
+    changes = args.provided("id")
+    require_folder(ctx, changes.get("folder_id"))
+    for name, value in changes.items():
+        setattr(file, name, value)
+    ctx.unit.save(file)
+    return FileResult(file=FileOut.of(file))

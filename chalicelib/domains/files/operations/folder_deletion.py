@@ -1,0 +1,167 @@
+"""The deletion of folders: never of what is in them, which moves elsewhere."""
+
+from functools import partial
+from itertools import count
+from typing import Annotated
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import ConflictError, CycleError, ValidationError
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.text import fold
+from chalicelib.core.unit import AuditEvent
+from chalicelib.core.wire.schema import NULL_COUNTS, DeletedResult, Id, Wire, optional
+from chalicelib.domains.files.operations.folders import (
+    MAX_DEPTH,
+    FolderForest,
+    NameTakenError,
+    name_taken,
+)
+from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
+from chalicelib.engine import jobs
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.lib import trees
+
+CASCADE = "folder-cascade"
+MOVED_IN_A_CALL = 2_000
+"""Files that move before the call answers; more are left to the runner of jobs."""
+FOLDERS_AT_ONCE = 25
+"""Folders moved in one transaction: each takes its record and the look-ups of both its names."""
+FILES_AT_ONCE = 80
+
+
+class FolderDelete(Wire):
+    """Which folder to delete, and where its content goes."""
+
+    id: Id = Field(description="Folder id.")
+    move_to: Annotated[Id | None, NULL_COUNTS] = optional(
+        "Folder that its files and folders move to; null is the root. Without it, only an empty "
+        "folder is deleted."
+    )
+    dry_run: bool = Field(default=False, description="Only report what would happen.")
+
+
+class FolderDeleted(DeletedResult):
+    """A deletion, and what it moved."""
+
+    moved_files: int = Field(description="Files that leave the folder.")
+    moved_folders: int = Field(description="Folders that leave it, with all that is in them.")
+
+
+class FolderNotEmptyError(ConflictError):
+    """So many ``files`` and ``folders`` lie in the folder that was to be deleted."""
+
+    code = "folder_not_empty"
+
+
+@operation(
+    tool=None,
+    rest="POST /api/file-folders/delete",
+    scope=Scope.FILES_WRITE,
+    title="Delete a folder",
+    destructive=True,
+    idempotent=True,
+    example={"id": "FOLDER_ID", "moveTo": None},
+    errors=(CycleError, FolderNotEmptyError, NameTakenError),
+)
+def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
+    """Delete a folder, never what is in it: that moves to moveTo, or else the folder must be empty.
+
+    Files keep their URLs. Try dryRun first to see what would move.
+    """
+    forest = FolderForest(ctx.workspace_id)
+    folder, inside = forest.folder(args.id), forest.children(args.id)
+    files = counters.read_value(ctx.workspace_id, FILES.noun, "place", folder.id)
+    if "move_to" in args.model_fields_set:
+        _check_target(forest, folder, inside, args.move_to)
+    elif files or inside:
+        msg = (
+            f"The folder has {files} file(s) and {len(inside)} folder(s) in it. Say where they go: "
+            "moveTo is a folder id, or null for the root."
+        )
+        raise FolderNotEmptyError(msg, details={"files": files, "folders": len(inside)})
+    ctx.unit.delete(folder)
+    ctx.unit.save(forest.lock)
+    job = jobs.row(CASCADE, ctx.workspace_id, {"folderId": folder.id, "moveTo": args.move_to})
+    ctx.unit.create(job)
+    if files <= MOVED_IN_A_CALL:
+        ctx.unit.after_commit(lambda: jobs.attempt(job, empty_folder))
+    return FolderDeleted(
+        id=folder.id, deleted=not args.dry_run, moved_files=files, moved_folders=len(inside)
+    )
+
+
+def _check_target(
+    forest: FolderForest, folder: FolderRow, inside: list[FolderRow], target: str | None
+) -> None:
+    """Refuse a place that the content of a folder cannot move to."""
+    if target is not None:
+        forest.folder(target)
+    if trees.is_cycle(forest.parents, folder.id, target):
+        raise CycleError.of("moveTo", "expected a folder outside the deleted one")
+    taken = {fold(there.name) for there in forest.children(target)}
+    for moved in inside:
+        if fold(moved.name) in taken:
+            raise name_taken(moved.name)
+        if not forest.fits(moved.id, target):
+            message = f"folders lie at most {MAX_DEPTH} deep; choose one nearer to the root"
+            raise ValidationError.of("moveTo", message)
+
+
+@job_handler(CASCADE)
+def empty_folder(job: Job) -> None:
+    """Move what is in a deleted folder, and what was added at that moment.
+
+    It runs right after the deletion, or else in the runner; nothing can be added any more.
+    """
+    event = AuditEvent.by_job(CASCADE)
+    gone, target = job.payload["folderId"], job.payload["moveTo"]
+    for move in (_move_folders, _move_files):
+        while run_unit(job.workspace_id, event, partial(move, gone=gone, target=target)):
+            pass
+    forget = partial(counters.forget, noun=FILES.noun, facet="place", value=gone)
+    run_unit(job.workspace_id, event, forget)
+
+
+def _move_folders(unit: UnitOfWork, gone: str, target: str | None) -> bool:
+    """Stage the move of some folders; say whether there were any.
+
+    Where the others have meanwhile changed so that one does not fit there, it goes to the root,
+    and if its name was taken, it gets another.
+    """
+    forest = FolderForest(unit.tenant)
+    moved = forest.children(gone)[:FOLDERS_AT_ONCE]
+    names: dict[str | None, set[str]] = {}
+    for folder in moved:
+        fits = target in forest.rows and not trees.is_cycle(forest.parents, folder.id, target)
+        place = target if fits and forest.fits(folder.id, target) else None
+        taken = names.setdefault(place, {fold(there.name) for there in forest.children(place)})
+        folder.parent_id, folder.name = place, _free_name(folder.name, taken)
+        taken.add(fold(folder.name))
+        unit.save(folder)
+    if moved:
+        unit.save(forest.lock)
+    return bool(moved)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    options = (name if number == 1 else f"{name[:90]} ({number})" for number in count(1))
+    return next(option for option in options if fold(option) not in taken)
+
+
+def _move_files(unit: UnitOfWork, gone: str, target: str | None) -> bool:
+    """Stage the move of some files, to the root if the target is gone; say if there were any."""
+    place = FOLDERS.find(unit.tenant, target) if target else None
+    if place is not None:
+        unit.require(place)
+    query = Query(1, FILES_AT_ONCE, "createdAt", filters={"place": gone})
+    found = FILES.page(unit.tenant, query).records
+    for file in found:
+        file.folder_id = place.id if place else None
+        unit.save(file)
+    return bool(found)

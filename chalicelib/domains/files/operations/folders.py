@@ -1,0 +1,228 @@
+"""Folders for files: their tree, and how it grows and changes (spec, File listing, Files)."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import ConflictError, CycleError, NotFoundError, ValidationError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, Patch, Title, Wire, optional
+from chalicelib.domains.files.store import files
+from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
+from chalicelib.engine import locks
+from chalicelib.engine.listing import counters
+from chalicelib.lib import trees
+
+MAX_FOLDERS = 1_000
+MAX_DEPTH = 10
+
+
+def _plain(name: str) -> str:
+    if "/" in name or "\\" in name:
+        raise PydanticCustomError("slash", "expected a name without / and \\")
+    return name
+
+
+FolderName = Annotated[Title, StringConstraints(max_length=100), AfterValidator(_plain)]
+
+
+class FolderOut(Wire):
+    """A folder."""
+
+    id: Id = Field(description="Folder id.")
+    name: str = Field(description="Name.")
+    parent_id: Id | None = Field(description="The folder it is in, or null.")
+    files_count: int = Field(description="Files in it, not counting its folders'.")
+
+    @classmethod
+    def of(cls, folder: FolderRow, counts: Mapping[str, int]) -> Self:
+        """Return the wire form of a folder; ``counts`` are the counters of the files."""
+        count = counts.get(counters.name("place", folder.id), 0)
+        return cls.from_row(folder.values, files_count=count)
+
+
+class FolderTree(FolderOut):
+    """A folder with those in it."""
+
+    children: list["FolderTree"] = Field(description="The folders in it, of the same shape.")
+
+
+class FolderListQuery(Wire):
+    """The folder tree takes no input."""
+
+
+class FolderList(Wire):
+    """The folder tree."""
+
+    folders: list[FolderTree] = Field(description="The folders at the root, by name.")
+
+
+class FolderCreate(Wire):
+    """A new folder."""
+
+    name: FolderName = Field(description="Name, unique beside its siblings.")
+    parent_id: Id | None = optional("The folder to put it in; the root when omitted.")
+
+
+class FolderResult(Wire):
+    """One folder."""
+
+    folder: FolderOut = Field(description="The folder.")
+
+
+class FolderPatch(Patch):
+    """Changes to a folder."""
+
+    id: Id = Field(description="Folder id.")
+    name: FolderName = optional("Name, unique beside its siblings.")
+    parent_id: Id | None = optional("Folder to move it into; null is the root.")
+
+
+class NameTakenError(ConflictError):
+    """A folder of this name lies beside it."""
+
+    code = "name_taken"
+
+
+def unknown_folder() -> NotFoundError:
+    """Return the error of a folder that is not there."""
+    return NotFoundError.of("folder", "List the folders (svc_list_folders) for valid ids.")
+
+
+def name_taken(name: str) -> NameTakenError:
+    """Return the error of a name that a folder beside has."""
+    return NameTakenError(f'A folder "{name}" is there. Use it, or choose a name.')
+
+
+class FolderForest:
+    """The folders as they are, and the lock row of changing their shape.
+
+    Whatever moves, makes or deletes folders saves the lock row, so that no two changes, each
+    allowed, make a cycle or an eleventh level together. It is read first.
+    """
+
+    def __init__(self, workspace_id: str) -> None:
+        self.lock = locks.lock_row(workspace_id, "folders")
+        self.rows = {folder.id: folder for folder in files.folders(workspace_id)}
+        self.parents = {folder.id: folder.parent_id for folder in self.rows.values()}
+
+    def folder(self, folder_id: str) -> FolderRow:
+        """Return a folder.
+
+        Raises:
+            NotFoundError: no such folder.
+        """
+        if folder_id not in self.rows:
+            raise unknown_folder()
+        return self.rows[folder_id]
+
+    def children(self, parent_id: str | None) -> list[FolderRow]:
+        """Return the folders in a folder, by name."""
+        return [folder for folder in self.rows.values() if folder.parent_id == parent_id]
+
+    def fits(self, node: str | None, parent_id: str | None) -> bool:
+        """Whether a folder with all that is below it, or a new one, lies ten deep at most."""
+        levels = trees.height(self.parents, node) if node else 1
+        return trees.depth(self.parents, parent_id) + levels <= MAX_DEPTH
+
+    def check_parent(
+        self, node: str | None, parent_id: str | None, field: str = "parentId"
+    ) -> None:
+        """Refuse a parent that is not there, lies in the folder itself, or is too deep for it.
+
+        Raises:
+            NotFoundError: no such folder.
+            CycleError: it is the folder, or lies in it.
+            ValidationError: too deep.
+        """
+        if parent_id is not None:
+            self.folder(parent_id)
+        if node is not None and trees.is_cycle(self.parents, node, parent_id):
+            raise CycleError.of(field, "a folder cannot be moved into itself")
+        if not self.fits(node, parent_id):
+            message = f"folders lie at most {MAX_DEPTH} deep; choose one nearer to the root"
+            raise ValidationError.of(field, message)
+
+
+def require_folder(ctx: Context, folder_id: str | None) -> None:
+    """Demand that a folder exists now and when the unit commits."""
+    if folder_id is not None:
+        folder = FOLDERS.find(ctx.workspace_id, folder_id)
+        if folder is None:
+            raise unknown_folder()
+        ctx.unit.require(folder)
+
+
+@operation(
+    tool="svc_list_folders",
+    rest="GET /api/file-folders",
+    scope=Scope.FILES_READ,
+    title="List folders",
+    example={},
+)
+def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: ARG001  it takes none
+    """Return the whole folder tree with the number of files in each."""
+    counts = counters.read_facet(ctx.workspace_id, FILES.noun, "place")
+    inside: defaultdict[str | None, list[FolderRow]] = defaultdict(list)
+    for folder in files.folders(ctx.workspace_id):
+        inside[folder.parent_id].append(folder)
+
+    def tree(parent_id: str | None) -> list[FolderTree]:
+        return [
+            FolderTree(**FolderOut.of(folder, counts).model_dump(), children=tree(folder.id))
+            for folder in inside[parent_id]
+        ]
+
+    return FolderList(folders=tree(None))
+
+
+@operation(
+    tool=None,
+    rest="POST /api/file-folders",
+    scope=Scope.FILES_WRITE,
+    title="Create a folder",
+    example={"name": "Invoices", "parentId": "FOLDER_ID"},
+    errors=(ConflictError, NameTakenError),
+)
+def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
+    """Create a folder for files, at the root or in another folder."""
+    tree = FolderForest(ctx.workspace_id)
+    if len(tree.rows) >= MAX_FOLDERS:
+        msg = f"A workspace has at most {MAX_FOLDERS:,} folders. Use those there are."
+        raise ConflictError(msg)
+    tree.check_parent(None, args.parent_id)
+    if args.parent_id is not None:
+        ctx.unit.require(tree.rows[args.parent_id])
+    folder = FOLDERS.new(ctx.workspace_id, name=args.name, parent_id=args.parent_id)
+    ctx.unit.save(tree.lock)
+    ctx.unit.create(folder, taken={"name": name_taken(args.name)})
+    return FolderResult(folder=FolderOut.of(folder, {}))
+
+
+@operation(
+    tool=None,
+    rest="POST /api/file-folders/update",
+    scope=Scope.FILES_WRITE,
+    title="Update a folder",
+    idempotent=True,
+    example={"id": "FOLDER_ID", "name": "Papers of 2027"},
+    errors=(CycleError, NameTakenError),
+)
+def update_folder(ctx: Context, args: FolderPatch) -> FolderResult:
+    """Rename a folder, or move it with all that is in it."""
+    tree = FolderForest(ctx.workspace_id)
+    folder = tree.folder(args.id)
+    changes = args.provided("id")
+    if changes.get("parent_id", folder.parent_id) != folder.parent_id:
+        tree.check_parent(folder.id, changes["parent_id"])
+        ctx.unit.save(tree.lock)
+    for name, value in changes.items():
+        setattr(folder, name, value)
+    ctx.unit.save(folder, taken={"name": name_taken(folder.name)})
+    counts = counters.read_facet(ctx.workspace_id, FILES.noun, "place")
+    return FolderResult(folder=FolderOut.of(folder, counts))

@@ -1,0 +1,276 @@
+"""How files come: uploads small and large, and the operator's (spec, Files)."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import (
+    NotFoundError,
+    PayloadTooLargeError,
+    QuotaExceededError,
+    ValidationError,
+)
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import AuditEvent
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.domains.files.flows import rehosting, storage
+from chalicelib.domains.files.flows.rehosting import StoredObject
+from chalicelib.domains.files.operations.files import FileName, FileOut, FileResult
+from chalicelib.domains.files.operations.folders import FolderName, require_folder
+from chalicelib.domains.files.rules import images
+from chalicelib.domains.files.store import files
+from chalicelib.domains.files.store.files import FILES, FOLDERS
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.engine import jobs
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways.object_store import object_store
+
+MAX_DIRECT_BYTES = 4_000_000
+"""Of a file sent with its call: Lambda takes 6 MB, base64 included (contract, Envelope)."""
+MAX_LARGE_BYTES = 20_000_000
+UPLOAD_SECONDS = 1800
+LAPSE = timedelta(hours=1)
+"""After it an announced upload is forgotten, and its bytes are free again."""
+LAPSED = "upload-lapsed"
+IN_TWO_STEPS = (
+    "Files of up to 20 MB go in two steps: announce it by POST /api/files/uploads/create, and PUT"
+    " its bytes to the URL that comes back."
+)
+
+
+class FileUpload(Wire):
+    """A file of up to 4 MB; larger ones go in two steps."""
+
+    name: FileName = Field(description="File name; a path before it is dropped.")
+    content: str = Field(
+        description="The bytes in base64. As multipart/form-data: the file itself.",
+        json_schema_extra={"contentEncoding": "base64"},
+    )
+    folder_id: Id | None = optional("Folder; the root when omitted.")
+
+
+class UploadCreate(Wire):
+    """A file that is to come."""
+
+    name: FileName = Field(description="File name; a path before it is dropped.")
+    size: int = Field(ge=1, le=MAX_LARGE_BYTES, description="Bytes, exactly.")
+    folder_id: Id | None = optional("Folder; the root when omitted.")
+
+
+class UploadOut(Wire):
+    """Where to send a file."""
+
+    id: Id = Field(description="Upload id, to complete it with.")
+    url: str = Field(description="Send the bytes here, without a key.")
+    method: str = Field(description="With this HTTP method.")
+    expires_at: Timestamp = Field(description="Until then.")
+
+
+class UploadResult(Wire):
+    """One announced upload."""
+
+    upload: UploadOut = Field(description="The upload.")
+
+
+class UploadRef(Wire):
+    """Which upload has been sent."""
+
+    id: Id = Field(description="Upload id.")
+
+
+@operation(
+    tool=None,
+    rest="POST /api/files/upload",
+    scope=Scope.FILES_WRITE,
+    title="Upload a file",
+    file_field="content",
+    if_too_large=IN_TWO_STEPS,
+    example={"name": "note.txt", "content": "UnllIGJyZWFk", "folderId": "FOLDER_ID"},
+    errors=(QuotaExceededError,),
+)
+def upload_file(ctx: Context, args: FileUpload) -> FileResult:
+    """Store a file of up to 4 MB, sent as multipart/form-data or as JSON with base64.
+
+    Its type is told by its content. JPEG, PNG, GIF, WebP, AVIF and BMP are re-encoded, without
+    metadata, at most 4096 pixels a side; HEIC, TIFF and camera raw are refused. All else stays as
+    it is. Larger files: POST /api/files/uploads/create.
+    """
+    body = _decoded(args.content)
+    require_folder(ctx, args.folder_id)
+    sent = _Sent(args.name, body, args.folder_id, "content")
+    return FileResult(file=_stage(ctx.unit, ctx.principal.plan, sent))
+
+
+class FileAdd(Wire):
+    """A file that the operator puts into a workspace."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    folder: FolderName = Field(description="Folder at the root; made when first needed.")
+    name: FileName = Field(description="File name; a path before it is dropped.")
+    content: str = Field(description="The bytes in base64.")
+
+
+def _workspace(args: FileAdd) -> str:
+    return args.workspace_id
+
+
+@operation(title="Add a file", audience=(Audience.OPERATOR,), resolve=_workspace)
+def add_file(ctx: Context, args: FileAdd) -> FileResult:
+    """Put a file of up to 20 MB into a workspace, within its quota."""
+    plan = workspaces.get(args.workspace_id).plan
+    body = _decoded(args.content, MAX_LARGE_BYTES)
+    folder_id = rehosting.folder_at_root(ctx.unit, args.folder)
+    return FileResult(file=_stage(ctx.unit, plan, _Sent(args.name, body, folder_id, "path")))
+
+
+def _decoded(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
+    try:
+        body = base64.b64decode("".join(content.splitlines()), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValidationError.of("content", "expected the file's bytes in base64") from None
+    if not body:
+        raise ValidationError.of("content", "expected at least one byte, received an empty file")
+    if len(body) > limit:
+        msg = f"The file has {len(body):,} bytes; a call takes {limit:,}. {IN_TWO_STEPS}"
+        raise PayloadTooLargeError(msg)
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What is to become a file; ``field`` is to blame for an image that cannot be read.
+
+    ``file_id`` is the id that the file is to have, a new one if None.
+    """
+
+    name: str
+    body: bytes
+    folder_id: str | None
+    field: str
+    file_id: str | None = None
+
+
+def _stored(workspace_id: str, sent: _Sent) -> StoredObject:
+    try:
+        return rehosting.stored_object(workspace_id, sent.body, sent.name, sent.file_id)
+    except images.ImageError as error:
+        raise ValidationError.of(sent.field, error.reason) from None
+
+
+def _stage(unit: UnitOfWork, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
+    """Store bytes, of which some are taken already, and stage their file."""
+    stored = unit.run_side_effect_once("stored", lambda: _stored(unit.workspace_id, sent))
+    unit.on_failure(lambda: rehosting.remove_objects([stored]))
+    file = rehosting.file_row(unit.workspace_id, stored, sent.name, sent.folder_id)
+    unit.create(file)
+    storage.charge(unit, plan, stored.size - taken)
+    return FileOut.of(file)
+
+
+@operation(
+    tool=None,
+    rest="POST /api/files/uploads/create",
+    scope=Scope.FILES_WRITE,
+    title="Announce a large file",
+    example={"name": "tour.mp4", "size": 12_000_000, "folderId": "FOLDER_ID"},
+    errors=(QuotaExceededError,),
+)
+def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
+    """Get a URL to send a file of up to 20 MB to: PUT its bytes there within half an hour.
+
+    Then call POST /api/files/uploads/complete. Its bytes count against the quota from now on, and
+    are free again if it is not completed within the hour.
+    """
+    require_folder(ctx, args.folder_id)
+    upload_id = ctx.unit.run_side_effect_once("id", new_id)
+    row = files.upload(
+        ctx.workspace_id,
+        upload_id,
+        key=f"{ctx.workspace_id}/uploads/{upload_id}",
+        name=args.name,
+        size=args.size,
+        folder_id=args.folder_id,
+    )
+    ctx.unit.create(row)
+    storage.charge(ctx.unit, ctx.principal.plan, args.size)
+    payload = {"uploadId": row.id, "key": row.key}
+    ctx.unit.create(jobs.row(LAPSED, ctx.workspace_id, payload, clock.now() + LAPSE))
+    request = object_store().upload_request(row.key, args.size, UPLOAD_SECONDS)
+    return UploadResult(
+        upload=UploadOut(id=row.id, url=request.url, method="PUT", expires_at=_in(UPLOAD_SECONDS))
+    )
+
+
+def _in(seconds: int) -> datetime:
+    return clock.now() + timedelta(seconds=seconds)
+
+
+@operation(
+    tool=None,
+    rest="POST /api/files/uploads/complete",
+    scope=Scope.FILES_WRITE,
+    title="Complete a large upload",
+    idempotent=True,
+    example={"id": "UPLOAD_ID"},
+    errors=(QuotaExceededError,),
+)
+def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
+    """Make a file of the bytes that were sent to an announced upload's URL.
+
+    They are checked as those of a direct upload are. Repeated, it answers with the same file.
+    """
+    row = files.find_upload(ctx.workspace_id, args.id)
+    if row is None:
+        return _completed(ctx, args.id)
+    key, size = row.key, int(row.size)
+    body = object_store().get(key)
+    if body is None:
+        if files.find_upload(ctx.workspace_id, args.id) is None:
+            return _completed(ctx, args.id)  # by a rival, which removed the bytes, too
+        message = f"nothing was sent yet; PUT the {size:,} bytes to the upload's URL first"
+        raise ValidationError.of("id", message)
+    if len(body) != size:
+        message = f"{size:,} bytes were announced, {len(body):,} were sent; send them again"
+        raise ValidationError.of("id", message)
+    folder_id: str | None = row.folder_id
+    if folder_id is not None and FOLDERS.find(ctx.workspace_id, folder_id) is None:
+        ctx.warn("The upload's folder was deleted meanwhile; the file lies at the root.")
+        folder_id = None
+    require_folder(ctx, folder_id)
+    sent = _Sent(row.name, body, folder_id, "id", row.id)
+    out = _stage(ctx.unit, ctx.principal.plan, sent, taken=size)
+    ctx.unit.delete(row, if_there=True)
+    ctx.unit.after_commit(lambda: object_store().delete(key))
+    return FileResult(file=out)
+
+
+def _completed(ctx: Context, upload_id: str) -> FileResult:
+    """Return the file that an upload has become, which has its id."""
+    file = FILES.find(ctx.workspace_id, upload_id)
+    if file is None:
+        raise NotFoundError.of("upload", "Announce it again: POST /api/files/uploads/create.")
+    ctx.unit.undo()  # what this call stored before a rival was first
+    return FileResult(file=FileOut.of(file))
+
+
+@job_handler(LAPSED)
+def forget_upload(job: Job) -> None:
+    """Give back the bytes of an upload that was not completed; remove whatever was sent."""
+
+    def forget(unit: UnitOfWork) -> None:
+        row = files.find_upload(unit.tenant, job.payload["uploadId"])
+        if row is not None:
+            unit.delete(row, if_there=True)
+            files.give_back(unit, int(row.size))
+
+    run_unit(job.workspace_id, AuditEvent.by_job(LAPSED), forget)
+    object_store().delete(job.payload["key"])

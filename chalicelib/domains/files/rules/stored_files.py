@@ -1,0 +1,87 @@
+"""How stored files are named, measured and served (security.md: what is uploaded cannot run)."""
+
+import re
+
+from anyascii import anyascii
+
+from chalicelib.domains.files.rules import file_types
+
+_INLINE = frozenset(
+    {
+        "image/jpeg",
+        "image/png",
+        "image/gif",
+        "image/webp",
+        "image/avif",
+        "audio/mpeg",
+        "audio/mp4",
+        "audio/wav",
+        "video/mp4",
+        "video/webm",
+        "text/plain",
+        "application/json",
+    }
+)
+"""Types that a browser may show; everything else, SVG and HTML first, is only downloaded."""
+_TEXTS = frozenset({"application/json", "application/yaml"})
+_EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
+_LONGEST = 80
+_IN_TEXT = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
+"""A file's id and the unguessable part behind it (``flows.rehosting``)."""
+
+
+def address_name(name: str, mime_type: str) -> str:
+    """Return a file's name as the last part of its URL: ASCII, with an image's own extension.
+
+    A re-encoded image may have become another kind than its name says.
+    """
+    stem, _, extension = name.rpartition(".") if "." in name else (name, "", "")
+    extension = _EXTENSIONS.get(mime_type, _plain(extension)[:10])
+    stem = _plain(stem)[:_LONGEST] or "file"
+    return f"{stem}.{extension}" if extension else stem
+
+
+def base_name(name: str) -> str:
+    """Return a file's name without the folders before it, of Windows too; empty if it is none.
+
+    Browsers send a bare name, other clients the path on their own machine (RFC 7578, 4.2).
+    """
+    base = re.split(r"[/\\]", name)[-1].strip()
+    return "" if base in {".", ".."} else base
+
+
+def headers_of(body: bytes, name: str) -> dict[str, str]:
+    """Return the headers that bytes under the last part of their URL are served with."""
+    kind = file_types.file_type(body, name)
+    return headers(kind, file_types.charset(body)) if is_text(kind) else headers(kind)
+
+
+def is_text(mime_type: str) -> bool:
+    """Whether a type is served with its encoding."""
+    return mime_type.startswith("text/") or mime_type in _TEXTS
+
+
+def ids_in(text: str) -> list[str]:
+    """Return the ids of the files whose URLs stand in a text, such as a page's HTML, each once."""
+    return list(dict.fromkeys(_IN_TEXT.findall(text)))
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", anyascii(text).lower()).strip("-")
+
+
+def headers(mime_type: str, charset: str = "utf-8") -> dict[str, str]:
+    """Return the headers a stored file is served with: its pinned type, and nothing that runs.
+
+    ``charset`` is the encoding of a text.
+    """
+    disposition = "inline" if mime_type in _INLINE else "attachment"
+    kind = f"{mime_type}; charset={charset}" if is_text(mime_type) else mime_type
+    return {
+        "Content-Type": kind,
+        "Content-Disposition": disposition,
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        "Cache-Control": "public, max-age=31536000, immutable",
+    }

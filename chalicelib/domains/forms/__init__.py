@@ -1,1 +1,0 @@
-"""Capture forms: their records, and what visitors submit with them."""

@@ -1,0 +1,28 @@
+"""Periods of days that statistics are asked for."""
+
+from datetime import date, timedelta
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ValidationError
+from chalicelib.domains.identity.store import workspaces
+
+DEFAULT_DAYS = 30
+MAX_DAYS = 366
+
+
+def period(workspace_id: str, first: date | None, last: date | None) -> tuple[date, date]:
+    """Return the first and the last day: the last thirty up to today in the workspace, by default.
+
+    Raises:
+        ValidationError: the first is after the last, or there are too many.
+    """
+    if last is None:
+        last = clock.local_day(clock.now(), workspaces.get(workspace_id).timezone)
+    first = first or last - timedelta(days=DEFAULT_DAYS - 1)
+    length = (last - first).days + 1
+    if length < 1:
+        raise ValidationError.of("from", f"expected a day up to {last}, received {first}")
+    if length > MAX_DAYS:
+        message = f"expected at most {MAX_DAYS} days, received {length}"
+        raise ValidationError.of("from", message)
+    return first, last

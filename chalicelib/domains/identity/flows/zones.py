@@ -1,0 +1,25 @@
+"""Time zones on the wire, and the workspace's own."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.lib import zoned_times
+
+
+def _zone(timezone: str) -> str:
+    if timezone not in zoned_times.zones():
+        raise PydanticCustomError("timezone", "expected an IANA name such as Europe/Moscow")
+    return timezone
+
+
+Timezone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_zone)]
+"""The IANA name of a time zone."""
+
+
+def of_workspace(ctx: Context) -> str:
+    """Return the zone of the workspace that a call works in."""
+    return workspaces.get(ctx.workspace_id).timezone

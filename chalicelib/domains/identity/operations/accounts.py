@@ -1,0 +1,188 @@
+"""Accounts: who signs in, owns workspaces and makes keys."""
+
+from functools import partial
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
+from chalicelib.domains.identity.operations.keys import stage_revocations
+from chalicelib.domains.identity.rules import passwords
+from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib.contact_fields import Email
+
+OPERATOR = (Audience.OPERATOR,)
+MIN_PASSWORD = 8
+MAX_PASSWORD = 1000
+
+
+def _long_enough(password: str) -> str:
+    # The length alone is said: an error never repeats a password.
+    count = len(password)
+    if not MIN_PASSWORD <= count <= MAX_PASSWORD:
+        least = count < MIN_PASSWORD
+        bound = f"at least {MIN_PASSWORD}" if least else f"at most {MAX_PASSWORD}"
+        message = f"expected {bound} characters, received {count}"
+        raise PydanticCustomError("password", "{message}", {"message": message})
+    return password
+
+
+Password = Annotated[
+    str,
+    AfterValidator(_long_enough),
+    WithJsonSchema({"type": "string", "minLength": MIN_PASSWORD, "maxLength": MAX_PASSWORD}),
+]
+
+
+class AccountCreate(Wire):
+    """A new account."""
+
+    email: Email = Field(description="E-mail address; one account has it.")
+    password: Password = Field(description="Password, of at least 8 characters.")
+    role: Literal["user", "admin"] = Field(default="user", description="admin edits the blog.")
+    name: Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)] = Field(
+        default="", description="Name; the e-mail address up to the @ if empty."
+    )
+
+
+class AccountOut(Wire):
+    """An account."""
+
+    account_id: Id = Field(description="Account id.")
+    email: str = Field(description="E-mail address.")
+    role: str = Field(description="user or admin.")
+
+
+class AccountRef(Wire):
+    """Which account."""
+
+    email: Email = Field(description="Its e-mail address.")
+
+
+class PasswordSet(AccountRef):
+    """A new password."""
+
+    password: Password = Field(description="Password, of at least 8 characters.")
+
+
+class PasswordSetResult(Wire):
+    """Whose password was set."""
+
+    account_id: Id = Field(description="Account id.")
+    password_set_at: Timestamp = Field(description="Sessions from before it are over.")
+
+
+class AccountDisabled(Wire):
+    """An account that can no longer sign in."""
+
+    account_id: Id = Field(description="Account id.")
+    disabled_at: Timestamp = Field(description="Since when.")
+    revoked_keys: int = Field(description="API keys of the account that were revoked with it.")
+
+
+class OwnAccount(Wire):
+    """The account of a person who is signed in."""
+
+    id: Id = Field(description="Account id.")
+    email: str = Field(description="E-mail address.")
+    name: str = Field(description="Name.")
+    role: str = Field(description="user, or admin, who edits the blog.")
+    created_at: Timestamp = Field(description="When it was made.")
+    password_set_at: Timestamp | None = Field(description="When the password was set, or null.")
+
+
+class OwnAccountResult(Wire):
+    """One's own account."""
+
+    account: OwnAccount = Field(description="The account.")
+
+
+@operation(title="Get one's own account", audience=(Audience.SESSION,), reads=True)
+def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:  # noqa: ARG001  every handler has this shape
+    """Return the account of who is signed in."""
+    account = accounts.get(ctx.principal.account_id)
+    return OwnAccountResult(account=OwnAccount.from_row(account.attribute_values, id=account.id))
+
+
+@operation(title="Create an account", audience=OPERATOR)
+def create_account(ctx: Context, args: AccountCreate) -> AccountOut:
+    """Create an account."""
+    now = clock.now()
+    account = accounts.row(
+        new_id(),
+        email=args.email,
+        name=args.name or args.email.partition("@")[0],
+        role=args.role,
+        password_hash=ctx.unit.run_side_effect_once(
+            "hash", lambda: passwords.hashed(args.password)
+        ),
+        password_set_at=now,
+        created_at=now,
+    )
+    msg = f"{account.email} has an account already. Log in, or use another address."
+    ctx.unit.create(account)
+    ctx.unit.create(accounts.email_claim(account), on_conflict=ConflictError(msg))
+    return AccountOut(account_id=account.id, email=account.email, role=account.role)
+
+
+@operation(title="Set a password", audience=OPERATOR)
+def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
+    """Set an account's password, and end its sessions."""
+    account = accounts.by_email(args.email)
+    now = clock.now()
+    password_hash = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
+    ctx.unit.update(
+        account,
+        [
+            AccountRow.password_hash.set(password_hash),
+            AccountRow.password_set_at.set(now),
+            AccountRow.session_epoch.add(1),
+        ],
+    )
+    return PasswordSetResult(account_id=account.id, password_set_at=now)
+
+
+@operation(title="Disable an account", audience=OPERATOR, idempotent=True)
+def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
+    """Disable an account: it cannot sign in, its sessions are over, its API keys are revoked.
+
+    Disabling comes first, and by itself: no key is made after it. One transaction might not hold
+    all keys, so each workspace's are revoked in one of their own, which its audit log shows. Run
+    again, it revokes what is left.
+    """
+    account_id = accounts.by_email(args.email).id
+    ctx.unit.commit_batch("account", partial(_stage_disabling, account_id=account_id))
+    revoked = 0
+    for workspace, _ in workspaces.of_account(account_id):
+        stage = partial(_stage_revocations, account_id=account_id, workspace_id=workspace.id)
+        name = f"keys of {workspace.id}"
+        revoked += int(ctx.unit.commit_batch(name, stage, audited_in=workspace.id))
+    since = accounts.get(account_id).disabled_at
+    return AccountDisabled(account_id=account_id, disabled_at=since, revoked_keys=revoked)
+
+
+def _stage_disabling(unit: UnitOfWork, account_id: str) -> bytes:
+    """Stage that an account is disabled from now on, unless it has been for long."""
+    account = accounts.get(account_id)
+    if account.disabled_at is None:
+        enabled = AccountRow.disabled_at.does_not_exist()
+        unit.update(account, [AccountRow.disabled_at.set(clock.now())], condition=enabled)
+        unit.mention(f"account:{account_id}")
+    return b""
+
+
+def _stage_revocations(unit: UnitOfWork, account_id: str, workspace_id: str) -> bytes:
+    """Stage the revocation of a disabled account's keys in a workspace; return how many it has."""
+    keys = api_keys.live(workspace_id, account_id)
+    stage_revocations(unit, keys)
+    unit.mention(f"account:{account_id}")
+    return str(len(keys)).encode()

@@ -1,0 +1,212 @@
+"""The audit log as people read it: who has changed what, with which key, and when."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, Self, get_args
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.core.operations import REGISTRY, operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import Id, Timestamp, When, Wire, optional
+from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.api_keys import ApiKeyRow
+from chalicelib.engine import audit
+from chalicelib.engine.audit import AuditRow
+
+ActorKind = Literal["account", "operator", "visitor", "job"]
+KINDS: tuple[ActorKind, ...] = get_args(ActorKind)
+
+
+class AuditQuery(Wire):
+    """Which changes."""
+
+    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
+    limit: int = Field(default=50, ge=1, le=100, description="At most so many.")
+    before: Id | None = optional("Where the last page said to go on: older ones.")
+    actor: Id | None = optional("By an account's id, or by operator, visitor or job.")
+    area: Id | None = optional("Of an area, such as pages or identity.")
+    from_: When | None = Field(
+        default=None, alias="from", description="Date or ISO 8601, in the workspace's zone."
+    )
+    to: When | None = optional("Up to then; a date: all day.")
+
+
+class Actor(Wire):
+    """Who has changed something."""
+
+    kind: ActorKind = Field(description="account, operator, visitor or job.")
+    id: str | None = Field(description="Account id, or null.")
+    name: str | None = Field(description="The account's name, or null.")
+    email: str | None = Field(description="The account's e-mail address, or null.")
+
+    @classmethod
+    def of(cls, actor: str, people: Mapping[str, AccountRow]) -> Self:
+        """Return the wire form of an actor; ``people`` are accounts by their ids."""
+        kind, person = _kind(actor), people.get(actor)
+        return cls(
+            kind=kind,
+            id=actor if kind == "account" else None,
+            name=person.name if person else None,
+            email=person.email if person else None,
+        )
+
+
+class KeyUsed(Wire):
+    """The API key that a change came with."""
+
+    id: Id = Field(description="Key id.")
+    name: str = Field(description="What it is for.")
+    masked: str = Field(description="What may be shown of its token: prefix and last four.")
+
+
+class Touched(Wire):
+    """Something that changed."""
+
+    type: str = Field(description="What it is, such as site or key.")
+    id: str = Field(description="Its id.")
+
+
+class _Known(NamedTuple):
+    """What is known of the names in the log: accounts and keys by id, operations by name."""
+
+    people: Mapping[str, AccountRow]
+    keys: Mapping[str, ApiKeyRow]
+    titles: Mapping[str, str]
+    areas: Mapping[str, str]
+
+
+class AuditEntry(Wire):
+    """A change that was made; what failed changed nothing, and is not here."""
+
+    id: Id = Field(description="Entry id.")
+    at: Timestamp = Field(description="When.")
+    actor: Actor = Field(description="Who.")
+    key: KeyUsed | None = Field(description="With which API key, or null.")
+    client_ip: str | None = Field(description="From which IP address, or null; never a visitor's.")
+    operation: str = Field(description="What was called, or the job that ran, by its name.")
+    title: str | None = Field(description="The operation in words; null for a job.")
+    area: str | None = Field(description="Area of the operation, such as pages, or null.")
+    resources: list[Touched] = Field(description="What changed, at most a hundred.")
+    fields: list[str] = Field(description="Fields that were sent; their values are not kept.")
+    request_id: str | None = Field(description="The request, as logs and answers name it, or null.")
+
+    @classmethod
+    def of(cls, row: AuditRow, known: _Known) -> Self:
+        """Return the wire form of a stored change."""
+        key = known.keys.get(row.key_id)
+        named = (name.partition(":") for name in row.resources)
+        return cls(
+            id=row.sk,
+            at=row.at,
+            actor=Actor.of(row.actor, known.people),
+            key=KeyUsed(id=key.key_id, name=key.name, masked=key.masked) if key else None,
+            client_ip=row.client_ip or None,
+            operation=row.operation,
+            title=known.titles.get(row.operation),
+            area=known.areas.get(row.operation),
+            resources=[Touched(type=kind, id=thing) for kind, _, thing in named],
+            fields=row.fields,
+            request_id=row.request_id or None,
+        )
+
+
+class AuditLog(Wire):
+    """A page of the audit log."""
+
+    entries: list[AuditEntry] = Field(description="Newest first.")
+    next: str | None = Field(
+        description="What to send as before for older ones, or null. A page of chosen ones may be"
+        " short, or empty, while there are more."
+    )
+
+
+AREAS = {
+    "bots": "agents",
+    "bots.widget": "dialogs",
+    "bookings.availability": "resources",
+    "bookings.assistance": "services",
+    "bookings.resources": "resources",
+    "bookings.services": "services",
+    "bookings.time_off": "resources",
+    "catalog": "products",
+    "catalog.categories": "categories",
+    "chat": "dialogs",
+    "clients.orders": "leads",
+    "files.stock_photos": "stock_photos",
+    "identity.audit_log": "audit_log",
+    "leads.cart": "forms",
+    "leads.forms": "forms",
+    "leads.submission": "forms",
+    "overview.stats": "sites",
+    "sites.editing": "pages",
+    "sites.imports": "pages",
+    "sites.page_objects": "pages",
+    "sites.pages": "pages",
+}
+"""Areas of domains, or of modules in them, that go by another name."""
+
+
+def _kind(actor: str) -> ActorKind:
+    """Return what an actor is; an account is named by its id alone."""
+    name = actor.partition(":")[0]
+    return next((kind for kind in KINDS if kind == name), "account")
+
+
+def _areas() -> dict[str, str]:
+    """Return the area of each operation and job, by the modules that declare them."""
+    modules = {**JOB_HANDLERS.modules, **{e.name: e.module for e in REGISTRY.entries()}}
+    return {name: _area(module) for name, module in modules.items() if ".domains." in module}
+
+
+def _area(module: str) -> str:
+    domain, _, noun = module.removeprefix("chalicelib.domains.").split(".")
+    return AREAS.get(f"{domain}.{noun}") or AREAS.get(domain, domain)
+
+
+def _choice(args: AuditQuery, areas: Mapping[str, str]) -> Callable[[str, str], bool] | None:
+    """Return whether to show what an actor did by an operation; None if all is shown."""
+    if args.actor is None and args.area is None:
+        return None
+
+    def wanted(actor: str, operation: str) -> bool:
+        by = args.actor in {None, actor, actor.partition(":")[0]}
+        return by and args.area in {None, areas.get(operation)}
+
+    return wanted
+
+
+def _workspace_of(args: AuditQuery) -> str:
+    return workspaces.get(args.workspace_id or "").id
+
+
+@operation(
+    title="Read the audit log",
+    audience=(Audience.SESSION, Audience.OPERATOR),
+    resolve=_workspace_of,
+    reads=True,
+)
+def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
+    """List who has changed what, newest first. It is kept for 90 days."""
+    zone = workspaces.get(ctx.workspace_id).timezone if args.from_ or args.to else "UTC"
+    areas = _areas()
+    found = audit.page(
+        ctx.workspace_id,
+        args.limit,
+        before=args.before,
+        first=clock.moment_of(args.from_, zone) if args.from_ else None,
+        last=clock.moment_of(args.to, zone, end=True) if args.to else None,
+        wanted=_choice(args, areas),
+    )
+    actors = {row.actor for row in found.rows}
+    known = _Known(
+        people=accounts.of_ids(actor for actor in actors if _kind(actor) == "account"),
+        keys=api_keys.of_ids(ctx.workspace_id, {row.key_id for row in found.rows if row.key_id}),
+        titles={entry.name: entry.title for entry in REGISTRY.entries()},
+        areas=areas,
+    )
+    entries = [AuditEntry.of(row, known) for row in found.rows]
+    return AuditLog(entries=entries, next=found.before)

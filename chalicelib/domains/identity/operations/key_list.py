@@ -1,0 +1,76 @@
+"""A workspace's API keys as people look at them: whose, what they may, whether they still work."""
+
+from collections.abc import Mapping
+from typing import Self
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.operations import operation
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.domains.identity.operations.keys import MANAGED, MAX_LIVE_KEYS
+from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.api_keys import ApiKeyRow, KeyState
+
+
+class KeyOwner(Wire):
+    """The account that a key belongs to."""
+
+    id: Id = Field(description="Account id.")
+    name: str = Field(description="Its name.")
+    email: str = Field(description="Its e-mail address.")
+
+
+class KeyOut(Wire):
+    """An API key, without its token, which nobody has but who made it."""
+
+    id: Id = Field(description="Key id.")
+    name: str = Field(description="What it is for.")
+    masked: str = Field(description="What may be shown of its token: prefix and last four.")
+    scopes: list[str] = Field(description="Its rights.")
+    state: KeyState = Field(description="live, expired or revoked.")
+    account: KeyOwner | None = Field(description="Whose it is.")
+    created_at: Timestamp = Field(description="When it was made.")
+    expires_at: Timestamp | None = Field(description="When it stops working, or null: never.")
+    revoked_at: Timestamp | None = Field(description="When it was revoked, or null.")
+    last_used_at: Timestamp | None = Field(
+        description="When it was last used, to ten minutes; null: never."
+    )
+
+    @classmethod
+    def of(cls, key: ApiKeyRow, owners: Mapping[str, AccountRow]) -> Self:
+        """Return the wire form of a stored key; ``owners`` are accounts by their ids."""
+        owner = owners.get(key.account_id)
+        shown = owner and KeyOwner(id=owner.id, name=owner.name, email=owner.email)
+        return cls.from_row(key.attribute_values, id=key.key_id, state=key.state, account=shown)
+
+
+class KeyListQuery(Wire):
+    """Whose keys."""
+
+    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
+
+
+class KeyList(Wire):
+    """All keys of a workspace."""
+
+    keys: list[KeyOut] = Field(description="Revoked and expired ones included, newest first.")
+    live: int = Field(description="How many of them work.")
+    most: int = Field(description="How many may work at once.")
+
+
+def _workspace_of(args: KeyListQuery) -> str:
+    return workspaces.get(args.workspace_id or "").id
+
+
+@operation(title="List API keys", audience=MANAGED, resolve=_workspace_of, reads=True)
+def list_keys(ctx: Context, args: KeyListQuery) -> KeyList:  # noqa: ARG001  every handler has this shape
+    """List all API keys of a workspace, newest first; tokens are shown by nothing."""
+    rows = api_keys.of_workspace(ctx.workspace_id)[::-1]
+    owners = accounts.of_ids(key.account_id for key in rows)
+    return KeyList(
+        keys=[KeyOut.of(key, owners) for key in rows],
+        live=sum(key.live for key in rows),
+        most=MAX_LIVE_KEYS,
+    )

@@ -1,0 +1,176 @@
+"""API keys: made by one operation, whoever asks (contract, Keys and scopes)."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context, require_plan
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, ForbiddenError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import MANAGING, Audience
+from chalicelib.core.scopes import parse_grants
+from chalicelib.core.wire.schema import Id, Moment, Timestamp, Wire, iso, optional, printable
+from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.api_keys import ApiKeyRow
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.engine import locks
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import tokens
+
+MAX_LIVE_KEYS = 50
+"""Live keys of one workspace (contract, Keys and scopes)."""
+LONGEST_LIFE = timedelta(days=36_525)
+"""A hundred years: a time zone can tell any moment until then, and nobody means a later one."""
+MANAGED = (Audience.SESSION, Audience.OPERATOR)
+
+
+def _grants(scopes: list[str]) -> list[str]:
+    try:
+        return parse_grants(scopes)
+    except ValueError as error:
+        raise PydanticCustomError("scopes", "{reason}", {"reason": str(error)}) from None
+
+
+def _in_future(moment: datetime) -> datetime:
+    now = clock.now()
+    if moment <= now:
+        raise PydanticCustomError("past", "expected a moment in the future")
+    if moment > now + LONGEST_LIFE:
+        message = "expected a moment at most 100 years ahead, received {moment}"
+        raise PydanticCustomError("far", message, {"moment": iso(moment)})
+    return moment
+
+
+class KeyCreate(Wire):
+    """A new API key of a workspace."""
+
+    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
+    name: Annotated[
+        str,
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
+        AfterValidator(printable),
+    ] = Field(description="What it is for.")
+    scopes: Annotated[list[str], AfterValidator(_grants)] = Field(
+        description="Rights, such as projects:read or *:write."
+    )
+    expires: Annotated[Moment, AfterValidator(_in_future)] | None = optional(
+        "When it stops working; never if omitted."
+    )
+
+
+class KeyCreated(Wire):
+    """A new key with its token, which is shown this once."""
+
+    key_id: Id = Field(description="Key id, to revoke it by.")
+    token: str | None = Field(description="The token; it cannot be shown again.")
+    scopes: list[str] = Field(description="Its rights.")
+
+
+class KeyRef(Wire):
+    """Which key."""
+
+    id: Id = Field(description="Key id.")
+
+
+class KeyRevoked(Wire):
+    """A key that no longer works."""
+
+    key_id: Id = Field(description="Key id.")
+    revoked_at: Timestamp = Field(description="Since when.")
+
+
+def _workspace_of(args: KeyCreate) -> str:
+    return args.workspace_id or ""
+
+
+@operation(
+    title="Create an API key",
+    audience=MANAGED,
+    resolve=_workspace_of,
+    secret="token",  # noqa: S106  the name of the field
+)
+def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
+    """Create an API key; its token is shown this once.
+
+    It belongs to the account that makes it; a key that the operator makes, to the owner. Below the
+    Business plan, where no key would work, the operator alone makes some: for an upgrade to come.
+    An account makes none that would outlive its place in the workspace, or itself.
+    """
+    lock = locks.lock_row(ctx.workspace_id, api_keys.LOCK)
+    workspace = workspaces.get(ctx.workspace_id)
+    if ctx.principal.audience is not Audience.OPERATOR:
+        require_plan(workspace.plan)
+    account = accounts.get(ctx.principal.account_id or workspace.owner_id)
+    _check_holder(account, workspace.id)
+    count = len(api_keys.live(workspace.id))
+    if count >= MAX_LIVE_KEYS:
+        msg = f"The workspace has {count} live keys, the most it can have. Revoke one first."
+        raise ConflictError(msg)
+    token = ctx.unit.run_side_effect_once("token", tokens.generate)
+    key = api_keys.row(
+        token,
+        key_id=new_id(),
+        name=args.name,
+        workspace_id=workspace.id,
+        account_id=account.id,
+        role=account.role,
+        plan=workspace.plan,
+        scopes=args.scopes,
+        created_at=clock.now(),
+        expires_at=args.expires,
+    )
+    ctx.unit.save(lock)
+    ctx.unit.require(workspace, WorkspaceRow.plan == workspace.plan)
+    ctx.unit.require(account, AccountRow.disabled_at.does_not_exist())
+    ctx.unit.create(key)
+    for row in api_keys.lookups(key):
+        ctx.unit.create(row)
+    ctx.unit.mention(f"key:{key.key_id}")
+    return KeyCreated(key_id=key.key_id, token=token, scopes=key.scopes)
+
+
+def _check_holder(account: AccountRow, workspace_id: str) -> None:
+    """Refuse a key to who may not manage the workspace, or not any more: the door looked earlier.
+
+    The place is read after the lock, and is taken away with the lock alone. An account is disabled
+    without one: the commit demands that it was not.
+    """
+    place = workspaces.membership(account.id, workspace_id)
+    if place is None or place.role not in MANAGING:
+        msg = "Keys are for the owner and the managers of a workspace. Ask one of them."
+        raise ForbiddenError(msg)
+    if account.disabled_at is not None:
+        msg = f"The account {account.email} is disabled, and can have no keys."
+        raise ConflictError(msg)
+
+
+def _workspace_of_key(args: KeyRef) -> str:
+    return api_keys.by_id(args.id).workspace_id
+
+
+@operation(title="Revoke an API key", audience=MANAGED, resolve=_workspace_of_key, idempotent=True)
+def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
+    """Revoke a key for good; revoking it again keeps the first time.
+
+    Whoever manages a workspace may revoke any key of it, whoever made it: an exposed key cannot
+    wait for its maker.
+    """
+    key = api_keys.by_id(args.id, ctx.workspace_id)
+    if key.revoked_at is None:
+        key.revoked_at = clock.now()
+        stage_revocations(ctx.unit, [key])
+    return KeyRevoked(key_id=key.key_id, revoked_at=key.revoked_at)
+
+
+def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
+    """Stage the revocation of keys; the first time of each stays."""
+    for key in keys:
+        since = key.revoked_at or clock.now()
+        unit.update(key, [ApiKeyRow.revoked_at.set(since)])
+        unit.mention(f"key:{key.key_id}")

@@ -1,0 +1,155 @@
+"""Members of a workspace; their keys die with the membership (contract, Keys and scopes)."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.domains.identity.operations.keys import stage_revocations
+from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.engine import locks
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib.contact_fields import Email
+
+OPERATOR = (Audience.OPERATOR,)
+
+
+class MemberRef(Wire):
+    """Which member of which workspace."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    email: Email = Field(description="E-mail address of the account.")
+
+
+class MemberAdd(MemberRef):
+    """A new member, or a member's new role."""
+
+    role: Literal["member", "manager"] = Field(default="member", description="Role.")
+
+
+class MemberOut(Wire):
+    """A member."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    account_id: Id = Field(description="Account id.")
+    role: str = Field(description="member or manager.")
+
+
+class MemberRemoved(Wire):
+    """A member who is one no more."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    account_id: Id = Field(description="Account id.")
+    revoked_keys: int = Field(description="Keys of the account that were revoked with it.")
+
+
+class MemberListed(Wire):
+    """A member, as the others see them."""
+
+    account_id: Id = Field(description="Account id.")
+    name: str = Field(description="Name.")
+    email: str = Field(description="E-mail address.")
+    role: str = Field(description="owner, manager or member.")
+    joined_at: Timestamp = Field(description="When they joined.")
+
+
+class MemberListQuery(Wire):
+    """Whose members."""
+
+    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
+
+
+class MemberList(Wire):
+    """All members of a workspace."""
+
+    members: list[MemberListed] = Field(description="In the order that they joined.")
+
+
+def _workspace(args: MemberRef) -> str:
+    return args.workspace_id
+
+
+def _workspace_of_list(args: MemberListQuery) -> str:
+    return workspaces.get(args.workspace_id or "").id
+
+
+@operation(
+    title="List members",
+    audience=(Audience.SESSION, Audience.OPERATOR),
+    resolve=_workspace_of_list,
+    reads=True,
+)
+def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: ARG001  every handler has this shape
+    """List who works in a workspace, in the order that they joined."""
+    return MemberList(
+        members=[
+            MemberListed(
+                account_id=account.id,
+                name=account.name,
+                email=account.email,
+                role=membership.role,
+                joined_at=membership.joined_at,
+            )
+            for account, membership in workspaces.members(ctx.workspace_id)
+        ]
+    )
+
+
+@operation(title="Add a member", audience=OPERATOR, resolve=_workspace, idempotent=True)
+def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
+    """Add an account to a workspace, or change its role there; the owner stays the owner.
+
+    A plain member makes no keys, and keeps none of when it was a manager: they are revoked.
+    """
+    workspace, account = workspaces.get(args.workspace_id), accounts.by_email(args.email)
+    if account.id == workspace.owner_id:
+        msg = f"{account.email} owns this workspace; an owner cannot become a {args.role}."
+        raise ConflictError(msg)
+    before = workspaces.membership(account.id, workspace.id)
+    joined_at = before.joined_at if before else clock.now()
+    place = workspaces.membership_row(account.id, workspace.id, role=args.role, joined_at=joined_at)
+    if before is None:
+        ctx.unit.create(place)  # begins again if the account has joined meanwhile, maybe with keys
+    else:
+        ctx.unit.save(place)
+        if args.role == "member":
+            _stage_revocations(ctx.unit, account.id)
+    ctx.unit.save(workspaces.member_row(account.id, workspace.id))
+    ctx.unit.mention(f"account:{account.id}")
+    return MemberOut(workspace_id=workspace.id, account_id=account.id, role=args.role)
+
+
+@operation(title="Remove a member", audience=OPERATOR, resolve=_workspace, idempotent=True)
+def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
+    """Remove an account from a workspace, and revoke its keys there."""
+    workspace, account = workspaces.get(args.workspace_id), accounts.by_email(args.email)
+    if account.id == workspace.owner_id:
+        msg = f"{account.email} owns this workspace and cannot be removed from it."
+        raise ConflictError(msg)
+    membership = workspaces.membership(account.id, workspace.id)
+    if membership is None:
+        msg = f"{account.email} is no member of this workspace."
+        raise NotFoundError(msg)
+    ctx.unit.delete(membership)
+    ctx.unit.delete(workspaces.member_row(account.id, workspace.id))
+    revoked = _stage_revocations(ctx.unit, account.id)
+    ctx.unit.mention(f"account:{account.id}")
+    return MemberRemoved(workspace_id=workspace.id, account_id=account.id, revoked_keys=revoked)
+
+
+def _stage_revocations(unit: UnitOfWork, account_id: str) -> int:
+    """Stage the revocation of an account's keys in the workspace; return how many it has.
+
+    With the lock that whoever makes a key saves: one that is made at the same time is either seen
+    here, or refused there.
+    """
+    lock = locks.lock_row(unit.workspace_id, api_keys.LOCK)
+    keys = api_keys.live(unit.workspace_id, account_id)
+    unit.save(lock)
+    stage_revocations(unit, keys)
+    return len(keys)

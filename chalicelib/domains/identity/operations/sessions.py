@@ -1,0 +1,244 @@
+"""Sessions of the console: how people sign in and out, and change their own password."""
+
+from datetime import timedelta
+from secrets import token_urlsafe
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError, UnauthorizedError, ValidationError
+from chalicelib.core.ids import new_id
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience, SessionPrincipal
+from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
+from chalicelib.domains.identity.operations.accounts import MAX_PASSWORD, Password
+from chalicelib.domains.identity.rules import passwords
+from chalicelib.domains.identity.store import accounts, console_sessions
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.engine import limits
+from chalicelib.engine.claims import name_hash
+from chalicelib.lib.contact_fields import Email
+
+SESSION = (Audience.SESSION,)
+ATTEMPTS_WINDOW = timedelta(minutes=15)
+MAX_BROWSER = 200
+
+
+class SignIn(Wire):
+    """Who signs in."""
+
+    email: Email = Field(description="E-mail address of the account.")
+    password: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PASSWORD)] = Field(
+        description="Its password."
+    )
+    browser: Annotated[str, AfterValidator(lambda text: text[:MAX_BROWSER])] = Field(
+        default="", description="What the browser calls itself."
+    )
+
+
+def _address(args: SignIn) -> str:
+    """Return what stands for an e-mail address: it is not kept with the counter."""
+    return name_hash(args.email)
+
+
+ATTEMPTS = Limit(
+    "sign-in",
+    "attempts to sign in within 15 minutes",
+    10,
+    ATTEMPTS_WINDOW,
+    within=_address,
+)
+"""Of one visitor to one account (security.md, Rate limits)."""
+ATTEMPTS_FROM_ONE_PLACE = Limit(
+    "sign-in-place", "attempts to sign in within 15 minutes", 100, ATTEMPTS_WINDOW
+)
+"""Of one visitor to any accounts: an office may share an address, a list of passwords is longer."""
+FAILURES = Limit(
+    "sign-in-failures",
+    "failed attempts to sign in to an account within an hour",
+    50,
+    timedelta(hours=1),
+)
+"""Failed attempts for one e-mail address from all visitors, whether it has an account or not."""
+PASSWORD_CHANGES = Limit(
+    "password-change", "attempts to change the password within 15 minutes", 10, ATTEMPTS_WINDOW
+)
+
+
+class SignedIn(Wire):
+    """A session that has begun."""
+
+    account_id: Id = Field(description="Account id.")
+    token: str | None = Field(description="The session's token, for its cookie.")
+
+
+class SessionOut(Wire):
+    """A session of the account."""
+
+    id: Id = Field(description="Session id.")
+    browser: str = Field(description="What the browser called itself when it signed in.")
+    created_at: Timestamp = Field(description="When it began.")
+    seen_at: Timestamp = Field(description="When it was last used, to ten minutes.")
+    current: bool = Field(description="Whether it is the one that asks.")
+
+
+class SessionList(Wire):
+    """Live sessions."""
+
+    sessions: list[SessionOut] = Field(description="The last begun first.")
+
+
+class SessionRef(Wire):
+    """Which session."""
+
+    id: Id = Field(description="Session id.")
+
+
+class SessionEnded(Wire):
+    """A session that is over."""
+
+    id: Id = Field(description="Session id.")
+
+
+class SignedOut(Wire):
+    """An account whose sessions are all over."""
+
+    account_id: Id = Field(description="Account id.")
+
+
+class PasswordChange(Wire):
+    """A new password, by who knows the old one."""
+
+    current: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PASSWORD)] = Field(
+        description="The password until now."
+    )
+    password: Password = Field(description="The new password, of at least 8 characters.")
+
+
+@operation(
+    title="Sign in",
+    audience=(Audience.PUBLIC,),
+    limit=ATTEMPTS,
+    platform=True,
+    secret="token",  # noqa: S106  the name of the field
+)
+def sign_in(ctx: Context, args: SignIn) -> SignedIn:
+    """Begin a session; a wrong address, a wrong password and a disabled account look alike."""
+    ctx.unit.run_side_effect_once(
+        "count", lambda: limits.take(ATTEMPTS_FROM_ONE_PLACE, ctx.principal.rate_limit_key)
+    )
+    # Each attempt counts as failed until it has succeeded, so that attempts at the same moment
+    # cannot exceed the limit together.
+    address = _address(args)
+    ctx.unit.run_side_effect_once("failure", lambda: limits.take(FAILURES, address))
+    account = accounts.find_by_email(args.email)
+    # Checked on each attempt: the password may have been changed since the last one.
+    right = passwords.matches(account.password_hash if account else None, args.password)
+    if account is None or not right or account.disabled_at is not None:
+        raise UnauthorizedError("No account has this e-mail address and this password.")
+    if passwords.outdated(account.password_hash):
+        renewed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
+        same = AccountRow.password_hash == account.password_hash
+        ctx.unit.update(account, [AccountRow.password_hash.set(renewed)], condition=same)
+    else:
+        ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
+    ctx.unit.after_commit(lambda: limits.give_back(FAILURES, address))
+    return SignedIn(account_id=account.id, token=_begin(ctx, account, args.browser))
+
+
+@operation(title="List sessions", audience=SESSION, reads=True, platform=True)
+def list_sessions(ctx: Context, args: NoInput) -> SessionList:  # noqa: ARG001  every handler has this shape
+    """List where the account is signed in."""
+    caller = _session(ctx)
+    rows = console_sessions.of_account(accounts.get(caller.account_id))
+    return SessionList(
+        sessions=[
+            SessionOut(
+                id=row.session_id,
+                browser=row.browser,
+                created_at=row.created_at,
+                seen_at=row.seen_at,
+                current=row.session_id == caller.session_id,
+            )
+            for row in rows
+        ]
+    )
+
+
+@operation(title="End a session", audience=SESSION, idempotent=True, platform=True)
+def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
+    """End a session of the account, the one that asks or another."""
+    account = accounts.get(_session(ctx).account_id)
+    for row in console_sessions.of_account(account):
+        if row.session_id == args.id:
+            ctx.unit.delete(row)
+            ctx.unit.delete(console_sessions.lookup(row))
+            ctx.unit.mention(f"account:{account.id}")
+            return SessionEnded(id=row.session_id)
+    raise NotFoundError("No live session of this account has this id.")
+
+
+@operation(title="Sign out everywhere", audience=SESSION, idempotent=True, platform=True)
+def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:  # noqa: ARG001  as above
+    """End every session of the account, the one that asks included."""
+    account = accounts.get(_session(ctx).account_id)
+    ctx.unit.update(account, [AccountRow.session_epoch.add(1)])
+    ctx.unit.mention(f"account:{account.id}")
+    return SignedOut(account_id=account.id)
+
+
+@operation(
+    title="Change one's own password",
+    audience=SESSION,
+    limit=PASSWORD_CHANGES,
+    platform=True,
+    secret="token",  # noqa: S106  the name of the field
+)
+def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
+    """Change the account's password; its sessions end, and one begins for who has changed it.
+
+    Of a form that is sent twice at once, both are told so.
+    """
+    caller = _session(ctx)
+    account = accounts.get(caller.account_id)
+    before = [s for s in console_sessions.of_account(account) if s.session_id == caller.session_id]
+    browser = before[0].browser if before else ""
+    if not passwords.matches(account.password_hash, args.current):  # as in ``sign_in``
+        if before or not passwords.matches(account.password_hash, args.password):
+            raise ValidationError.of("current", "expected the password until now; this is another")
+        # The form was sent twice, and the first has ended the session since this call began. Who
+        # hears only this answer is signed in by it, too.
+        ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
+        return SignedIn(account_id=account.id, token=_begin(ctx, account, browser))
+    hashed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
+    epoch = int(account.session_epoch)
+    ctx.unit.update(
+        account,
+        [
+            AccountRow.password_hash.set(hashed),
+            AccountRow.password_set_at.set(clock.now()),
+            AccountRow.session_epoch.add(1),
+        ],
+        condition=AccountRow.password_hash == account.password_hash,
+    )
+    account.session_epoch = epoch + 1
+    return SignedIn(account_id=account.id, token=_begin(ctx, account, browser))
+
+
+def _session(ctx: Context) -> SessionPrincipal:
+    if not isinstance(ctx.principal, SessionPrincipal):
+        raise TypeError("this operation is for sessions alone")
+    return ctx.principal
+
+
+def _begin(ctx: Context, account: AccountRow, browser: str) -> str:
+    """Stage a session that begins, and return its token, of 256 random bits."""
+    token = ctx.unit.run_side_effect_once("token", lambda: token_urlsafe(32))
+    row = console_sessions.row(token, account, new_id(), browser)
+    ctx.unit.create(row)
+    ctx.unit.create(console_sessions.lookup(row))
+    ctx.unit.mention(f"account:{account.id}")
+    return token

@@ -1,0 +1,254 @@
+"""Workspaces: what a key sees of them, and what the operator does with them."""
+
+from typing import Annotated, ClassVar, Self
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application import new_slugs
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import operation
+from chalicelib.core.plans import Plan
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import (
+    Id,
+    NoInput,
+    Patch,
+    Pattern,
+    Timestamp,
+    Title,
+    Wire,
+    optional,
+)
+from chalicelib.domains.identity.flows.zones import Timezone
+from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store.api_keys import ApiKeyRow
+from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, MembershipRow, WorkspaceRow
+from chalicelib.engine import locks
+from chalicelib.engine.claims import ClaimRow
+from chalicelib.lib import phones, slugs, zoned_times
+from chalicelib.lib.contact_fields import Email
+
+OPERATOR = (Audience.OPERATOR,)
+
+
+def _country(code: str) -> str:
+    if not phones.has_number_plan(code):
+        raise PydanticCustomError("country", "expected the ISO 3166 code of a country, such as RU")
+    return code
+
+
+Country = Annotated[
+    str, Pattern("[A-Z]{2}", "two capital letters, such as RU"), AfterValidator(_country)
+]
+
+
+class WorkspaceOut(Wire):
+    """A workspace and the account's place in it."""
+
+    id: Id = Field(description="Workspace id.")
+    name: str = Field(description="Display name.")
+    slug: str = Field(description="Unique short name.")
+    logo_url: str | None = Field(description="Address of the logo, or null.")
+    owner_id: Id = Field(description="Account that owns the workspace.")
+    role: str = Field(description="The account's role in it: owner, manager or member.")
+    joined_at: Timestamp = Field(description="When the account joined.")
+    is_owner: bool = Field(description="Whether the account owns it.")
+    timezone: str = Field(description="IANA name of its time zone.")
+    country: str = Field(description="ISO 3166 code of the country that its phones are read in.")
+
+    @classmethod
+    def of(cls, workspace: WorkspaceRow, membership: MembershipRow) -> Self:
+        """Return the wire form of a stored workspace, as an account with a place in it sees it."""
+        return cls.from_row(
+            workspace.attribute_values,
+            id=workspace.id,
+            role=membership.role,
+            joined_at=membership.joined_at,
+            is_owner=workspace.owner_id == membership.account_id,
+        )
+
+
+class OwnWorkspace(WorkspaceOut):
+    """A workspace, as a person who works in it sees it."""
+
+    plan: str = Field(description="free, start, business or enterprise.")
+
+
+class OwnWorkspaceList(Wire):
+    """All workspaces of an account."""
+
+    workspaces: list[OwnWorkspace] = Field(description="Oldest first.")
+
+
+class WorkspaceList(Wire):
+    """All workspaces of the key's account."""
+
+    workspaces: list[WorkspaceOut] = Field(
+        description="Workspaces the key's owner belongs to, oldest first."
+    )
+    active_workspace_id: Id = Field(description="The workspace that this key works in.")
+    now: str = Field(description="The present time in its zone, ISO 8601 with an offset.")
+
+
+@operation(
+    tool="svc_list_workspaces",
+    rest="GET /api/workspaces/list",
+    scope=None,
+    title="List workspaces",
+    example={},
+)
+def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG001  every handler has this shape
+    """List the workspaces of the key's owner; all other calls work in activeWorkspaceId alone."""
+    found = workspaces.of_account(ctx.principal.account_id)
+    shown = [WorkspaceOut.of(*each) for each in found]
+    (zone,) = (each.timezone for each in shown if each.id == ctx.workspace_id)
+    return WorkspaceList(
+        workspaces=shown,
+        active_workspace_id=ctx.workspace_id,
+        now=zoned_times.shown(clock.now(), zone).text,
+    )
+
+
+@operation(title="List one's own workspaces", audience=(Audience.SESSION,), reads=True)
+def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:  # noqa: ARG001  as above
+    """List the workspaces that a person may work in, wherever they are just now."""
+    found = workspaces.of_account(ctx.principal.account_id)
+    return OwnWorkspaceList(workspaces=[OwnWorkspace.of(*each) for each in found])
+
+
+class WorkspaceCreate(Wire):
+    """A new workspace."""
+
+    owner: Email = Field(description="E-mail address of the account that owns and pays.")
+    name: Title = Field(description="Display name.")
+    plan: Plan = Field(default="business", description="Plan.")
+    timezone: Timezone = Field(default="Europe/Moscow", description="IANA name of its time zone.")
+    country: Country = Field(
+        default="RU", description="ISO 3166 code of the country that its phones are read in."
+    )
+
+
+class WorkspaceCreated(Wire):
+    """A new workspace."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    slug: str = Field(description="Unique short name.")
+    plan: str = Field(description="Plan.")
+    timezone: str = Field(description="IANA name of its time zone.")
+
+
+class WorkspacePatch(Patch):
+    """Changes to a workspace."""
+
+    CONDITIONS: ClassVar[frozenset[str]] = frozenset({"workspace_id"})
+
+    workspace_id: Id = Field(description="Workspace id.")
+    name: Title = optional("Display name.")
+    timezone: Timezone = optional("IANA name of its time zone.")
+    country: Country = optional("ISO 3166 code of the country that its phones are read in.")
+
+
+class WorkspaceSettings(Wire):
+    """What an operator may change of a workspace."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    name: str = Field(description="Display name.")
+    timezone: str = Field(description="IANA name of its time zone.")
+    country: str = Field(description="ISO 3166 code of the country that its phones are read in.")
+
+
+class PlanSet(Wire):
+    """A workspace's new plan."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    plan: Plan = Field(description="Plan.")
+
+
+class PlanSetResult(Wire):
+    """A workspace's plan."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    plan: str = Field(description="Plan.")
+
+
+def _new_workspace(_: WorkspaceCreate) -> str:
+    """Return the id of the workspace to be: its audit log begins with its creation."""
+    return new_id()
+
+
+@operation(title="Create a workspace", audience=OPERATOR, resolve=_new_workspace)
+def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
+    """Create a workspace."""
+    owner = accounts.by_email(args.owner)
+    options = list(slugs.candidates(slugs.slugify(args.name, "workspace")))
+    taken = ClaimRow.taken(SLUG_CLAIM, options)
+    now = clock.now()
+    workspace = workspaces.row(
+        ctx.workspace_id,
+        name=args.name,
+        slug=new_slugs.choose(ctx, options, taken, slugs.RESERVED),
+        owner_id=owner.id,
+        plan=args.plan,
+        timezone=args.timezone,
+        country=args.country,
+        created_at=now,
+    )
+    ctx.unit.create(workspace)
+    ctx.unit.create(workspaces.slug_claim(workspace))
+    ctx.unit.create(workspaces.membership_row(owner.id, workspace.id, role="owner", joined_at=now))
+    ctx.unit.create(workspaces.member_row(owner.id, workspace.id))
+    ctx.unit.mention(f"workspace:{workspace.id}")
+    return WorkspaceCreated(
+        workspace_id=workspace.id,
+        slug=workspace.slug,
+        plan=workspace.plan,
+        timezone=workspace.timezone,
+    )
+
+
+def _workspace(args: PlanSet | WorkspacePatch) -> str:
+    return args.workspace_id
+
+
+@operation(title="Update a workspace", audience=OPERATOR, resolve=_workspace, idempotent=True)
+def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
+    """Change a workspace's name, its time zone, or the country that its phones are read in.
+
+    What was counted and read before stays as it is; its slug and its resources' zones stay, too.
+    """
+    workspace = workspaces.get(args.workspace_id)
+    if args.changes.get("timezone", workspace.timezone) != workspace.timezone:
+        ctx.warn(
+            "Resources keep the time zone of their opening hours. Update those that are to change."
+        )
+    for name, value in args.changes.items():
+        setattr(workspace, name, value)
+    ctx.unit.save(workspace)
+    ctx.unit.mention(f"workspace:{workspace.id}")
+    return WorkspaceSettings(
+        workspace_id=workspace.id,
+        name=workspace.name,
+        timezone=workspace.timezone,
+        country=workspace.country,
+    )
+
+
+@operation(title="Set a plan", audience=OPERATOR, resolve=_workspace, idempotent=True)
+def set_plan(ctx: Context, args: PlanSet) -> PlanSetResult:
+    """Change a workspace's plan, in its record and in every live key: the next request sees it.
+
+    All in one transaction with the lock of its keys, so that record and keys never disagree.
+    """
+    lock = locks.lock_row(args.workspace_id, api_keys.LOCK)
+    workspace = workspaces.get(args.workspace_id)
+    workspace.plan = args.plan
+    ctx.unit.save(lock)
+    ctx.unit.save(workspace)
+    for key in api_keys.live(workspace.id):
+        if key.plan != args.plan:
+            ctx.unit.update(key, [ApiKeyRow.plan.set(args.plan)])
+    ctx.unit.mention(f"workspace:{workspace.id}")
+    return PlanSetResult(workspace_id=workspace.id, plan=workspace.plan)

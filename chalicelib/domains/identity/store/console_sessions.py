@@ -1,0 +1,111 @@
+"""Sessions of the console, under the hash of their tokens: the token itself is only in the cookie.
+
+A session ends twelve hours after its last use, thirty days after its beginning, when it is ended,
+and with every other of its account when the account's ``session_epoch`` is raised (security.md).
+"""
+
+import hashlib
+from datetime import datetime, timedelta
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.exceptions import UpdateError
+
+from chalicelib.core import clock
+from chalicelib.core.errors import UnavailableError
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.engine.connection import reaching
+from chalicelib.engine.tables import IdentityRow
+
+IDLE = timedelta(hours=12)
+LONGEST = timedelta(days=30)
+SEEN_PRECISION = timedelta(minutes=10)
+"""A session's last use is written at most this often, as that of keys is."""
+SORT_KEY = "session"
+
+
+class ConsoleSessionRow(IdentityRow):
+    """A session; ``browser`` is what it was begun with, for its owner to know it by."""
+
+    session_id = UnicodeAttribute()
+    account_id = UnicodeAttribute()
+    epoch = NumberAttribute()
+    browser = UnicodeAttribute(default="")
+    created_at = UTCDateTimeAttribute()
+    seen_at = UTCDateTimeAttribute()
+
+    @property
+    def ends_at(self) -> datetime:
+        """When it ends unless it is used again."""
+        return min(self.seen_at + IDLE, self.created_at + LONGEST)
+
+    def lives(self, account: AccountRow) -> bool:
+        """Whether it is still one of its account."""
+        same_epoch = int(self.epoch) == int(account.session_epoch)
+        return same_epoch and account.disabled_at is None and clock.now() < self.ends_at
+
+
+class ConsoleSessionLookupRow(IdentityRow):
+    """Where a session of an account is."""
+
+    record_pk = UnicodeAttribute()
+
+
+def _place(token: str) -> str:
+    return f"SESSION#{hashlib.sha256(token.encode()).hexdigest()}"
+
+
+def _of_account(account_id: str) -> str:
+    return f"ACCOUNT#{account_id}#SESSIONS"
+
+
+def row(token: str, account: AccountRow, session_id: str, browser: str) -> ConsoleSessionRow:
+    """Return the row of a session that begins now, to be staged."""
+    now = clock.now()
+    return ConsoleSessionRow(
+        _place(token),
+        SORT_KEY,
+        session_id=session_id,
+        account_id=account.id,
+        epoch=int(account.session_epoch),
+        browser=browser,
+        created_at=now,
+        seen_at=now,
+        expires=now + LONGEST,
+    )
+
+
+def lookup(session: ConsoleSessionRow) -> ConsoleSessionLookupRow:
+    """Return the row that leads from its account to a session."""
+    return ConsoleSessionLookupRow(
+        _of_account(session.account_id),
+        session.session_id,
+        record_pk=session.pk,
+        expires=session.expires,
+    )
+
+
+def find(token: str) -> ConsoleSessionRow | None:
+    """Return the session with this token, ended or not, in one consistent read."""
+    return ConsoleSessionRow.find(_place(token), SORT_KEY)
+
+
+def of_account(account: AccountRow) -> list[ConsoleSessionRow]:
+    """Return an account's live sessions, the last begun first."""
+    places = ConsoleSessionLookupRow.partition(_of_account(account.id))
+    keys = [(place.record_pk, SORT_KEY) for place in places]
+    with reaching():
+        rows = list(ConsoleSessionRow.batch_get(keys, consistent_read=True))
+    living = [row for row in rows if row.lives(account)]
+    return sorted(living, key=lambda row: row.session_id, reverse=True)
+
+
+def touch(session: ConsoleSessionRow) -> None:
+    """Write a session's last use, unless that was done within ten minutes."""
+    now = clock.now()
+    if now - session.seen_at >= SEEN_PRECISION:
+        try:
+            session.update(
+                [ConsoleSessionRow.seen_at.set(now)], condition=ConsoleSessionRow.pk.exists()
+            )
+        except (UpdateError, UnavailableError):
+            return  # A missed note of use must not fail the request it notes.

@@ -1,0 +1,133 @@
+"""Workspaces and who belongs to them."""
+
+from typing import Any, NamedTuple
+
+from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute, VersionAttribute
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.engine.claims import ClaimRow, claim
+from chalicelib.engine.connection import reaching
+from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.tables import IdentityRow
+
+SLUG_CLAIM = "workspace-slug"
+SORT_KEY = "workspace"
+
+
+class WorkspaceRow(IdentityRow):
+    """A workspace (spec: group). Its owner pays for its bots.
+
+    ``timezone`` is an IANA name, ``country`` (ISO 3166-1 alpha-2) says how its phones are read.
+    """
+
+    version = VersionAttribute()
+    name = UnicodeAttribute()
+    slug = UnicodeAttribute()
+    logo_url = UnicodeAttribute(null=True)
+    owner_id = UnicodeAttribute()
+    plan = UnicodeAttribute()
+    timezone = UnicodeAttribute()
+    country = UnicodeAttribute(default="RU")
+    created_at = UTCDateTimeAttribute()
+
+    @property
+    def id(self) -> str:
+        """The workspace's id."""
+        return self.pk.partition("#")[2]
+
+
+class MembershipRow(IdentityRow):
+    """An account's place in a workspace, under the account.
+
+    ``owner``, ``manager`` or ``member``.
+    """
+
+    role = UnicodeAttribute()
+    joined_at = UTCDateTimeAttribute()
+
+    @property
+    def workspace_id(self) -> str:
+        """The workspace's id."""
+        return self.sk
+
+    @property
+    def account_id(self) -> str:
+        """The account's id."""
+        return self.pk.split("#")[1]
+
+
+class MemberRow(IdentityRow):
+    """Says, under a workspace, that an account is a member of it; the membership says as what."""
+
+
+class Member(NamedTuple):
+    """An account with its place in a workspace."""
+
+    account: AccountRow
+    membership: MembershipRow
+
+
+def row(workspace_id: str, **attributes: Any) -> WorkspaceRow:  # noqa: ANN401  the row's attributes
+    """Return a workspace's row, to be staged."""
+    return WorkspaceRow(f"WORKSPACE#{workspace_id}", SORT_KEY, **attributes)
+
+
+def slug_claim(workspace: WorkspaceRow) -> ClaimRow:
+    """Return the claim of a workspace on its slug."""
+    return claim(SLUG_CLAIM, workspace.slug, workspace.id, workspace.id)
+
+
+def membership_row(account_id: str, workspace_id: str, **attributes: Any) -> MembershipRow:  # noqa: ANN401  the row's attributes
+    """Return the row of an account's place in a workspace, to be staged."""
+    return MembershipRow(_memberships(account_id), workspace_id, **attributes)
+
+
+def member_row(account_id: str, workspace_id: str) -> MemberRow:
+    """Return the row by which a workspace knows its member, to be staged with the membership."""
+    return MemberRow(f"W#{workspace_id}#MEMBER", account_id)
+
+
+def _memberships(account_id: str) -> str:
+    return f"ACCOUNT#{account_id}#WORKSPACES"
+
+
+def get(workspace_id: str) -> WorkspaceRow:
+    """Return a workspace by id.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    workspace = WorkspaceRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY)
+    if workspace is None:
+        msg = f'No workspace has the id "{workspace_id}".'
+        raise NotFoundError(msg)
+    return workspace
+
+
+def of_account(account_id: str) -> list[tuple[WorkspaceRow, MembershipRow]]:
+    """Return an account's workspaces, each with its membership, oldest first."""
+    memberships = {
+        row.workspace_id: row for row in MembershipRow.partition(_memberships(account_id))
+    }
+    keys = [(f"WORKSPACE#{workspace_id}", SORT_KEY) for workspace_id in memberships]
+    with reaching():
+        rows = list(WorkspaceRow.batch_get(keys, consistent_read=True))
+    return [(row, memberships[row.id]) for row in sorted(rows, key=lambda row: row.id)]
+
+
+def membership(account_id: str, workspace_id: str) -> MembershipRow | None:
+    """Return an account's membership of a workspace, or None."""
+    return MembershipRow.find(_memberships(account_id), workspace_id)
+
+
+def members(workspace_id: str) -> list[Member]:
+    """Return the members of a workspace, in the order that they joined."""
+    ids = [row.sk for row in MemberRow.partition(member_row("", workspace_id).pk)]
+    keys = [Key(MembershipRow, _memberships(each), workspace_id) for each in ids]
+    found = fetch([*map(accounts.key, ids), *keys])
+    people = {row.id: row for row in found if isinstance(row, AccountRow)}
+    places = [row for row in found if isinstance(row, MembershipRow)]
+    joined = sorted(places, key=lambda row: (row.joined_at, row.account_id))
+    return [Member(people[row.account_id], row) for row in joined]

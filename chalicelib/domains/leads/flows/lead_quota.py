@@ -1,0 +1,29 @@
+"""The leads that a plan includes. A lead beyond them is kept and marked, never refused."""
+
+from datetime import timedelta
+
+from chalicelib.core.errors import RateLimitedError
+from chalicelib.core.limits import Limit
+from chalicelib.core.plans import LEADS_A_MONTH
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.engine import limits
+from chalicelib.engine.unit import UnitOfWork
+
+
+def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
+    """Count a new lead towards the plan, once a unit; return whether the plan was used up before.
+
+    Raises:
+        UnavailableError: the database cannot count.
+    """
+    most = LEADS_A_MONTH[workspace.plan]
+    a_month = Limit("leads", "leads in thirty days", most, timedelta(days=30))
+
+    def take() -> bool:
+        try:
+            limits.take(a_month, workspace.id)
+        except RateLimitedError:
+            return True
+        return False
+
+    return unit.run_side_effect_once("leads", take)

@@ -1,0 +1,89 @@
+"""The products of an order: which they are and how many the visitor says, the rest the catalogue.
+
+A price or a name that a visitor sends is never read.
+"""
+
+from typing import Any, TypeGuard
+
+from pydantic_core import from_json
+
+from chalicelib.core.errors import FieldError
+from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.domains.leads.rules.form_fields import CART
+
+MAX_LINES = 50
+MAX_QUANTITY = 10_000
+_MESSAGES = {
+    "list": ("ожидается список товаров", "expected a list of products"),
+    "many": (f"не больше {MAX_LINES} позиций", f"expected at most {MAX_LINES} lines"),
+    "product": ("такого товара нет в продаже", "no such product is on sale"),
+    "quantity": (
+        f"укажите количество от 1 до {MAX_QUANTITY}",
+        f"expected a quantity from 1 to {MAX_QUANTITY}",
+    ),
+}
+
+
+def read(
+    workspace_id: str, given: object, language: str
+) -> tuple[list[dict[str, Any]], list[FieldError]]:
+    """Return the lines of an order with names and prices as they are now, and what is wrong.
+
+    ``given`` is a list of objects with ``productId`` and ``quantity``, or that as JSON text. All
+    products are read at once.
+    """
+
+    def wrong(place: str, what: str) -> FieldError:
+        return FieldError(f"{CART}{place}", _MESSAGES[what][language != "ru"])
+
+    if given in (None, "", []):
+        return [], []
+    lines = _lines(given)
+    if lines is None:
+        return [], [wrong("", "list")]
+    if len(lines) > MAX_LINES:
+        return [], [wrong("", "many")]
+    ids = [line.get("productId") for line in lines]
+    found = PRODUCTS.fetch(workspace_id, {each for each in ids if _is_id(each)})
+    products = {product.id: product for product in found if product.status == "active"}
+    items: list[dict[str, Any]] = []
+    errors: list[FieldError] = []
+    for number, line in enumerate(lines):
+        product = products.get(str(line.get("productId")))
+        quantity = _quantity(line.get("quantity", 1))
+        if product is None:
+            errors.append(wrong(f".{number}.productId", "product"))
+        elif quantity is None:
+            errors.append(wrong(f".{number}.quantity", "quantity"))
+        else:
+            items.append(
+                {
+                    "productId": product.id,
+                    "name": product.name,
+                    "quantity": quantity,
+                    "price": int(product.price),
+                }
+            )
+    return items, errors
+
+
+def _lines(given: object) -> list[dict[str, Any]] | None:
+    if isinstance(given, str):
+        try:
+            given = from_json(given)
+        except ValueError:
+            return None
+    if not isinstance(given, list) or not all(isinstance(line, dict) for line in given):
+        return None
+    return given
+
+
+def _is_id(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= 64  # noqa: PLR2004  schema.Id
+
+
+def _quantity(value: object) -> int | None:
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) <= 6:  # noqa: PLR2004  digits
+        value = int(value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return int(value) if whole and 1 <= value <= MAX_QUANTITY else None  # type: ignore[operator,call-overload]  # it is an int

@@ -1,0 +1,182 @@
+"""What merchants do with leads: set their status, correct and annotate them."""
+
+from typing import Any
+
+from pydantic import Field
+
+from chalicelib.application.descriptions import cut_error, require_whole
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import FieldError, PayloadTooLargeError, ValidationError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, Patch, Wire, optional, wire_name
+from chalicelib.domains.contacts.flows import contacts
+from chalicelib.domains.contacts.flows.contacts import Contact
+from chalicelib.domains.contacts.store import clients, named_contacts
+from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.leads.flows.leads import existing_lead
+from chalicelib.domains.leads.operations.leads import LISTED_NOTES, LeadOut, LeadResult
+from chalicelib.domains.leads.rules import form_fields
+from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
+from chalicelib.domains.leads.store import crm_metrics, leads
+from chalicelib.domains.leads.store.forms import FORMS
+from chalicelib.domains.leads.store.leads import LeadRow, LeadStatus
+from chalicelib.lib.contact_fields import Email, Notes, PersonName, PhoneText, Tags
+from chalicelib.lib.merge_patch import merge
+from chalicelib.lib.shortening import cut_fields, size_of
+
+MAX_DATA_BYTES = 32 * 1024
+"""Of a lead's data, in JSON (tools.md, row 26)."""
+
+
+class LeadStatusSet(Wire):
+    """A lead's status."""
+
+    id: Id = Field(description="Lead id.")
+    status: LeadStatus = Field(description="Any of the five.")
+
+
+class LeadPatch(Patch):
+    """Changes to a lead."""
+
+    id: Id = Field(description="Lead id.")
+    name: PersonName | None = optional("null clears.")
+    email: Email | None = optional("null clears.")
+    phone: PhoneText | None = optional("Any spelling; null clears.")
+    notes: Notes | None = optional("null clears.")
+    tags: Tags = optional("Replace the old.")
+    data: dict[str, Any] = optional("Merge patch: null removes a value; items cannot be changed.")
+
+
+@operation(
+    tool="svc_set_lead_status",
+    rest="POST /api/forms/collection-status",
+    scope=Scope.CRM_WRITE,
+    title="Set a lead's status",
+    idempotent=True,
+    example={"id": "LEAD_ID", "status": "in_progress"},
+)
+def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
+    """Give a lead another status; its history keeps who did so. The same status changes nothing."""
+    lead = existing_lead(ctx, args.id)
+    before = lead.status
+    if args.status != before:
+        lead.status = args.status
+        ctx.unit.save(lead)
+        crm_metrics.count_status(ctx.unit, lead, before)
+        by = ctx.principal.audit_actor
+        leads.record_event(ctx.unit, lead, by, status_before=before, status_after=lead.status)
+    return LeadResult(lead=LeadOut.of(lead))
+
+
+@operation(
+    tool="svc_update_lead",
+    rest="POST /api/forms/collection-update",
+    scope=Scope.CRM_WRITE,
+    title="Update a lead",
+    idempotent=True,
+    example={"id": "LEAD_ID", "notes": "Call back", "data": {"message": "By Friday"}},
+)
+def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
+    """Change a lead; what is omitted stays.
+
+    Other contacts find, or make, another client. Status: svc_set_lead_status.
+    """
+    lead = existing_lead(ctx, args.id)
+    changes, changed = args.provided("id"), []
+    workspace = workspaces.get(ctx.workspace_id)
+    was = contact = Contact(lead.name, lead.email, lead.phone)
+    require_whole(changes.get("notes"), lead.notes, field="notes", length=LISTED_NOTES)
+    if "data" in changes:
+        fields, data = _patched(ctx, lead, changes.pop("data"))
+        if data != lead.whole_data:
+            changed.append("data")
+            contact = _follow(contact, fields, lead.whole_data, data, workspace.country)
+            leads.set_data(ctx.unit, lead, data)
+    if changes.get("phone"):
+        changes["phone"] = contacts.phone_of(changes["phone"], workspace.country)
+    contact = contact._replace(**{n: changes.pop(n) for n in Contact._fields if n in changes})
+    for name, value in {**contact._asdict(), **changes}.items():
+        if getattr(lead, name) != value:
+            changed.append(name)
+            setattr(lead, name, value)
+    if not changed:
+        return LeadResult(lead=LeadOut.of(lead))
+    if contact.identity != was.identity:
+        _match_anew(ctx, lead, contact, was, workspace)
+    texts = leads.texts_in({k: v for k, v in lead.whole_data.items() if k != CART})
+    lead.named_contacts = named_contacts.added(
+        lead.named_contacts,
+        [*was.identity.values(), *contacts.named_in(texts, workspace.country)],
+        besides=contact.identity.values(),
+    )
+    ctx.unit.save(lead)
+    names = [wire_name(LeadPatch, name) for name in changed]
+    leads.record_event(ctx.unit, lead, ctx.principal.audit_actor, fields=names)
+    return LeadResult(lead=LeadOut.of(lead))
+
+
+def _patched(
+    ctx: Context, lead: LeadRow, patch: dict[str, Any]
+) -> tuple[tuple[FieldSpec, ...], dict[str, Any]]:
+    """Return the form's fields, as far as it is still there, and the patched data."""
+    if CART in patch:
+        raise ValidationError.of("data.items", "the products of an order cannot be changed")
+    if shortened := cut_fields(patch, lead.whole_data):
+        path = f"data.{shortened[0]}"
+        raise cut_error(path)
+    form = FORMS.find(ctx.workspace_id, lead.form_id) if lead.form_id else None
+    fields = form.specs if form else ()
+    declared = [field for field in fields if field.name in patch]
+    cleaned, errors = form_fields.validate(declared, patch, "en")
+    for field in declared:
+        if field.type == "consent" and cleaned.get(field.name):
+            errors.append(FieldError(field.name, "a consent can be withdrawn, but not given here"))
+    if errors:
+        errors = [FieldError(f"data.{field}", message) for field, message in errors]
+        summary = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])
+        raise ValidationError(summary, errors=errors)
+    checked = {field.name: cleaned.get(field.name) for field in declared}
+    data: dict[str, Any] = merge(lead.whole_data, {**patch, **checked})
+    if (size := size_of(data)) > MAX_DATA_BYTES:
+        msg = f"data: the whole takes {size:,} bytes of JSON; the limit is {MAX_DATA_BYTES:,}."
+        raise PayloadTooLargeError(msg)
+    return fields, data
+
+
+def _follow(
+    contact: Contact,
+    fields: tuple[FieldSpec, ...],
+    before: dict[str, Any],
+    after: dict[str, Any],
+    country: str,
+) -> Contact:
+    """Return the contact with what the change of the data has changed of it."""
+    old, new = (
+        contacts.contact_of(*form_fields.contact(fields, data), country)._asdict()
+        for data in (before, after)
+    )
+    return contact._replace(**{name: new[name] for name in new if new[name] != old[name]})
+
+
+def _match_anew(
+    ctx: Context, lead: LeadRow, contact: Contact, was: Contact, workspace: WorkspaceRow
+) -> None:
+    """Give a lead the client that its new contacts belong to; they alone may fill it."""
+    given = zip(contact, was, strict=True)
+    fills = Contact(*(new if new != old else None for new, old in given))
+    match = contacts.match(ctx.workspace_id, contact, fills=fills)
+    moved = (match.client.id if match else None) != lead.client_id
+    if moved and lead.client_id is not None:
+        former = CLIENTS.find(ctx.workspace_id, lead.client_id)
+        if former is not None:
+            clients.count(ctx.unit, former, None, leads=-1)
+    if match is not None:
+        match.count(ctx.unit, None, leads=int(moved))
+        if match.is_new:
+            today = clock.local_day(clock.now(), workspace.timezone)
+            crm_metrics.count_client(ctx.unit, lead, today)
+    lead.client_id = match.client.id if match else None

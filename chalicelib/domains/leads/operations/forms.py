@@ -1,0 +1,304 @@
+"""Capture forms: list, create, delete."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings
+from chalicelib.core.wire.schema import (
+    DeletedResult,
+    Id,
+    PageNumber,
+    Pattern,
+    Timestamp,
+    Title,
+    Unique,
+    Wire,
+    optional,
+    printable,
+)
+from chalicelib.domains.leads.rules.form_fields import CART
+from chalicelib.domains.leads.rules.form_html import embed_html
+from chalicelib.domains.leads.store.forms import FORMS, FormRow
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.domains.sites.store.sites import SITES, SUSPENDED
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.queries import Query
+
+KEPT_AFTER_DELETION = timedelta(days=30)
+MAX_FIELDS = 30
+MAX_OPTIONS = 100
+MAX_URL = 2048
+
+FieldType = Literal[
+    "text",
+    "textarea",
+    "email",
+    "phone",
+    "number",
+    "select",
+    "checkbox",
+    "date",
+    "hidden",
+    "consent",
+]
+Label = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
+    AfterValidator(printable),
+]
+
+
+def _unreserved(name: str) -> str:
+    if name == CART:
+        msg = '"items" is reserved for the products of an order; choose another name'
+        raise PydanticCustomError("reserved", msg)
+    return name
+
+
+def _https(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if not host or parts.scheme != "https" or any(c.isspace() for c in url):
+        raise PydanticCustomError("https", "expected an https URL")
+    return printable(url)
+
+
+class FormFieldIn(Wire):
+    """A field of a form."""
+
+    name: Annotated[
+        str,
+        Pattern(
+            r"[A-Za-z][A-Za-z0-9_]{0,39}", "1 to 40 Latin letters, digits and _, a letter first"
+        ),
+        AfterValidator(_unreserved),
+    ] = Field(description="Name in the data.")
+    label: Label | None = optional("Default: name.")
+    type: FieldType = Field(
+        default="text",
+        description="consent: a box to tick.",
+    )
+    required: bool = Field(default=False, description="Must be filled in.")
+    options: (
+        Annotated[list[Label], Field(max_length=MAX_OPTIONS), Unique("different options")] | None
+    ) = optional("Of a select.")
+
+    @model_validator(mode="after")
+    def _options_belong_to_a_select(self) -> Self:
+        if self.type == "select" and not self.options:
+            raise PydanticCustomError("no_options", "a select needs options")
+        if self.type != "select" and self.options:
+            raise PydanticCustomError("options", "only a select has options")
+        return self
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The field as a form keeps it."""
+        kept: dict[str, Any] = {
+            "name": self.name,
+            "label": self.label or self.name,
+            "type": self.type,
+            "required": self.required,
+        }
+        return kept | ({"options": self.options} if self.options else {})
+
+
+def _named_apart(fields: list[FormFieldIn]) -> list[FormFieldIn]:
+    names = Counter(field.name for field in fields)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise PydanticCustomError(
+            "duplicate_names", "two fields are named {names}", {"names": ", ".join(twice)}
+        )
+    return fields
+
+
+class FormFieldOut(Wire):
+    """A field of a form."""
+
+    name: str = Field(description="Its name in the submitted data.")
+    label: str = Field(description="What visitors read beside it.")
+    type: str = Field(description="What it takes.")
+    required: bool = Field(description="Must be filled in.")
+    options: list[str] | None = Field(description="What a select offers, or null.")
+
+
+class FormOut(Wire):
+    """A form."""
+
+    id: Id = Field(description="Form id.")
+    title: str = Field(description="Title.")
+    project_id: Id | None = Field(description="Site that it is for, or null.")
+    fields: list[FormFieldOut] = Field(description="Its fields, in order.")
+    success_message: str | None = Field(description="What visitors read afterwards, or null: ours.")
+    redirect_url: str | None = Field(description="Where browsers go afterwards, or null.")
+    is_active: bool = Field(description="Whether it takes submissions: not on a suspended site.")
+    submit_url: str = Field(description="POST the values here, from any page, without a key.")
+    embed_html: str = Field(description="HTML to paste into any page.")
+    submissions: int = Field(description="Leads it has brought.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+
+    @classmethod
+    def of(cls, form: FormRow, *, is_active: bool, submissions: int) -> Self:
+        """Return the wire form of a stored form."""
+        url = f"{settings().public_url}/api/public/forms/{form.id}/submit"
+        html = embed_html(form.title, form.specs, url, form.language)
+        return cls.from_row(
+            form.values,
+            fields=[FormFieldOut.from_row(field) for field in form.fields],
+            is_active=is_active,
+            submit_url=url,
+            embed_html=html,
+            submissions=submissions,
+        )
+
+
+class FormResult(Wire):
+    """One form."""
+
+    form: FormOut = Field(description="The form.")
+
+
+class FormListQuery(Wire):
+    """Which forms to list."""
+
+    project_id: Id | None = optional("Of this site.")
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=20, ge=1, le=100, description="Forms a page.")
+
+
+class FormList(Wire):
+    """One page of forms."""
+
+    forms: list[FormOut] = Field(description="The forms of this page.")
+    total: int = Field(description="Forms that match, over all pages.")
+
+
+class FormCreate(Wire):
+    """A new form."""
+
+    title: Title = Field(description="Shown to visitors.")
+    fields: Annotated[
+        list[FormFieldIn], Field(min_length=1, max_length=MAX_FIELDS), AfterValidator(_named_apart)
+    ] = Field(
+        description="In order. Contact: first email, phone; name: that field, else the first text."
+    )
+    project_id: Id | None = optional("Its site.")
+    success_message: Annotated[str, StringConstraints(max_length=1000)] | None = optional(
+        "Shown afterwards; thanks by default."
+    )
+    redirect_url: (
+        Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidator(_https)] | None
+    ) = optional("https; browsers go there.")
+
+
+class FormDelete(Wire):
+    """Which form to delete."""
+
+    id: Id = Field(description="Form id.")
+    dry_run: bool = Field(default=False, description="Only report what would be deleted.")
+
+
+class FormDeleted(DeletedResult):
+    """A deletion, and what it left."""
+
+    leads_kept: int = Field(description="Leads of the form, which stay.")
+
+
+@operation(
+    tool="svc_list_forms",
+    rest="GET /api/forms/list",
+    scope=Scope.CRM_READ,
+    title="List forms",
+    example={"size": 5},
+)
+def list_forms(ctx: Context, args: FormListQuery) -> FormList:
+    """List the forms, newest first, with the HTML to embed."""
+    query = Query(
+        page=args.page,
+        size=args.size,
+        sort="createdAt",
+        descending=True,
+        filters={"project_id": args.project_id},
+    )
+    found = FORMS.page(ctx.workspace_id, query)
+    sites = dict.fromkeys(form.project_id for form in found.records if form.project_id)
+    closed = {s.id for s in SITES.fetch(ctx.workspace_id, sites) if s.status == SUSPENDED}
+    leads = counters.read_facet(ctx.workspace_id, LEADS.noun, "form_id") if found.records else {}
+    forms = [
+        FormOut.of(
+            form,
+            is_active=form.project_id not in closed,
+            submissions=leads.get(counters.name("form_id", form.id), 0),
+        )
+        for form in found.records
+    ]
+    return FormList(forms=forms, total=found.total)
+
+
+@operation(
+    tool="svc_create_form",
+    rest="POST /api/forms/create",
+    scope=Scope.CRM_WRITE,
+    title="Create a form",
+    example={
+        "title": "Contact us",
+        "fields": [
+            {"name": "name", "label": "Name", "required": True},
+            {"name": "email", "label": "E-mail", "type": "email"},
+            {"name": "phone", "label": "Phone", "type": "phone"},
+            {"name": "message", "label": "Message", "type": "textarea"},
+        ],
+        "projectId": "SITE_ID",
+    },
+)
+def create_form(ctx: Context, args: FormCreate) -> FormResult:
+    """Create a form that turns what visitors send into leads.
+
+    Paste embedHtml into any page, or post a JSON object by field names to submitUrl; for an order
+    with items: [{productId, quantity}].
+    """
+    is_active = True
+    if args.project_id is not None:
+        site = SITES.find(ctx.workspace_id, args.project_id)
+        unknown = NotFoundError.of("site", "List the sites (svc_list_sites) for valid ids.")
+        if site is None:
+            raise unknown
+        ctx.unit.require(site, on_conflict=unknown)
+        is_active = site.status != SUSPENDED
+    values = args.provided() | {"fields": [field.stored for field in args.fields]}
+    form = FORMS.new(ctx.workspace_id, **values)
+    ctx.unit.create(form)
+    return FormResult(form=FormOut.of(form, is_active=is_active, submissions=0))
+
+
+@operation(
+    tool="svc_delete_form",
+    rest="POST /api/forms/delete",
+    scope=Scope.CRM_WRITE,
+    title="Delete a form",
+    destructive=True,
+    idempotent=True,
+    example={"id": "FORM_ID"},
+)
+def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
+    """Delete a form: its submitUrl ends, its leads stay."""
+    form = FORMS.find(ctx.workspace_id, args.id)
+    if form is None:
+        raise NotFoundError.of("form", "List the forms (svc_list_forms) for valid ids.")
+    kept = counters.read_value(ctx.workspace_id, LEADS.noun, "form_id", form.id)
+    ctx.unit.soft_delete(form, until=clock.now() + KEPT_AFTER_DELETION)
+    return FormDeleted(id=form.id, deleted=not args.dry_run, leads_kept=kept)

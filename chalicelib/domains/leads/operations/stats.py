@@ -1,0 +1,137 @@
+"""Statistics of leads, from daily counters alone."""
+
+from datetime import date, timedelta
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Day, Id, Wire, optional
+from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.identity.flows.periods import period
+from chalicelib.domains.leads.store import crm_metrics
+from chalicelib.domains.leads.store.leads import LEADS, STATUSES, LeadStatus
+from chalicelib.engine import metrics
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.metrics import DayCounts
+
+
+class StatsQuery(Wire):
+    """Which leads, of which days."""
+
+    from_: Day | None = Field(
+        default=None, alias="from", description="First day; default: 30 days."
+    )
+    to: Day | None = optional("Last day; default: today.")
+    project_id: Id | None = optional("Site id.")
+    form_id: Id | None = optional("Form id.")
+
+
+class LeadDay(Wire):
+    """The leads of a day."""
+
+    date: str = Field(description="Day in the workspace's time zone.")
+    created: int = Field(description="Leads created that day.")
+    completed: int = Field(description="Those of them that are completed now.")
+
+
+class LeadSourceCount(Wire):
+    """The leads of a source."""
+
+    source: str = Field(description="Campaign source, referrer's host, direct, or other.")
+    count: int = Field(description="Leads created in the period.")
+
+
+class ClientCounts(Wire):
+    """Clients."""
+
+    total: int = Field(description="All clients of the workspace.")
+    new: int = Field(description="Clients that arose from these leads in the period.")
+
+
+class CrmStats(Wire):
+    """Statistics of leads."""
+
+    total: int = Field(description="Leads of any date.")
+    by_status: dict[LeadStatus, int] = Field(
+        description="Leads created in the period, by their present status."
+    )
+    created: int = Field(description="Leads created in the period.")
+    over_quota: int = Field(description="Those of them beyond the leads that the plan includes.")
+    conversion: float = Field(description="Completed of those, from 0 to 1; 0 if there are none.")
+    series: list[LeadDay] = Field(description="Every day of the period.")
+    by_source: list[LeadSourceCount] = Field(description="Created, by source, the most first.")
+    clients: ClientCounts = Field(description="How many clients there are, and how many are new.")
+
+
+@operation(
+    tool="svc_crm_stats",
+    rest="GET /api/crm/stats",
+    scope=Scope.CRM_READ,
+    title="Get statistics of leads",
+    example={"from": "2027-01-14", "to": "2027-01-15"},
+)
+def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
+    """Count leads by status, day and source, over up to 366 days.
+
+    A lead counts on its first day, by its present status. Sources are untrusted text.
+    """
+    first, last = period(ctx.workspace_id, args.from_, args.to)
+    if _have_leads_in_common(ctx, args):
+        subject = crm_metrics.subject(form_id=args.form_id, project_id=args.project_id)
+        days, total = metrics.read(ctx.workspace_id, subject, first, last), _total(ctx, args)
+    else:
+        days, total = dict.fromkeys(_days(first, last), DayCounts()), 0
+    whole = metrics.total(days.values())
+    created, completed = whole.totals[crm_metrics.CREATED], whole.totals["completed"]
+    sources = {
+        source: measures[crm_metrics.CREATED]
+        for source, measures in whole.by[crm_metrics.SOURCE].items()
+    }
+    most_first = sorted(sources.items(), key=lambda source: (-source[1], source[0]))
+    return CrmStats(
+        total=total,
+        by_status={status: whole.totals[status] for status in STATUSES},
+        created=created,
+        over_quota=whole.totals[crm_metrics.OVER_QUOTA],
+        conversion=completed / created if created else 0.0,
+        series=[
+            LeadDay(
+                date=day.isoformat(),
+                created=counts.totals[crm_metrics.CREATED],
+                completed=counts.totals["completed"],
+            )
+            for day, counts in days.items()
+        ],
+        by_source=[LeadSourceCount(source=name, count=n) for name, n in most_first if n],
+        clients=ClientCounts(
+            total=counters.read(ctx.workspace_id, CLIENTS.noun)[counters.TOTAL],
+            new=whole.totals[crm_metrics.CLIENTS],
+        ),
+    )
+
+
+def _days(first: date, last: date) -> list[date]:
+    return [first + timedelta(n) for n in range((last - first).days + 1)]
+
+
+def _have_leads_in_common(ctx: Context, args: StatsQuery) -> bool:
+    """Whether a form and a site that are both asked for have leads in common.
+
+    All leads of a form are of one site, which any of them names.
+    """
+    if args.form_id is None or args.project_id is None:
+        return True
+    query = Query(page=1, size=1, sort="createdAt", filters={"form_id": args.form_id})
+    return any(
+        lead.project_id == args.project_id for lead in LEADS.page(ctx.workspace_id, query).records
+    )
+
+
+def _total(ctx: Context, args: StatsQuery) -> int:
+    for facet in ("form_id", "project_id"):
+        if value := getattr(args, facet):
+            return counters.read_value(ctx.workspace_id, LEADS.noun, facet, value)
+    return counters.read(ctx.workspace_id, LEADS.noun)[counters.TOTAL]

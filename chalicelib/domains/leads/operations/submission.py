@@ -1,0 +1,253 @@
+"""What a visitor submits becomes a lead of a client, counted, all in one unit of work."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from pydantic import Field
+from pydantic_core import to_json
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError, TooFastError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.settings import settings
+from chalicelib.core.wire.schema import Id, Wire, iso, optional
+from chalicelib.domains.contacts.flows import contacts
+from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.leads.flows import lead_quota
+from chalicelib.domains.leads.operations import cart
+from chalicelib.domains.leads.rules import form_fields
+from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
+from chalicelib.domains.leads.store import crm_metrics, forms, leads
+from chalicelib.domains.leads.store.forms import FORMS, FormRow
+from chalicelib.domains.leads.store.leads import LEADS, LeadRow
+from chalicelib.domains.sites.rules import site_urls
+from chalicelib.domains.sites.store import pages
+from chalicelib.domains.sites.store.sites import ACTIVE, SITES, SUSPENDED, SiteRow
+from chalicelib.engine import limits
+from chalicelib.lib import sources
+
+SUBMISSIONS = Limit(
+    "form",
+    "submissions a minute of a form",
+    30,
+    timedelta(minutes=1),
+    within=lambda args: args.id,
+)
+"""Of one visitor; it fails closed (security.md, Rate limits)."""
+A_DAY = Limit("form-day", "submissions a day of a form", 5_000, timedelta(days=1))
+A_DAY_OF_VISITOR = Limit("form-visitor-day", "submissions a day", 500, timedelta(days=1))
+"""Submissions of one visitor to all forms of a workspace. Like the others, it fails closed."""
+SAME_FOR = timedelta(minutes=10)
+"""How long the same values of one visitor make no second lead (contract, public surfaces)."""
+THANKS = {"ru": "Спасибо! Мы получили вашу заявку.", "en": "Thank you! We have received it."}
+
+
+class Campaign(Wire):
+    """The campaign parameters of the link that a visitor followed."""
+
+    source: str | None = optional("utm_source.")
+    medium: str | None = optional("utm_medium.")
+    campaign: str | None = optional("utm_campaign.")
+    term: str | None = optional("utm_term.")
+    content: str | None = optional("utm_content.")
+
+
+class FormSubmission(Wire):
+    """What a visitor submits."""
+
+    id: Id = Field(description="Form id.")
+    values: dict[str, Any] = Field(description="Values by the names of the form's fields.")
+    page: str | None = optional("URL of the page that the form is on.")
+    referrer: str | None = optional("URL of the page that led to it.")
+    campaign: Campaign | None = optional("Campaign parameters.")
+
+
+class SubmissionResult(Wire):
+    """What a visitor is told."""
+
+    id: Id = Field(description="Id of what was submitted.")
+    message: str = Field(description="A word of thanks.")
+    redirect_url: str | None = Field(description="Where a browser goes next, or null.")
+
+
+class PublicForm(NamedTuple):
+    """What a transport needs of a form to answer a browser."""
+
+    title: str
+    fields: tuple[FieldSpec, ...]
+    language: str
+    redirect_url: str | None
+    success_message: str
+
+
+def public_form(form_id: str) -> PublicForm:
+    """Return what visitors may see of a form.
+
+    Raises:
+        NotFoundError: there is none, or its site is suspended.
+    """
+    form, _ = _open_form(_workspace_of(form_id), form_id)
+    return PublicForm(form.title, form.specs, form.language, form.redirect_url, _message(form))
+
+
+def _resolve(args: FormSubmission) -> str:
+    return _workspace_of(args.id)
+
+
+def _workspace_of(form_id: str) -> str:
+    workspace_id = forms.workspace_of(form_id)
+    if workspace_id is None:
+        raise _unknown()
+    return workspace_id
+
+
+def _unknown() -> NotFoundError:
+    return NotFoundError("There is no such form, or it takes no submissions any more.")
+
+
+def _open_form(workspace_id: str, form_id: str) -> tuple[FormRow, SiteRow | None]:
+    form = FORMS.find(workspace_id, form_id)
+    if form is None:
+        raise _unknown()
+    if form.project_id is None:
+        return form, None
+    site = SITES.find(workspace_id, form.project_id)
+    if site is None or site.status == SUSPENDED:
+        raise _unknown()
+    return form, site
+
+
+def _message(form: FormRow) -> str:
+    message: str = form.success_message or THANKS[form.language]
+    return message
+
+
+@operation(
+    rest="POST /api/public/forms/{id}/submit",
+    title="Submit a form",
+    audience=(Audience.PUBLIC,),
+    resolve=_resolve,
+    limit=SUBMISSIONS,
+    form=True,
+    example={"id": "FORM_ID", "name": "Ada", "email": "ada@example.com"},
+    errors=(TooFastError,),
+)
+def submit_form(ctx: Context, args: FormSubmission) -> SubmissionResult:
+    """Make a lead of what a visitor submits.
+
+    The same values of one visitor within ten minutes are the lead that they made first.
+    """
+    form, site = _open_form(ctx.workspace_id, args.id)
+    data = _checked(ctx, form, args.values)
+    earlier = leads.submission(ctx.workspace_id, _digest(ctx, form, data))
+    if earlier.lead_id is not None:
+        return _submitted(form, earlier.lead_id)
+    workspace = workspaces.get(ctx.workspace_id)
+    _take_limits(ctx, form)
+    lead = _new_lead(ctx, form, site, workspace, data, args)
+    earlier.lead_id, earlier.expires = lead.id, clock.now() + SAME_FOR
+    ctx.unit.save(earlier)
+    return _submitted(form, lead.id)
+
+
+def _submitted(form: FormRow, lead_id: str) -> SubmissionResult:
+    return SubmissionResult(id=lead_id, message=_message(form), redirect_url=form.redirect_url)
+
+
+def _checked(ctx: Context, form: FormRow, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cleaned values, with the products of an order."""
+    data, errors = form_fields.validate(form.specs, values, form.language)
+    items, wrong = cart.read(ctx.workspace_id, values.get(CART), form.language)
+    if errors := [*errors, *wrong]:
+        raise form_fields.rejection(form.specs, errors, form.language)
+    return data | ({CART: items} if items else {})
+
+
+def _digest(ctx: Context, form: FormRow, data: dict[str, Any]) -> str:
+    """Return what the same values of one visitor have in common."""
+    said = sorted((name, to_json(value)) for name, value in data.items())
+    parts = [form.id, ctx.principal.rate_limit_key, repr(said)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _take_limits(ctx: Context, form: FormRow) -> None:
+    """Count a submission, once however often it is begun, by its visitor and by its form.
+
+    Raises:
+        RateLimitedError: either has sent, or taken, as many as it may today.
+    """
+    visitor = f"{ctx.principal.rate_limit_key}#{ctx.workspace_id}"
+    ctx.unit.run_side_effect_once("visitor", lambda: limits.take(A_DAY_OF_VISITOR, visitor))
+    ctx.unit.run_side_effect_once("form", lambda: limits.take(A_DAY, form.id))
+
+
+def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
+    ctx: Context,
+    form: FormRow,
+    site: SiteRow | None,
+    workspace: WorkspaceRow,
+    data: dict[str, Any],
+    args: FormSubmission,
+) -> LeadRow:
+    """Stage a lead with its client and its place in the statistics."""
+    now = clock.now()
+    contact = contacts.contact_of(*form_fields.contact(form.specs, data), workspace.country)
+    match = contacts.match(ctx.workspace_id, contact)
+    if match is not None:
+        match.count(ctx.unit, now, leads=1)
+    source = sources.source_of(
+        args.page, args.referrer, args.campaign.model_dump() if args.campaign else {}
+    )
+    lead = LEADS.new(
+        ctx.workspace_id,
+        status="new",
+        form_id=form.id,
+        project_id=form.project_id,
+        page_id=site and _page_id(ctx, site, args.page),
+        client_id=match.client.id if match else None,
+        **contact._asdict(),
+        is_order=True if CART in data else None,
+        over_quota=lead_quota.is_over_quota(ctx.unit, workspace) or None,
+        source=source,
+        source_name=source["name"],
+        named_contacts=named_contacts.added(
+            None,
+            contacts.named_in(leads.texts_in(_without_cart(data)), workspace.country),
+            besides=contact.identity.values(),
+        ),
+        day=clock.local_day(now, workspace.timezone).isoformat(),
+    )
+    leads.set_data(ctx.unit, lead, data | _consents(form, data))
+    ctx.unit.create(lead)
+    crm_metrics.count_created(ctx.unit, [(lead, match is not None and match.is_new)])
+    return lead
+
+
+def _without_cart(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name != CART}
+
+
+def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
+    """Return the page of the form's own site that a visitor says the form was on."""
+    domain = site.domain.name if site.domain and site.domain.status == ACTIVE else None
+    slug = site_urls.page_slug(
+        url, settings().public_url, site.slug, domain, settings().sites_domain
+    )
+    return None if slug is None else pages.find_id(ctx.workspace_id, site, slug)
+
+
+def _consents(form: FormRow, data: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of consents: the words, and when they were agreed to."""
+    at = iso(clock.now())
+    return {
+        spec.name: {"label": spec.label, "at": at}
+        for spec in form.specs
+        if spec.type == "consent" and data.get(spec.name)
+    }

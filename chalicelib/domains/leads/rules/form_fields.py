@@ -1,0 +1,235 @@
+"""The fields of a capture form: what a visitor sent is checked and cleaned by their types."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+from chalicelib.core.errors import FieldError, ValidationError
+from chalicelib.core.text import BIDI_CONTROL, CONTROL, cut_bytes, is_visible
+from chalicelib.domains.leads.rules.form_texts import text
+from chalicelib.lib import emails
+
+CART = "items"
+"""The lines of an order among the values; no field can have this name (tools.md, row 28)."""
+MAX_TEXT = 1_000
+MAX_TEXTAREA = 10_000
+MAX_EMAIL = 254
+"""RFC 5321, 4.5.3.1.3, less the angle brackets."""
+MAX_PHONE = 80
+MAX_NUMBER = 10**15
+"""Up to here a float of JSON and JavaScript is exact to the unit."""
+
+_CYRILLIC = re.compile("[\u0400-\u04ff]")
+_CONTROL_BUT_LINES = re.compile(f"(?![\n\t]){CONTROL.pattern}")
+_TICKED = frozenset({"on", "true", "1", "yes", "да"})
+_UNTICKED = frozenset({"off", "false", "0", "no", "нет"})
+_NUMBER = re.compile(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
+_DATES = (
+    re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII),
+    re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
+)
+_PHONE = re.compile(r"[\w\s+().,;:/#*–—-]+")  # noqa: RUF001  dashes, meant
+_LEAST_DIGITS, _MOST_DIGITS = 5, 40
+
+
+class FieldSpec(NamedTuple):
+    """A declared field; ``options`` are those of a select."""
+
+    name: str
+    label: str
+    type: str
+    required: bool = False
+    options: tuple[str, ...] = ()
+
+
+def language(title: str, labels: Sequence[str]) -> str:
+    """Return the language of a form by its texts: ``ru`` if any is Cyrillic, else ``en``."""
+    return "ru" if any(_CYRILLIC.search(each) for each in (title, *labels)) else "en"
+
+
+def validate(
+    fields: Sequence[FieldSpec], values: Mapping[str, object], language: str
+) -> tuple[dict[str, Any], list[FieldError]]:
+    """Return the cleaned values of the declared fields, and what is wrong with them.
+
+    Values are texts, as an HTML form sends them, or JSON values. What is empty is left out, and so
+    is a box that is not ticked. Messages are for the visitor, in the form's language.
+    """
+    data: dict[str, Any] = {}
+    errors: list[FieldError] = []
+    for field in fields:
+        try:
+            value = _clean(field, values.get(field.name), language)
+        except _RefusedError as refused:
+            message = text(language, refused.key, **refused.values)
+            errors.append(FieldError(field.name, message))
+            continue
+        if value is not None:
+            data[field.name] = value
+        elif field.required:
+            key = _MISSING.get(field.type, "required")
+            message = text(language, key, options=_listed(field.options))
+            errors.append(FieldError(field.name, message))
+    return data, errors
+
+
+def rejection(
+    fields: Sequence[FieldSpec], errors: Sequence[FieldError], language: str
+) -> ValidationError:
+    """Return the failure that says which fields to look at, by their labels.
+
+    What is wrong with anything else, such as the cart, is said at once: it has no place beside it.
+    """
+    labels = {field.name: field.label for field in fields}
+    looks = [labels.get(e.field) or f"{e.field}: {e.message}".rstrip(".") for e in errors[:_NAMED]]
+    return ValidationError(text(language, "check", labels=", ".join(looks)), errors=errors)
+
+
+def contact(
+    fields: Sequence[FieldSpec], data: Mapping[str, Any]
+) -> tuple[str | None, str | None, str | None]:
+    """Return the name, e-mail address and phone number that cleaned values hold, as written.
+
+    The first non-empty field of type email, and of phone; the field ``name``, else the first text.
+    """
+
+    def first(kind: str) -> str | None:
+        return next((data[f.name] for f in fields if f.type == kind and data.get(f.name)), None)
+
+    name = data.get("name")
+    return (
+        (name if isinstance(name, str) else None) or first("text"),
+        first("email"),
+        first("phone"),
+    )
+
+
+class _RefusedError(Exception):
+    """A value does not fit its field; ``key`` names the text that says so."""
+
+    def __init__(self, key: str, **values: object) -> None:
+        super().__init__(key)
+        self.key = key
+        self.values = values
+
+
+_MISSING = {"checkbox": "unticked", "consent": "unticked", "select": "unchosen"}
+"""What a required field of a type says when it is empty; the others ask to be filled in."""
+
+
+def _clean(field: FieldSpec, value: object, language: str) -> Any:  # noqa: ANN401  JSON
+    """Return a value by its field's type, None if it is empty."""
+    if field.type in {"checkbox", "consent"}:
+        return _tick(value)
+    if field.type == "number" and isinstance(value, int | float) and not isinstance(value, bool):
+        return _bounded(value)
+    written = _written(value, field.type)
+    if not is_visible(written):
+        return None
+    if field.type == "number":
+        return _number(written, language)
+    if field.type == "select" and written not in field.options:
+        raise _RefusedError("unchosen", options=_listed(field.options))
+    read = _READERS.get(field.type)
+    return read(written) if read else written
+
+
+def _written(value: object, kind: str) -> str:
+    """Return what was typed, trimmed; a number of JSON as it would be typed."""
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _RefusedError(kind if kind in {"email", "phone", "number", "date"} else "text")
+    if isinstance(value, int) and abs(value) > 10**30:
+        raise _RefusedError("too_long", limit=30, length="31+")
+    typed = str(value)
+    if kind == "textarea":
+        lines = typed.replace("\r\n", "\n").replace("\r", "\n")
+        typed, limit = _CONTROL_BUT_LINES.sub("", lines).strip(), MAX_TEXTAREA
+    else:
+        line = " ".join(typed.split())
+        typed, limit = BIDI_CONTROL.sub("", CONTROL.sub("", line)).strip(), MAX_TEXT
+    if len(typed) > limit:
+        raise _RefusedError("too_long", limit=limit, length=len(typed))
+    return typed
+
+
+def _tick(value: object) -> bool | None:
+    """Return True for a ticked box: as HTML has it, that is any value that does not say no."""
+    if isinstance(value, str):
+        word = value.strip().casefold()
+        if word in _TICKED:
+            return True
+        return None if not word or word in _UNTICKED else True
+    if value is None or value in (False, 0):
+        return None
+    if value in (True, 1):
+        return True
+    raise _RefusedError("tick")
+
+
+def _email(written: str) -> str:
+    found = emails.find_email(written) if len(written) <= MAX_EMAIL else None
+    if found is None:
+        raise _RefusedError("email")
+    return found
+
+
+def _phone(written: str) -> str:
+    """Return a number as it was typed, if it may be one: a strange spelling must lose no lead."""
+    digits = sum(character.isdecimal() for character in written)
+    letters = sum(character.isalpha() for character in written)
+    if (
+        len(written) > MAX_PHONE
+        or not _PHONE.fullmatch(written)
+        or not max(_LEAST_DIGITS, letters) <= digits <= _MOST_DIGITS
+    ):
+        raise _RefusedError("phone")
+    return written
+
+
+def _number(written: str, language: str) -> int | float:
+    """Return a number written with a point or a comma, its thousands separated or not.
+
+    A comma before three digits parts thousands in English, and is the decimal comma in Russian.
+    """
+    compact = "".join(written.split()).replace("\u2212", "-")
+    if _THOUSANDS.fullmatch(compact) and (language == "en" or compact.count(",") > 1):
+        compact = compact.replace(",", "")
+    compact = compact.replace(",", ".", 1)
+    if not _NUMBER.fullmatch(compact):
+        raise _RefusedError("number")
+    return _bounded(float(compact))
+
+
+def _bounded(number: float) -> int | float:
+    if not abs(number) <= MAX_NUMBER:
+        raise _RefusedError("number")
+    return int(number) if number == int(number) else number
+
+
+def _date(written: str) -> str:
+    for pattern in _DATES:
+        if found := pattern.fullmatch(written):
+            try:
+                return date(
+                    **{name: int(part) for name, part in found.groupdict().items()}
+                ).isoformat()
+            except ValueError:
+                break
+    raise _RefusedError("date")
+
+
+_READERS = {"email": _email, "phone": _phone, "date": _date}
+
+
+def _listed(options: Sequence[str]) -> str:
+    """Return the options as one line, of a length that stands beside a field."""
+    line = ", ".join(options)
+    return line if len(line.encode()) <= _LISTED else cut_bytes(line, _LISTED) + "…"
+
+
+_LISTED = 300
+_NAMED = 5

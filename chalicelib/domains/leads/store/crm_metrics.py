@@ -1,0 +1,81 @@
+"""What the statistics of leads are read from: daily counters of the workspace, a form, a site.
+
+A lead counts on the day that it was created, under its present status: so a change of status moves
+it between counters of that day, however long ago it was (ADR 19).
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+
+from chalicelib.domains.identity.store import workspace_metrics
+from chalicelib.domains.leads.store.leads import LeadRow
+from chalicelib.domains.sites.store import site_visits
+from chalicelib.engine.metrics import Increments
+from chalicelib.engine.unit import UnitOfWork
+
+CREATED = "created"
+OVER_QUOTA = "over_quota"
+CLIENTS = "clients"
+SOURCE = "source"
+BOOKINGS = "bookings"
+
+
+def subject(*, form_id: str | None = None, project_id: str | None = None) -> str:
+    """Return the subject of a form's counters, of a site's or, without either, of all leads'."""
+    if form_id is not None:
+        return f"crm:form:{form_id}"
+    return "crm" if project_id is None else f"crm:site:{project_id}"
+
+
+def count_created(unit: UnitOfWork, created: Iterable[tuple[LeadRow, bool]]) -> None:
+    """Stage that leads were created, each with a new client or not; once a unit."""
+    counts = Increments(unit.workspace_id)
+    for lead, with_client in created:
+        day = date.fromisoformat(lead.day)
+        for each in _subjects(lead):
+            counts.add(each, day, {CREATED: 1}, source=lead.source_name)
+            over_quota = int(bool(lead.over_quota))
+            counts.add(
+                each, day, {lead.status: 1, CLIENTS: int(with_client), OVER_QUOTA: over_quota}
+            )
+    counts.stage(unit)
+
+
+def count_status(unit: UnitOfWork, lead: LeadRow, before: str) -> None:
+    """Stage that a lead has another status than before; once a unit."""
+    counts = Increments(unit.workspace_id)
+    for each in _subjects(lead):
+        counts.add(each, date.fromisoformat(lead.day), {before: -1, lead.status: 1})
+    counts.stage(unit)
+
+
+def count_client(unit: UnitOfWork, lead: LeadRow, day: date) -> None:
+    """Stage that a client was made of a lead that was there already; once a unit."""
+    counts = Increments(unit.workspace_id)
+    for each in _subjects(lead):
+        counts.add(each, day, {CLIENTS: 1})
+    counts.stage(unit)
+
+
+def count_booking(unit: UnitOfWork, day: date, site_id: str | None, *, with_client: bool) -> None:
+    """Stage that a service, of a site or of none, was booked, with a new client or not.
+
+    On a day in the workspace's zone; once a unit.
+    """
+    counts = Increments(unit.workspace_id)
+    counts.add(workspace_metrics.SUBJECT, day, {workspace_metrics.BOOKINGS: 1})
+    if site_id is not None:
+        counts.add(site_visits.subject(site_id), day, {BOOKINGS: 1})
+    if with_client:
+        counts.add(subject(), day, {CLIENTS: 1})
+        if site_id is not None:
+            counts.add(subject(project_id=site_id), day, {CLIENTS: 1})
+    counts.stage(unit)
+
+
+def _subjects(lead: LeadRow) -> Iterator[str]:
+    yield subject()
+    if lead.form_id is not None:
+        yield subject(form_id=lead.form_id)
+    if lead.project_id is not None:
+        yield subject(project_id=lead.project_id)

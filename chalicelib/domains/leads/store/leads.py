@@ -1,0 +1,271 @@
+"""Leads: what visitors have submitted, and what became of it."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, Self, get_args
+
+from pynamodb.attributes import (
+    BooleanAttribute,
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+    VersionAttribute,
+)
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.core.ids import new_id
+from chalicelib.domains.contacts.store.named_contacts import NAMED
+from chalicelib.engine.listing.index_entries import group
+from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.tables import ContentRow, JsonAttribute, Record, Row
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import phones
+from chalicelib.lib.shortening import shorten, size_of
+
+LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
+STATUSES: tuple[LeadStatus, ...] = get_args(LeadStatus)
+INLINE_DATA_BYTES = 4096
+"""Longer data have a row of their own, and a shortened copy in the record for lists."""
+HISTORY_SHOWN = 500
+CONSENT = {"label", "at"}
+"""What is kept of a consent among the values: the words, and when they were agreed to."""
+
+
+class LeadRow(Record):
+    """A lead: of a form, or of a dialog with a bot.
+
+    ``data`` are the submitted values; if they are long, a shortened copy of them, and the whole is
+    in a row of its own, written at ``data_revision``, which lists do not read.
+    ``day`` is when it was created in the workspace's time zone, and ``source_name`` the source that
+    it is counted under; both stay, so that what was counted can be taken back. A ``phone`` that is
+    no number is kept as it was written, but leads to nobody. ``over_quota`` marks a lead that came
+    when the workspace had as many as its plan includes. ``named_contacts`` are those in the data,
+    and former ones.
+    """
+
+    status = UnicodeAttribute()
+    form_id = UnicodeAttribute(null=True)
+    project_id = UnicodeAttribute(null=True)
+    page_id = UnicodeAttribute(null=True)
+    client_id = UnicodeAttribute(null=True)
+    dialog_id = UnicodeAttribute(null=True)
+    name = UnicodeAttribute(null=True)
+    email = UnicodeAttribute(null=True)
+    phone = UnicodeAttribute(null=True)
+    data: JsonAttribute = JsonAttribute()
+    data_revision = NumberAttribute(null=True)
+    is_order = BooleanAttribute(null=True)
+    over_quota = BooleanAttribute(null=True)
+    notes = UnicodeAttribute(null=True)
+    named_contacts: ListAttribute[str] = ListAttribute(null=True)
+    tags: ListAttribute[Any] = ListAttribute(default=list)
+    source: JsonAttribute = JsonAttribute(null=True)
+    source_name = UnicodeAttribute()
+    day = UnicodeAttribute()
+
+    long_data: dict[str, Any] | None = None
+    """The data, if they are long and were read."""
+    long_data_read: dict[str, Any] | None = None
+
+    @property
+    def whole_data(self) -> dict[str, Any]:
+        """The data, however long; of a lead that ``find`` or the like has read."""
+        data: dict[str, Any] = self.data if self.long_data is None else self.long_data
+        return data
+
+    @property
+    def as_read(self) -> Self | None:
+        """The lead as it was read, its long data included."""
+        before = super().as_read
+        if before is not None:
+            before.long_data = self.long_data_read
+        return before
+
+
+def _texts(lead: LeadRow) -> Iterator[str]:
+    yield lead.name or ""
+    yield lead.email or ""
+    yield lead.phone or ""
+    yield from texts_in(lead.whole_data)
+    yield lead.notes or ""
+
+
+def texts_in(value: Any) -> Iterator[str]:  # noqa: ANN401  JSON
+    """Yield the texts and numbers of submitted data, without the words of consents."""
+    match value:
+        case str():
+            yield value
+        case bool() | None:
+            return
+        case int() | float():
+            yield str(value)
+        case list():
+            for each in value:
+                yield from texts_in(each)
+        case dict() if value.keys() != CONSENT:
+            yield from texts_in(list(value.values()))
+
+
+LEADS = listed(
+    Listing(
+        row=LeadRow,
+        noun="LEAD",
+        text=lambda lead: list(dict.fromkeys(_texts(lead))),
+        sorts={"createdAt": "id"},
+        status="status",
+        facets=("form_id", "project_id", "client_id"),
+        counted=("form_id", "project_id", "client_id"),
+        partitioned=("form_id", "client_id"),
+        tags=("tags",),
+        presence=("is_order",),
+        indexes=(
+            SortIndex("createdAt", partition_by="status"),
+            SortIndex("createdAt", partition_by="project_id"),
+            SortIndex("createdAt"),
+        ),
+        lookups=(
+            Lookup("email", lambda lead: lead.email),
+            Lookup("phone", lambda lead: lead.phone if phones.is_number(lead.phone) else None),
+            Lookup(NAMED, lambda lead: lead.named_contacts),
+        ),
+        inline_bytes=1024,  # contacts and some sentences
+        complete=lambda workspace_id, read: with_data(workspace_id, read),  # noqa: PLW0108  it is below
+    )
+)
+
+
+class DataRow(ContentRow):
+    """The long data of a lead, and the revision of the lead that they came with."""
+
+    data: JsonAttribute = JsonAttribute()
+    revision = NumberAttribute()
+
+
+class EventRow(ContentRow):
+    """A change of a lead: names of fields and statuses, never what else they held."""
+
+    at = UTCDateTimeAttribute()
+    by = UnicodeAttribute()
+    fields: ListAttribute[Any] = ListAttribute(default=list)
+    status_before = UnicodeAttribute(null=True)
+    status_after = UnicodeAttribute(null=True)
+
+
+class SubmissionRow(ContentRow):
+    """The lead that a visitor's values made, for some minutes, in which they make no other."""
+
+    version = VersionAttribute()
+    lead_id = UnicodeAttribute()
+
+
+def data_key(workspace_id: str, lead_id: str) -> Key:
+    """Return the key of a lead's long data."""
+    return Key(DataRow, f"W#{workspace_id}#LEAD#DATA", lead_id)
+
+
+def find(workspace_id: str, lead_id: str) -> LeadRow | None:
+    """Return a lead with its data, in one round trip, or None.
+
+    Raises:
+        ConcurrentUpdateError: one of its two rows was read before a change, the other after it.
+    """
+    found = whole(workspace_id, [lead_id])
+    return found[0] if found else None
+
+
+def whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
+    """Return the leads with these ids, with their data, in their order; missing ones are left out.
+
+    Raises:
+        ConcurrentUpdateError: as for ``find``.
+    """
+    ids = list(ids)
+    keys = [LEADS.key(workspace_id, each) for each in ids]
+    rows = fetch([*keys, *(data_key(workspace_id, each) for each in ids)])
+    leads = [row for row in rows if isinstance(row, LeadRow)]
+    give_data(leads, rows)
+    return leads
+
+
+def with_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
+    """Return leads that a list has read, with their data, which a second request fetches if long.
+
+    Raises:
+        ConcurrentUpdateError: as for ``find``.
+    """
+    long = [data_key(workspace_id, lead.id) for lead in leads if lead.data_revision is not None]
+    give_data(leads, fetch(long))
+    return leads
+
+
+def give_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
+    """Give leads their long data, which are among some rows.
+
+    Raises:
+        ConcurrentUpdateError: as for ``find``.
+    """
+    long = {row.sk: row for row in rows if isinstance(row, DataRow)}
+    for lead in leads:
+        if lead.data_revision is not None:
+            data = long.get(lead.id)
+            if data is None or data.revision != lead.data_revision:
+                raise ConcurrentUpdateError
+            lead.long_data = lead.long_data_read = data.data
+
+
+def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
+    """Give a lead, whose creation or save the caller stages, its data."""
+    key = data_key(unit.workspace_id, lead.id)
+    if size_of(data) > INLINE_DATA_BYTES:
+        lead.data_revision = int(lead.version or 0) + 1
+        unit.save(DataRow(key.pk, key.sk, data=data, revision=lead.data_revision))
+        lead.data, lead.long_data = shorten(data, INLINE_DATA_BYTES), data
+        return
+    if lead.data_revision is not None:
+        unit.delete(DataRow(key.pk, key.sk))
+    lead.data, lead.data_revision, lead.long_data = data, None, None
+
+
+def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
+    """Stage that leads lose what a person has said, and what they were found by."""
+    for lead in whole(unit.workspace_id, ids):
+        lead.name = lead.email = lead.phone = lead.notes = lead.source = lead.is_order = None
+        lead.tags, lead.named_contacts = [], None
+        set_data(unit, lead, {})
+        unit.save(lead)
+
+
+def record_event(unit: UnitOfWork, lead: LeadRow, by: str, **what: Any) -> None:  # noqa: ANN401  the row's attributes
+    """Stage a line of a lead's history."""
+    place = group(lead.id) + new_id()
+    unit.create(EventRow(_history(unit.workspace_id), place, at=clock.now(), by=by, **what))
+
+
+def history(workspace_id: str, lead_id: str) -> list[EventRow]:
+    """Return the changes of a lead, oldest first; of very many, the newest."""
+    newest_first = EventRow.partition(
+        _history(workspace_id),
+        range_key_condition=EventRow.sk.startswith(group(lead_id)),
+        scan_index_forward=False,
+        limit=HISTORY_SHOWN,
+    )
+    return newest_first[::-1]
+
+
+def _history(workspace_id: str) -> str:
+    return f"W#{workspace_id}#LEAD#HISTORY"
+
+
+def submission(workspace_id: str, what: str) -> SubmissionRow:
+    """Return what a visitor's values have made, to be saved with the lead that they make now.
+
+    Its ``lead_id`` is None if that was too long ago, or never.
+    """
+    pk = f"W#{workspace_id}#LEAD#SUBMITTED"
+    row = SubmissionRow.find(pk, what) or SubmissionRow(pk, what)
+    if row.expires is not None and row.expires <= clock.now():
+        row.lead_id = None
+    return row

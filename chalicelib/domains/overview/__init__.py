@@ -1,0 +1,1 @@
+"""What spans domains: the workspace at a glance and a site's statistics."""

@@ -1,1 +1,0 @@
-"""Pages of a site: their records, their HTML, and pages imported from elsewhere."""

@@ -1,1 +1,0 @@
-"""Resources: masters, rooms and equipment, their opening hours, and time off."""

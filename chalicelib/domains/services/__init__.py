@@ -1,1 +1,0 @@
-"""Services: their records, and help with filling them in."""

@@ -1,0 +1,121 @@
+"""Pages' HTML in the object store: there before a record points to it, gone when none does."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.domains.files.flows import storage
+from chalicelib.domains.files.store import files
+from chalicelib.domains.sites.store import pages
+from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.engine import jobs
+from chalicelib.gateways.object_store import object_store
+
+MAX_HTML_BYTES = 2**20
+"""A page's HTML, in UTF-8 (tools.md, row 13)."""
+HTML_TYPE = "text/html; charset=utf-8"
+PURGE = "page-purge"
+UNUSED = "page-html-unused"
+UNUSED_AFTER = timedelta(hours=1)
+"""Objects are looked at again then; an operation has a minute at most."""
+
+
+@dataclass(slots=True)
+class _NewHtml:
+    """The object of a page's new HTML; ``body`` is what it holds so far."""
+
+    key: str
+    body: bytes | None = None
+
+
+def too_large(field: str, limit: int, size: int, came: str = "received") -> PayloadTooLargeError:
+    """Return the error of a field with too many bytes; ``came`` says before the size how."""
+    message = f"expected at most {limit:,} bytes of UTF-8, {came} {size:,}; make it smaller"
+    return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
+
+
+def check_size(field: str, html: str, came: str = "received") -> None:
+    """Refuse HTML of more than a MiB, which a field gave or led to.
+
+    Raises:
+        PayloadTooLargeError: saying how much it is, and how it ``came`` to that.
+    """
+    if (size := len(html.encode())) > MAX_HTML_BYTES:
+        raise too_large(field, MAX_HTML_BYTES, size, came)
+
+
+def read_html(ctx: Context, page: PageRow) -> str:
+    """Return a page's HTML.
+
+    Raises:
+        ConcurrentUpdateError: another was saved after the record was read.
+    """
+    if page.html_key is None:
+        return ""
+    body = object_store().get(page.html_key)
+    if body is not None:
+        return body.decode()
+    if pages.find_html_key(ctx.workspace_id, page.id) != page.html_key:
+        raise ConcurrentUpdateError
+    msg = f"the HTML of page {page.id} is missing from the object store"
+    raise RuntimeError(msg)
+
+
+def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -> None:
+    """Store a page's HTML, and point its record to it.
+
+    The caller stages the record, and has checked the size.
+
+    What it takes more than the old HTML counts against the quota, with ``files_size`` bytes of
+    files that the same unit stages, and that leave room for any HTML.
+
+    The old HTML is removed after the commit, the new one if the operation fails; a job does so in
+    an hour if this process dies before. A run of the handler after a conflict may come with other
+    HTML than the one before: what is stored is what the last run answers.
+
+    Raises:
+        QuotaExceededError: at commit, if it does not fit.
+    """
+    body, old = html.encode(), page.html_key
+    size = len(body) - int(page.html_bytes) + files_size
+    storage.charge(ctx.unit, ctx.principal.plan, size, begin_again=files_size > 0)
+    new = ctx.unit.run_side_effect_once("html", lambda: _announced(ctx, page))
+    if new.body != body:
+        object_store().put(new.key, body, HTML_TYPE)
+        new.body = body
+    if old is not None and old != new.key:
+        ctx.unit.after_commit(lambda: object_store().delete(old))
+    page.html_key, page.html_bytes = new.key, len(body)
+    page.file_ids = files.named_in(ctx.unit, html, page.file_ids)
+
+
+def _announced(ctx: Context, page: PageRow) -> _NewHtml:
+    """Return an object to store, known to the runner of jobs before it is there.
+
+    One row for both, the new object and the old: the page says which of them is unused.
+    """
+    key = f"{pages.html_folder(ctx.workspace_id, page.project_id, page.id)}{new_id()}.html"
+    payload = {"pageId": page.id, "keys": [key, page.html_key]}
+    job = jobs.row(UNUSED, ctx.workspace_id, payload, clock.now() + UNUSED_AFTER)
+    jobs.schedule(job)
+    ctx.unit.on_failure(lambda: jobs.attempt(job, remove_unused_html))
+    return _NewHtml(key)
+
+
+@job_handler(UNUSED)
+def remove_unused_html(job: Job) -> None:
+    """Remove those objects of a save that its page does not use: the old one, or the new one."""
+    used = pages.find_html_key(job.workspace_id, job.payload["pageId"])
+    for key in job.payload["keys"]:
+        if key not in {None, used}:
+            object_store().delete(key)
+
+
+@job_handler(PURGE)
+def purge_page_files(job: Job) -> None:
+    """Remove the stored HTML of a deleted page."""
+    object_store().delete_under(job.payload["folder"])

@@ -1,0 +1,69 @@
+"""A page of a site, as visitors ask for it: by the site's slug and its own."""
+
+from typing import Literal, NamedTuple
+
+from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.settings import settings
+from chalicelib.domains.sites.rules import page_html
+from chalicelib.domains.sites.store import pages
+from chalicelib.domains.sites.store.pages import PAGES, PageRow
+from chalicelib.domains.sites.store.sites import SITES, SLUG_CLAIM, SUSPENDED, SiteRow
+from chalicelib.engine.claims import ClaimRow
+from chalicelib.gateways.object_store import object_store
+
+HIT_PATH = "/api/public/hit"
+State = Literal["shown", "empty", "no site", "inactive", "suspended", "no page"]
+
+
+class Shown(NamedTuple):
+    """What a visitor gets: HTML if the page is shown, else why not."""
+
+    state: State
+    html: str = ""
+    home_url: str = ""
+    """The site's home page, if it is one that visitors may see."""
+
+
+def show(site_slug: str, page_slug: str) -> Shown:
+    """Return a page of a site by its slug; "" is the home page."""
+    return retry_on_conflict(lambda: _show(site_slug, page_slug))
+
+
+def _show(site_slug: str, page_slug: str) -> Shown:
+    held = ClaimRow.find_claim(SLUG_CLAIM, site_slug)
+    site = SITES.find(held.workspace_id, held.target) if held and held.workspace_id else None
+    if site is None or held is None:
+        return Shown("no site")
+    if site.status != "active":
+        return Shown("suspended" if site.status == SUSPENDED else "inactive")
+    workspace_id: str = held.workspace_id
+    page_id = pages.find_id(workspace_id, site, page_slug)
+    page = PAGES.find(workspace_id, page_id) if page_id else None
+    if page is None:
+        return Shown("no page" if page_slug else "empty", home_url=site.url)
+    html = _html(page)
+    if not html.strip():
+        return Shown("empty", home_url=site.url)
+    return Shown("shown", _served(site, page, html), site.url)
+
+
+def _html(page: PageRow) -> str:
+    """Return a page's HTML.
+
+    Raises:
+        ConcurrentUpdateError: another was saved after the record was read.
+    """
+    if page.html_key is None:
+        return ""
+    body = object_store().get(page.html_key)
+    if body is None:
+        raise ConcurrentUpdateError
+    return body.decode()
+
+
+def _served(site: SiteRow, page: PageRow, html: str) -> str:
+    html = page_html.complete(html, title=page.title, description=page.description)
+    if not site.stats_enabled:
+        return html
+    return page_html.with_beacon(html, settings().public_url + HIT_PATH, site.id, page.id)

@@ -1,0 +1,130 @@
+"""The deletion of a site with everything on it."""
+
+from datetime import datetime, timedelta
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import AuditEvent
+from chalicelib.core.wire.schema import (
+    DeletedResult,
+    Id,
+    Wire,
+)
+from chalicelib.domains.files.store import files
+from chalicelib.domains.sites.flows.sites import find
+from chalicelib.domains.sites.store import pages
+from chalicelib.domains.sites.store.sites import (
+    free_domain,
+)
+from chalicelib.engine import jobs
+from chalicelib.engine.listing.listing import listing_of
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways.object_store import object_store
+
+KEPT_AFTER_DELETION = timedelta(days=30)
+"""How long the platform can still bring a deleted site back (tools.md, row 7)."""
+FORM = "FORM"
+"""The noun of forms, which are deleted with their site."""
+CASCADE = "site-cascade"
+PURGE = "site-purge"
+
+
+class SiteDelete(Wire):
+    """Which site to delete."""
+
+    id: Id = Field(description="Site id.")
+    dry_run: bool = Field(default=False, description="Only report.")
+
+
+class SiteCascade(Wire):
+    """What goes with a deleted site. Leads, clients and services stay."""
+
+    pages: int = Field(description="Pages deleted with it.")
+    forms: int = Field(description="Forms deleted with it.")
+    domain: str | None = Field(description="Custom domain freed, or null.")
+
+
+class SiteDeleted(DeletedResult):
+    """A deletion and what went with it."""
+
+    cascade: SiteCascade = Field(description="What went with it.")
+
+
+@operation(
+    tool="svc_delete_site",
+    rest="POST /api/projects/delete",
+    scope=Scope.PROJECTS_WRITE,
+    title="Delete a site",
+    destructive=True,
+    idempotent=True,
+    example={"id": "SITE_ID"},
+)
+def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
+    """Delete a site with its pages and forms, and free its slug and domain.
+
+    Leads, clients and services stay.
+    """
+    site = find(ctx, args.id)
+    cascade = SiteCascade(
+        pages=len(pages.PAGES.entries(ctx.workspace_id, site.id)),
+        forms=len(listing_of(FORM).entries(ctx.workspace_id, project_id=site.id)),
+        domain=site.domain.name if site.domain else None,
+    )
+    if args.dry_run:
+        return SiteDeleted(id=site.id, deleted=False, cascade=cascade)
+    until = clock.now() + KEPT_AFTER_DELETION
+    job = jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
+    ctx.unit.soft_delete(site, until=until)
+    free_domain(ctx.unit, site)
+    ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
+    _discard_some(ctx.unit, site.id, until)
+    ctx.unit.create(job)
+    ctx.unit.after_commit(lambda: jobs.attempt(job, delete_rest_of_site))
+    return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
+
+
+RECORDS_A_UNIT = 25
+"""Pages or forms deleted in one transaction: each takes its record, the copy in the trash, and a
+claim on its slug or id."""
+
+
+def _discard_some(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
+    """Stage the deletion of a site's next pages, else forms; say whether there were any."""
+    rows = pages.PAGES.entries(unit.workspace_id, site_id)
+    some = pages.read(unit.workspace_id, rows[:RECORDS_A_UNIT])
+    for page in some:
+        unit.soft_delete(page, until=until)
+    files.give_back(unit, sum(int(page.html_bytes) for page in some))
+    if rows:
+        return True
+    found = [each.id for each in listing_of(FORM).entries(unit.workspace_id, project_id=site_id)]
+    for form in listing_of(FORM).fetch(unit.workspace_id, found[:RECORDS_A_UNIT]):
+        unit.soft_delete(form, until=until)
+    return bool(found)
+
+
+@job_handler(CASCADE)
+def delete_rest_of_site(job: Job) -> None:
+    """Delete what a site's deletion left: what is past its unit, or was made at that moment.
+
+    It runs right after the deletion; what a killed process leaves, the runner finishes.
+    """
+    until = clock.now() + KEPT_AFTER_DELETION
+
+    def some(unit: UnitOfWork) -> bool:
+        return _discard_some(unit, job.payload["siteId"], until)
+
+    while run_unit(job.workspace_id, AuditEvent.by_job(CASCADE), some):
+        pass
+
+
+@job_handler(PURGE)
+def purge_site_files(job: Job) -> None:
+    """Remove what the pages of a site that was deleted a month ago kept outside their records."""
+    pages.purge_designs(job.workspace_id, job.payload["siteId"])
+    object_store().delete_under(pages.html_folder(job.workspace_id, job.payload["siteId"]))

@@ -1,0 +1,115 @@
+"""A page's HTML saved: the whole of it, or by finding and replacing parts."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import QuotaExceededError, ValidationError, VersionConflictError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, Wire, exactly_one, optional
+from chalicelib.domains.sites.flows.page_objects import (
+    MAX_HTML_BYTES,
+    check_size,
+    read_html,
+    stage_html,
+    too_large,
+)
+from chalicelib.domains.sites.operations.pages import (
+    IF_VERSION,
+    PAGE_ID,
+    IfVersion,
+    PageOut,
+    PageRecord,
+    existing_page,
+)
+from chalicelib.lib import text_edits
+
+MAX_EDITS = 50
+"""In one call (tools.md, row 13)."""
+MAX_EDITED_BYTES = 4 * MAX_HTML_BYTES
+"""Of the HTML between two edits; only the result must be within the limit of a page."""
+
+
+class HtmlEdit(Wire):
+    """A part of a page's HTML to replace."""
+
+    find: str = Field(min_length=1, description="Exact text, once unless all.")
+    replace: str = Field(description="New text.")
+    all: bool = Field(default=False, description="All matches.")
+
+
+class PageSaveHtml(Wire):
+    """New HTML for a page, or changes to it."""
+
+    EXACTLY_ONE_OF = (("html", "edits"),)
+
+    id: Id = PAGE_ID
+    html: str | None = optional("Up to 1 MiB; or give edits.")
+    edits: Annotated[list[HtmlEdit], Field(min_length=1, max_length=MAX_EDITS)] | None = optional(
+        "Replacements, in order."
+    )
+    if_version: IfVersion | None = IF_VERSION
+    return_html: bool = Field(default=True, description="Answer with the HTML.")
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> "PageSaveHtml":
+        exactly_one(self)
+        return self
+
+
+class PageSaved(Wire):
+    """A page whose HTML was saved."""
+
+    page: PageOut | PageRecord = Field(description="The page; without HTML if so asked.")
+
+
+@operation(
+    tool="svc_save_page_html",
+    rest="POST /api/pages/save-html",
+    scope=Scope.PAGES_WRITE,
+    title="Save a page's HTML",
+    destructive=True,
+    idempotent=True,
+    accepts_idempotency_key=True,  # an edit may find what it put there,
+    example={"id": "PAGE_ID", "html": "<h1>About us</h1>"},
+    errors=(QuotaExceededError, VersionConflictError),
+)
+def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
+    """Replace a page's whole HTML, stored as it is, or parts of it by edits, all or none.
+
+    For a large page send edits with returnHtml: false.
+    """
+    if args.html is not None:
+        check_size("html", args.html)
+        page, html = existing_page(ctx, args.id, args.if_version), args.html
+    else:
+        page = existing_page(ctx, args.id, args.if_version)
+        html = _edited(read_html(ctx, page), args.edits or ())
+    ctx.unit.save(page)
+    stage_html(ctx, page, html)
+    return PageSaved(page=PageOut.of(page, html=html) if args.return_html else PageRecord.of(page))
+
+
+def _edited(html: str, edits: Sequence[HtmlEdit]) -> str:
+    """Return the HTML with the edits in it.
+
+    Raises:
+        ValidationError: naming the edit that does not match as it must, and how often it does.
+        PayloadTooLargeError: saying what the HTML would come to.
+    """
+    try:
+        edited = text_edits.apply(html, edits, MAX_EDITED_BYTES)
+    except text_edits.MismatchError as error:
+        wanted = "at least once" if edits[error.index].all else "exactly once"
+        hint = "lengthen it or set all: true" if error.count else "copy it from svc_get_page"
+        field = f"edits.{error.index}"
+        message = f"find matched {error.count} times, expected {wanted}; {hint}. Nothing was saved"
+        raise ValidationError.of(field, message) from None
+    except text_edits.OversizeError as error:
+        field = f"edits.{error.index}"
+        raise too_large(field, MAX_EDITED_BYTES, error.size, "it would make the HTML") from None
+    check_size("edits", edited, "they would make the HTML")
+    return edited

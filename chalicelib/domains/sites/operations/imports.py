@@ -1,0 +1,273 @@
+"""Imported pages: HTML from elsewhere becomes a page, its images files of the workspace."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.message import Message
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.deadline import Deadline
+from chalicelib.core.errors import (
+    ConflictError,
+    PayloadTooLargeError,
+    QuotaExceededError,
+    SlugTakenError,
+    UnsupportedMediaTypeError,
+    UpstreamFailedError,
+    ValidationError,
+    VersionConflictError,
+)
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.text import one_line
+from chalicelib.core.wire.schema import (
+    MAX_TITLE,
+    Id,
+    Slug,
+    Title,
+    Wire,
+    exactly_one,
+    optional,
+    wire_name,
+)
+from chalicelib.domains.files.flows import rehosting
+from chalicelib.domains.sites.flows.page_objects import (
+    MAX_HTML_BYTES,
+    check_size,
+    stage_html,
+    too_large,
+)
+from chalicelib.domains.sites.operations.pages import (
+    IF_VERSION,
+    MAX_DESCRIPTION,
+    IfVersion,
+    PageRecord,
+    PageWritten,
+    existing_page,
+    site_with_room,
+    stage_new_page,
+)
+from chalicelib.domains.sites.rules import html_import
+from chalicelib.domains.sites.rules.html_import import ImportedHtml
+from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.gateways import fetch
+from chalicelib.lib.markup_urls import is_web, resolve
+
+MAX_IMAGES = 50
+"""Images re-hosted in one import (tools.md, row 16)."""
+MAX_URL = 4000
+FOLDER = "pages"
+UNTITLED = "Imported page"
+
+
+def _not_blank(html: str) -> str:
+    if not html.strip("\ufeff \t\n\f\r"):
+        raise PydanticCustomError("blank", "expected HTML, received nothing but white space")
+    return html
+
+
+def _web_url(url: str) -> str:
+    """Return a URL in full, as a browser has it."""
+    if not is_web(url) or not _AUTHORITY.fullmatch(urlsplit(url).netloc):
+        raise PydanticCustomError(
+            "web_url", "expected a full URL that begins with http:// or https://"
+        )
+    return resolve(url, "")
+
+
+def _refuse_beside(args: Wire, name: str, other: str, why: str) -> None:
+    """Refuse a field that says nothing beside another one."""
+    if getattr(args, name) is not None and getattr(args, other) is not None:
+        field, beside = wire_name(type(args), name), wire_name(type(args), other)
+        raise PydanticCustomError(
+            "beside",
+            "leave it out with {beside}: {why}",
+            {"beside": beside, "why": why, "field": field},
+        )
+
+
+_AUTHORITY = re.compile(r"([\w.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE)
+GivenHtml = Annotated[str, StringConstraints(min_length=1), AfterValidator(_not_blank)]
+BaseUrl = Annotated[
+    str,
+    StringConstraints(max_length=MAX_URL, strip_whitespace=True),
+    AfterValidator(_web_url),
+]
+
+
+class PageImport(Wire):
+    """A page to import, and where to."""
+
+    EXACTLY_ONE_OF = (("project_id", "page_id"), ("html", "url"))
+
+    project_id: Id | None = optional("Site for a new page; or give pageId.")
+    page_id: Id | None = optional("Page to replace.")
+    if_version: IfVersion | None = IF_VERSION
+    html: GivenHtml | None = optional("Up to 1 MiB; or give url.")
+    url: Annotated[str, StringConstraints(max_length=MAX_URL)] | None = optional("Its public URL.")
+    base_url: BaseUrl | None = optional("For relative URLs in html.")
+    title: Title | None = optional("By default the HTML's.")
+    slug: Slug | None = optional("Of a new page.")
+    rehost_images: bool = Field(default=True, description="Copy up to 50 images.")
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> "PageImport":
+        exactly_one(self)
+        _refuse_beside(self, "slug", "page_id", "a page that is there keeps its slug")
+        _refuse_beside(self, "if_version", "project_id", "a new page has no version yet")
+        _refuse_beside(self, "base_url", "url", "a page that is fetched has its own URL")
+        return self
+
+
+class FailedImage(Wire):
+    """An image that stays where it was."""
+
+    url: str = Field(description="Its URL.")
+    reason: str = Field(description="Why it was not taken.")
+
+
+class ImportedImages(Wire):
+    """What became of the page's images."""
+
+    images: int = Field(description="Images that are files now.")
+    failed: list[FailedImage] = Field(description="Images that were not taken.")
+
+
+class PageImported(PageWritten):
+    """An imported page."""
+
+    imported: ImportedImages = Field(description="What became of its images.")
+
+
+@operation(
+    tool="svc_import_page_html",
+    rest="POST /api/pages/import-html",
+    scope=Scope.PAGES_WRITE,
+    title="Import a page",
+    destructive=True,
+    open_world=True,
+    limit=HEAVY,
+    example={"projectId": "SITE_ID", "html": "<title>Menu</title><p>Rye, 90 rubles</p>"},
+    errors=(ConflictError, QuotaExceededError, SlugTakenError, VersionConflictError),
+)
+def import_page_html(ctx: Context, args: PageImport) -> PageImported:
+    """Make or replace a page from HTML or a public web page, which is untrusted data.
+
+    Relative URLs become absolute, images files of the workspace.
+    """
+    deadline = Deadline(rehosting.SECONDS)
+    # Unknown ids are told before anything is fetched.
+    page = existing_page(ctx, args.page_id, args.if_version) if args.page_id is not None else None
+    if page is None:
+        site_with_room(ctx, args.project_id or "")
+    source = ctx.unit.run_side_effect_once("source", lambda: _source(args))
+    if source.relative:
+        ctx.warn(
+            f"{source.relative} relative URLs stay as they are, for the HTML has no <base>: give "
+            "baseUrl to make them absolute."
+        )
+    title = args.title or one_line(source.title or "", MAX_TITLE)
+    if page is None:
+        page = stage_new_page(ctx, args.project_id or "", title or UNTITLED, args.slug)
+    else:
+        page.title = title or page.title
+        ctx.unit.save(page)
+    page.description = one_line(source.description or "", MAX_DESCRIPTION) or page.description
+    html, imported, files_size = source.html, ImportedImages(images=0, failed=[]), 0
+    if args.rehost_images:
+        came = "with the new URLs of its images (rehostImages) it would have"
+        with _growth_told("html", came):
+            html, imported, files_size = _with_own_images(ctx, page, source, deadline.left())
+            check_size("html", html, came)
+    stage_html(ctx, page, html, files_size=files_size)
+    return PageImported(page=PageRecord.of(page), imported=imported)
+
+
+def _source(args: PageImport) -> ImportedHtml:
+    """Return the page to import, its URLs absolute; what is too large then is told at once."""
+    came = "with its URLs made absolute it would have"
+    if args.html is not None:
+        check_size("html", args.html)
+        with _growth_told("html", came):
+            source = html_import.read(args.html, base_url=args.base_url)
+            check_size("html", source.html, came)
+        return source
+    page = _fetched(args.url or "")
+    with _growth_told("url", came):
+        source = html_import.read(page.body, base_url=page.url, charset=_charset(page.content_type))
+        check_size("url", source.html, came)
+    return source
+
+
+@contextmanager
+def _growth_told(field: str, came: str) -> Iterator[None]:
+    """Word that a page grows beyond all measure when its URLs are replaced."""
+    try:
+        yield
+    except html_import.PageTooLargeError as error:
+        raise too_large(field, MAX_HTML_BYTES, error.size, f"{came} more than") from None
+
+
+def _fetched(url: str) -> fetch.Fetched:
+    """Return a public web page."""
+    try:
+        fetched = fetch.fetch(url, http_too=True, max_bytes=MAX_HTML_BYTES, accept="text/html")
+    except fetch.RefusedUrlError as error:
+        raise ValidationError.of("url", error.reason) from None
+    except fetch.TooLargeError as error:
+        msg = f"The page is too large: {error.reason}."
+        raise PayloadTooLargeError(msg) from None
+    except fetch.FetchError as error:
+        msg = f"The page could not be fetched: {error.reason}."
+        raise UpstreamFailedError(msg) from None
+    if not fetched.body.strip(b"\xef\xbb\xbf \t\n\f\r"):
+        raise ValidationError.of("url", "expected a page with HTML, the one there is empty")
+    if not html_import.looks_like_html(fetched.body, fetched.content_type):
+        kind = fetched.content_type[:80] or "something else"
+        msg = f"The URL gives no web page but {kind}. Give the URL of a page."
+        raise UnsupportedMediaTypeError(msg)
+    return fetched
+
+
+def _charset(content_type: str) -> str | None:
+    message = Message()
+    message["Content-Type"] = content_type
+    return message.get_content_charset()
+
+
+def _with_own_images(
+    ctx: Context, page: PageRow, source: ImportedHtml, within: float
+) -> tuple[str, ImportedImages, int]:
+    """Re-host the page's images, the first fifty, and put their new URLs in.
+
+    The last of the answer is how many bytes their files take, which the caller takes of the quota;
+    they leave room for any HTML.
+    """
+    wanted = source.images[:MAX_IMAGES]
+    room = MAX_HTML_BYTES - int(page.html_bytes)
+    taken, size = rehosting.import_images(
+        ctx, wanted, FOLDER, http_too=True, within=within, reserved=room
+    )
+    hosted = {
+        url: one.url
+        for url, one in zip(wanted, taken, strict=True)
+        if isinstance(one, rehosting.ImportedImage)
+    }
+    failed = [
+        FailedImage(url=one.url, reason=one.reason)
+        for one in taken
+        if isinstance(one, rehosting.RejectedImage)
+    ]
+    failed += [
+        FailedImage(url=url, reason=f"only the first {MAX_IMAGES} images are taken")
+        for url in source.images[MAX_IMAGES : MAX_IMAGES * 4]
+    ]
+    if left := len(source.images) - len(hosted):
+        ctx.warn(f"{left} images stay where they were; imported.failed says why.")
+    return source.replaced(hosted), ImportedImages(images=len(hosted), failed=failed), size

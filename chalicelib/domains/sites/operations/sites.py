@@ -1,0 +1,257 @@
+"""Sites (spec: projects): list, create, update, and whether visits are counted."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.application import new_slugs
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import (
+    SlugTakenError,
+    ValidationError,
+)
+from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import (
+    NULL_COUNTS,
+    Id,
+    PageNumber,
+    Pagination,
+    Patch,
+    SearchText,
+    Slug,
+    Timestamp,
+    Title,
+    Wire,
+    optional,
+)
+from chalicelib.domains.sites.flows.sites import find
+from chalicelib.domains.sites.rules import hostnames
+from chalicelib.domains.sites.store.sites import (
+    SITES,
+    SLUG_CLAIM,
+    SUSPENDED,
+    DomainMap,
+    SiteRow,
+)
+from chalicelib.engine.claims import ClaimRow
+from chalicelib.engine.listing.queries import Query
+from chalicelib.lib import slugs
+
+Description = Annotated[str, StringConstraints(max_length=1000)]
+
+
+class DnsRecord(Wire):
+    """A DNS record to create."""
+
+    type: str = Field(description="Record type.")
+    host: str = Field(description="Full host name.")
+    value: str = Field(description="Value.")
+
+
+class DomainOut(Wire):
+    """A custom domain and how far its proof is."""
+
+    name: str = Field(description="Host name, in punycode.")
+    status: str = Field(
+        description="pending: create the record; active: proven; error: the proof is gone."
+    )
+    records: list[DnsRecord] = Field(description="The records that prove you own the domain.")
+    checked_at: Timestamp = Field(description="When the DNS was last asked.")
+
+    @classmethod
+    def of(cls, domain: DomainMap) -> Self:
+        """Return the wire form of a stored binding."""
+        proof = DnsRecord(
+            type="TXT", host=hostnames.proof_host(domain.name), value=hostnames.proof(domain.token)
+        )
+        return cls(
+            name=domain.name,
+            status=domain.status,
+            records=[proof],
+            checked_at=domain.checked_at,
+        )
+
+
+class SiteOut(Wire):
+    """A site, as every answer shows it."""
+
+    id: Id = Field(description="Site id; other calls take it as projectId.")
+    title: str = Field(description="Title.")
+    description: str | None = Field(description="Description, or null.")
+    slug: str = Field(description="Unique short name, part of the site's URL.")
+    status: str = Field(description="active, inactive, or suspended by the platform.")
+    url: str = Field(description="Public URL.")
+    domain: DomainOut | None = Field(description="Custom domain, or null.")
+    stats_enabled: bool = Field(description="Whether visits are counted.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+
+    @classmethod
+    def of(cls, site: SiteRow) -> Self:
+        """Return the wire form of a stored site."""
+        domain = site.domain
+        return cls.from_row(
+            site.values,
+            url=site.url,
+            domain=DomainOut.of(domain) if domain else None,
+        )
+
+
+class SiteResult(Wire):
+    """One site."""
+
+    project: SiteOut = Field(description="The site.")
+
+
+class SiteListQuery(Wire):
+    """Which sites to list, and how."""
+
+    page: PageNumber = Field(default=1, description="From 1.")
+    size: int = Field(default=10, ge=1, le=100, description="Sites a page.")
+    status: Literal["active", "inactive", "suspended"] | None = optional("Status.")
+    search: SearchText | None = optional("In title or slug.")
+    sort_by: Literal["createdAt", "updatedAt", "title"] = Field(
+        default="createdAt", description="Order."
+    )
+    sort_dir: Literal["asc", "desc"] = Field(default="desc", description="Direction.")
+
+
+class SiteList(Wire):
+    """One page of sites."""
+
+    projects: list[SiteOut] = Field(description="The sites of this page.")
+    pagination: Pagination = Field(description="Where this page stands.")
+
+
+class SiteCreate(Wire):
+    """A new site."""
+
+    title: Title = Field(description="Title.")
+    description: Description | None = optional("Description.")
+    slug: Slug | None = optional("Made from the title if omitted.")
+
+
+class SitePatch(Patch):
+    """Changes to a site."""
+
+    id: Id = Field(description="Site id.")
+    title: Title = optional("Title.")
+    description: Description | None = optional("Description; null clears it.")
+    slug: Slug = optional("New slug; the old URL stops working.")
+    status: Literal["active", "inactive"] = optional("inactive hides it.")
+
+
+class SiteStats(Wire):
+    """Whether to count a site's visits."""
+
+    id: Id = Field(description="Site id.")
+    enabled: Annotated[bool, NULL_COUNTS] = optional("Flips if omitted; so does a retry.")
+
+
+class SiteStatsResult(Wire):
+    """Whether a site's visits are counted."""
+
+    id: Id = Field(description="Site id.")
+    stats_enabled: bool = Field(description="Whether visits are counted now.")
+
+
+def _check_slug(slug: str) -> str:
+    if slug in slugs.RESERVED:
+        raise ValidationError.of("slug", f'"{slug}" is reserved for the platform; choose another')
+    return slug
+
+
+def _taken(slug: str) -> SlugTakenError:
+    return SlugTakenError(f'The slug "{slug}" is taken. Choose another.')
+
+
+@operation(
+    tool="svc_list_sites",
+    rest="GET /api/projects/list",
+    scope=Scope.PROJECTS_READ,
+    audience=KEYS_AND_PEOPLE,
+    title="List sites",
+    example={"search": "bak", "size": 5},
+)
+def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
+    """List the sites; a site's id is the projectId elsewhere."""
+    found = SITES.page(
+        ctx.workspace_id,
+        Query(
+            page=args.page,
+            size=args.size,
+            sort=args.sort_by,
+            descending=args.sort_dir == "desc",
+            filters={"status": args.status},
+            search=args.search,
+        ),
+    )
+    return SiteList(
+        projects=[SiteOut.of(site) for site in found.records],
+        pagination=Pagination(total=found.total, page=args.page, limit=args.size),
+    )
+
+
+@operation(
+    tool="svc_create_site",
+    rest="POST /api/projects/create",
+    scope=Scope.PROJECTS_WRITE,
+    title="Create a site",
+    example={"title": "Corner bakery"},
+    errors=(SlugTakenError,),
+)
+def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
+    """Create a site: active, and without pages."""
+    if args.slug is not None:
+        slug, on_conflict = _check_slug(args.slug), _taken(args.slug)
+    else:
+        options = list(slugs.candidates(slugs.slugify(args.title, "site")))
+        taken = ClaimRow.taken(SLUG_CLAIM, options)
+        slug, on_conflict = new_slugs.choose(ctx, options, taken, slugs.RESERVED), None
+    site = SITES.new(
+        ctx.workspace_id, title=args.title, description=args.description, slug=slug, status="active"
+    )
+    ctx.unit.create(site, taken={SLUG_CLAIM: on_conflict} if on_conflict else {})
+    return SiteResult(project=SiteOut.of(site))
+
+
+@operation(
+    tool="svc_update_site",
+    rest="POST /api/projects/update",
+    scope=Scope.PROJECTS_WRITE,
+    title="Update a site",
+    idempotent=True,
+    example={"id": "SITE_ID", "title": "Corner bakery and café"},
+    errors=(SlugTakenError,),
+)
+def update_site(ctx: Context, args: SitePatch) -> SiteResult:
+    """Change a site; what you omit stays as it is."""
+    site = find(ctx, args.id)
+    changes = args.changes
+    if changes.get("slug", site.slug) != site.slug:
+        _check_slug(changes["slug"])
+    if site.status == SUSPENDED and "status" in changes:
+        site.status_when_resumed = changes.pop("status")
+        ctx.warn(
+            "The platform has suspended this site; the status takes effect when that is lifted."
+        )
+    for name, value in changes.items():
+        setattr(site, name, value)
+    ctx.unit.save(site, taken={SLUG_CLAIM: _taken(site.slug)})
+    return SiteResult(project=SiteOut.of(site))
+
+
+@operation(
+    tool="svc_toggle_site_stats",
+    rest="POST /api/projects/toggle-stats",
+    scope=Scope.PROJECTS_WRITE,
+    title="Switch visit counting",
+    example={"id": "SITE_ID", "enabled": False},
+)
+def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
+    """Switch the counting of a site's visits on or off."""
+    site = find(ctx, args.id)
+    site.stats_enabled = args.provided().get("enabled", not site.stats_enabled)
+    ctx.unit.save(site)
+    return SiteStatsResult(id=site.id, stats_enabled=site.stats_enabled)

@@ -1,0 +1,71 @@
+"""Suspending a site, which the platform alone does."""
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core.errors import (
+    NotFoundError,
+)
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import (
+    Id,
+    Wire,
+)
+from chalicelib.domains.sites.flows.sites import find
+from chalicelib.domains.sites.store.sites import (
+    ID_CLAIM,
+    SUSPENDED,
+)
+from chalicelib.engine.claims import ClaimRow
+
+
+class SiteRef(Wire):
+    """Which site, whatever its workspace."""
+
+    id: Id = Field(description="Site id.")
+
+
+class SiteStatus(Wire):
+    """What the platform made of a site."""
+
+    id: Id = Field(description="Site id.")
+    status: str = Field(description="active, inactive or suspended.")
+
+
+class SiteStatusResult(Wire):
+    """A site's status."""
+
+    site: SiteStatus = Field(description="The site.")
+
+
+def _workspace_of(args: SiteRef) -> str:
+    held = ClaimRow.find_claim(ID_CLAIM, args.id)
+    if held is None:
+        msg = f'No site has the id "{args.id}".'
+        raise NotFoundError(msg)
+    return held.workspace_id or ""
+
+
+@operation(
+    title="Suspend a site", audience=(Audience.OPERATOR,), resolve=_workspace_of, idempotent=True
+)
+def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
+    """Suspend a site, whatever its status; only resuming it lifts that."""
+    site = find(ctx, args.id)
+    if site.status != SUSPENDED:
+        site.status_when_resumed, site.status = site.status, SUSPENDED
+        ctx.unit.save(site)
+    return SiteStatusResult(site=SiteStatus(id=site.id, status=site.status))
+
+
+@operation(
+    title="Resume a site", audience=(Audience.OPERATOR,), resolve=_workspace_of, idempotent=True
+)
+def resume_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
+    """Give a suspended site its former status back; another site is left alone."""
+    site = find(ctx, args.id)
+    if site.status == SUSPENDED:
+        site.status, site.status_when_resumed = site.status_when_resumed or "active", None
+        ctx.unit.save(site)
+    return SiteStatusResult(site=SiteStatus(id=site.id, status=site.status))

@@ -1,0 +1,102 @@
+"""Visits of a site's pages: counted when a page reports one, unless the owner does not want it."""
+
+from datetime import date, timedelta
+
+from pydantic import Field
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience, VisitorPrincipal
+from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.sites.store import site_visits
+from chalicelib.domains.sites.store.pages import PAGES
+from chalicelib.domains.sites.store.sites import ID_CLAIM, SITES, SUSPENDED
+from chalicelib.engine.claims import ClaimRow
+from chalicelib.lib import sources
+
+HITS = Limit(
+    "hits",
+    "page views a minute of a site",
+    60,
+    timedelta(minutes=1),
+    fails_open=True,
+    within=lambda args: args.project_id,
+)
+"""Of one visitor."""
+
+
+class PageHit(Wire):
+    """A page that somebody opened."""
+
+    project_id: Id = Field(description="Site id.")
+    page_id: Id = Field(description="Page id.")
+    referrer: str | None = optional("URL of the page that led to it.")
+
+
+class PageHitResult(Wire):
+    """What became of it."""
+
+    counted: bool = Field(description="False where visits are not counted.")
+
+
+def local_day(project_id: object) -> date | None:
+    """Return today's date where a site is; None if there is no such site."""
+    held = _claim(project_id) if isinstance(project_id, str) else None
+    if held is None:
+        return None
+    return clock.local_day(clock.now(), workspaces.get(held.workspace_id).timezone)
+
+
+def _claim(project_id: str) -> ClaimRow | None:
+    return ClaimRow.find_claim(ID_CLAIM, project_id)
+
+
+def _resolve(args: PageHit) -> str:
+    held = _claim(args.project_id)
+    if held is None:
+        raise _unknown()
+    workspace_id: str = held.workspace_id
+    return workspace_id
+
+
+def _unknown() -> NotFoundError:
+    return NotFoundError("There is no such page.")
+
+
+@operation(
+    rest="POST /api/public/hit",
+    title="Count a visit",
+    audience=(Audience.PUBLIC,),
+    resolve=_resolve,
+    limit=HITS,
+    accepts_idempotency_key=False,
+    audit=False,
+    example={"projectId": "SITE_ID", "pageId": "PAGE_ID"},
+)
+def record_hit(ctx: Context, args: PageHit) -> PageHitResult:
+    """Count that somebody opened a page; the line that counts it is in the pages themselves."""
+    site = SITES.find(ctx.workspace_id, args.project_id)
+    page = PAGES.find(ctx.workspace_id, args.page_id)
+    if site is None or page is None or page.project_id != site.id or site.status == SUSPENDED:
+        raise _unknown()
+    visitor = ctx.principal
+    counted = site.stats_enabled and site.status == "active"
+    if not counted or not isinstance(visitor, VisitorPrincipal):
+        return PageHitResult(counted=False)
+    zone = workspaces.get(ctx.workspace_id).timezone
+    ctx.unit.run_side_effect_once(
+        "count",
+        lambda: site_visits.count(
+            ctx.workspace_id,
+            site.id,
+            clock.local_day(clock.now(), zone),
+            page_id=page.id,
+            referrer=sources.referring_host(site.url, args.referrer),
+            visitor=visitor.visitor,
+        ),
+    )
+    return PageHitResult(counted=True)

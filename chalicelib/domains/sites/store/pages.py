@@ -1,0 +1,263 @@
+"""Pages of sites. Their HTML lives in the object store; ``html_key`` points to it."""
+
+from typing import Any
+
+from pydantic_core import to_json
+from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.expressions.update import Action
+
+from chalicelib.core.errors import AppError, ConcurrentUpdateError
+from chalicelib.domains.sites.store.sites import SITES, SiteRow
+from chalicelib.engine.connection import reaching
+from chalicelib.engine.file_uses import ShownFiles
+from chalicelib.engine.listing.index_entries import IndexEntry, entries, group, under
+from chalicelib.engine.listing.listing import Listing, listed
+from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
+from chalicelib.engine.reading import Cost, Key, Partition, fetch
+from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
+from chalicelib.engine.unit import UnitOfWork
+
+INLINE_DESIGN_BYTES = 1024
+"""A longer design system has a row of its own, so that lists, saves and deletions do without it."""
+
+
+class PageRow(Record):
+    """A page.
+
+    Which page is a site's home, and the site's part of the URL, its site says: ``site`` must be
+    set to ask for them. A long design system has a row of its own, written at ``design_revision``;
+    only ``find`` reads it.
+    """
+
+    project_id = UnicodeAttribute()
+    title = UnicodeAttribute()
+    slug = UnicodeAttribute()
+    description = UnicodeAttribute(null=True)
+    design_system: JsonAttribute = JsonAttribute(null=True)
+    design_revision = NumberAttribute(null=True)
+    sort_order = NumberAttribute(default=0)
+    html_key = UnicodeAttribute(null=True)
+    html_bytes = NumberAttribute(default=0)
+    file_ids: ListAttribute[Any] = ListAttribute(default=list)
+    """The files of the workspace that its HTML shows (``store.files.named_in``)."""
+
+    long_design: dict[str, Any] | None = None
+    """The design system, if it is long and was read."""
+    site: SiteRow
+    """Its site, as it was read with it or is staged."""
+
+    @property
+    def design(self) -> dict[str, Any] | None:
+        """The design system, however long; of a page that ``find`` has read."""
+        short: dict[str, Any] | None = self.design_system
+        return short if self.design_revision is None else self.long_design
+
+    @property
+    def lacks_design(self) -> bool:
+        """Whether it has a long design system that was not read."""
+        return self.design_revision is not None and self.long_design is None
+
+    @property
+    def is_home(self) -> bool:
+        """Whether it is the first page of its site."""
+        return self.site.home_page_id == self.id
+
+    @property
+    def url(self) -> str:
+        """Where visitors find it."""
+        return self.site.url if self.is_home else f"{self.site.url}/{self.slug}"
+
+    @property
+    def place(self) -> tuple[bool, float, str]:
+        """Where the page stands in its site: home first, then by sort order, then by creation."""
+        return (not self.is_home, self.sort_order, self.id)
+
+
+PAGES = listed(
+    Listing(
+        row=PageRow,
+        noun="PAGE",
+        text=lambda page: (page.title, page.slug),
+        sorts={"createdAt": "id"},
+        parent="project_id",
+        lookups=(Lookup("slug", lambda p: p.slug, unique=True, within=lambda p: p.project_id),),
+        files=ShownFiles(lambda page: page.file_ids),
+    )
+)
+
+
+class DesignRow(ContentRow):
+    """The long design system of a page, and the revision of the page that it came with."""
+
+    design_system: JsonAttribute = JsonAttribute()
+    revision = NumberAttribute()
+
+
+def design_key(workspace_id: str, page_id: str) -> Key:
+    """Return the key of a page's long design system."""
+    return Key(DesignRow, f"W#{workspace_id}#PAGE#DESIGN", page_id)
+
+
+_site_ids: dict[str, str] = {}
+"""The sites of pages that this process has seen; a page never moves to another."""
+MAX_SITE_IDS = 10_000
+
+
+def set_site(page: PageRow, site: SiteRow) -> None:
+    """Set a page's site, and remember which it is, to read both at once from now on."""
+    page.site = site
+    if len(_site_ids) >= MAX_SITE_IDS:
+        forget_sites()
+    _site_ids[page.id] = site.id
+
+
+def forget_sites() -> None:
+    """Forget the sites of pages, as a new process does."""
+    _site_ids.clear()
+
+
+def find(workspace_id: str, page_id: str) -> PageRow | None:
+    """Return a page with its design system and its site, or None.
+
+    In one round trip, or in two the first time that this process sees the page.
+
+    Raises:
+        ConcurrentUpdateError: one of its two rows was read before a change, the other after it.
+    """
+    keys = [PAGES.key(workspace_id, page_id), design_key(workspace_id, page_id)]
+    if (site_id := _site_ids.get(page_id)) is not None:
+        keys.append(SITES.key(workspace_id, site_id))
+    rows = {type(row): row for row in fetch(keys)}
+    page, design = rows.get(PageRow), rows.get(DesignRow)
+    if not isinstance(page, PageRow):
+        return None
+    if page.design_revision is not None:
+        if not isinstance(design, DesignRow) or design.revision != page.design_revision:
+            raise ConcurrentUpdateError
+        page.long_design = design.design_system
+    site = rows.get(SiteRow) or SITES.find(workspace_id, page.project_id)
+    if not isinstance(site, SiteRow):
+        return None  # its deletion is under way, and its pages go with it
+    set_site(page, site)
+    return page
+
+
+def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -> None:
+    """Give a page, whose save the caller stages, another design system."""
+    long = len(to_json(design)) > INLINE_DESIGN_BYTES
+    key = design_key(unit.workspace_id, page.id)
+    if long:
+        page.design_revision = int(page.version) + 1
+        row = DesignRow(key.pk, key.sk, design_system=design, revision=page.design_revision)
+        row.r = group(page.project_id) + page.id
+        unit.save(row)
+    else:
+        forget_design(unit, page)
+        page.design_revision = None
+    page.design_system, page.long_design = (None, design) if long else (design, None)
+
+
+def forget_design(unit: UnitOfWork, page: PageRow) -> None:
+    """Stage the removal of a page's long design system, if it has one."""
+    if page.design_revision is not None:
+        key = design_key(unit.workspace_id, page.id)
+        unit.delete(DesignRow(key.pk, key.sk))
+
+
+def purge_designs(workspace_id: str, site_id: str) -> None:
+    """Remove the long design systems of all pages that a site had."""
+    pk = design_key(workspace_id, "").pk
+    found = list(entries(Partition(pk, Cost()), under(site_id), None, consistent=True))
+    for entry in found:
+        with reaching():
+            DesignRow(pk, entry.id).delete()
+
+
+def site_and_taken_slugs(
+    workspace_id: str, site_id: str, slugs: list[str]
+) -> tuple[SiteRow | None, set[str]]:
+    """Return a site and which of the slugs its pages have, in one round trip."""
+    keys = {unique_key(workspace_id, PAGES.noun, "slug", s, site_id): s for s in slugs}
+    rows = fetch([SITES.key(workspace_id, site_id), *keys])
+    site = next((row for row in rows if isinstance(row, SiteRow)), None)
+    held = {row.pk for row in rows if isinstance(row, LookupRow)}
+    return site, {slug for key, slug in keys.items() if key.pk in held}
+
+
+def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
+    """Return the id of a site's page with a slug, "" for its home page, or None."""
+    if not slug:
+        home: str | None = site.home_page_id
+        return home
+    rows = fetch([unique_key(workspace_id, PAGES.noun, "slug", slug, site.id)])
+    return next((row.target for row in rows if isinstance(row, LookupRow)), None)
+
+
+def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
+    """Return a site and its pages in their order, in two round trips.
+
+    A site that does not exist is None.
+    """
+    keys = [PAGES.key(workspace_id, row.id) for row in PAGES.entries(workspace_id, site_id)]
+    rows = fetch([SITES.key(workspace_id, site_id), *keys])
+    site = next((row for row in rows if isinstance(row, SiteRow)), None)
+    pages = [row for row in rows if isinstance(row, PageRow)]
+    if site is None:
+        return None, []
+    for page in pages:
+        set_site(page, site)
+    return site, sorted(pages, key=lambda page: page.place)
+
+
+def read(workspace_id: str, rows: list[IndexEntry]) -> list[PageRow]:
+    """Return the pages that these compact rows stand for, as far as they still exist."""
+    found = fetch(PAGES.key(workspace_id, row.id) for row in rows)
+    return [page for page in found if isinstance(page, PageRow)]
+
+
+def find_html_key(workspace_id: str, page_id: str) -> str | None:
+    """Return the key of the HTML that a page has, or had when it was deleted with its site."""
+    # In this order: a page that is deleted between the two look-ups is found by the second.
+    page = PAGES.find(workspace_id, page_id) or PageRow.find(PAGES.trash(workspace_id), page_id)
+    return page.html_key if page else None
+
+
+class PageCountRow(ContentRow):
+    """A site as the making and deletion of its pages write it, whoever else changes it meanwhile.
+
+    Others who read the site before begin again, as the version says.
+    """
+
+    page_count = NumberAttribute(null=True)
+    last_sort_order = NumberAttribute(null=True)
+    version = NumberAttribute()
+
+
+def count_page(unit: UnitOfWork, page: PageRow, most: int) -> None:
+    """Stage the counting of a new page, the last in order, of a site that has a home page.
+
+    If by then the site has another home, ``most`` pages or one further back in order, the operation
+    begins again.
+    """
+    site, count, last = page.site, PageCountRow.page_count, PageCountRow.last_sort_order
+    room = count.does_not_exist() | (count < most)
+    is_last = last.does_not_exist() | (last <= page.sort_order)
+    same_home = SiteRow.home_page_id == site.home_page_id
+    actions = [*_counting(1), last.set(page.sort_order)]
+    unit.update(PageCountRow(site.pk, site.sk), actions, same_home & room & is_last)
+
+
+def discount_page(unit: UnitOfWork, page: PageRow, *, on_conflict: AppError) -> None:
+    """Stage that a site has a page less; ``on_conflict`` is raised if the site is gone."""
+    key = SITES.key(unit.workspace_id, page.project_id)
+    unit.update(PageCountRow(key.pk, key.sk), _counting(-1), on_conflict=on_conflict)
+
+
+def _counting(change: int) -> list[Action]:
+    return [PageCountRow.page_count.add(change), PageCountRow.version.add(1)]
+
+
+def html_folder(workspace_id: str, site_id: str, page_id: str | None = None) -> str:
+    """Return the object-store prefix of a site's page HTML, or of one page's."""
+    folder = f"{workspace_id}/sites/{site_id}/pages/"
+    return folder if page_id is None else f"{folder}{page_id}/"

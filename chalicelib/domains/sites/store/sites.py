@@ -1,0 +1,150 @@
+"""Sites (spec: projects)."""
+
+from datetime import timedelta
+from typing import Any
+
+from pynamodb.attributes import (
+    BooleanAttribute,
+    MapAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
+
+from chalicelib.core import clock
+from chalicelib.core.settings import settings
+from chalicelib.domains.sites.rules import site_urls
+from chalicelib.engine.claims import ClaimRow, claim
+from chalicelib.engine.listing.index_entries import NAME_BYTES
+from chalicelib.engine.listing.listing import Listing, listed
+from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.tables import Record
+from chalicelib.engine.unit import UnitOfWork
+
+SLUG_CLAIM = "site-slug"
+ID_CLAIM = "site-id"
+DOMAIN_CLAIM = "domain"
+SUSPENDED = "suspended"
+PENDING = "pending"
+ACTIVE = "active"
+ERROR = "error"
+PENDING_FOR = timedelta(hours=72)
+"""How long a domain may wait for its proof (tools.md, row 8)."""
+
+
+class DomainMap(MapAttribute[str, Any]):
+    """A custom domain: ``token`` is what its TXT record must prove, ``status`` how far that is.
+
+    ``active`` was proven, and held the claim, when the DNS was last asked; ``error`` no longer
+    shows its proof, and has lost the claim if another site showed one.
+    """
+
+    name = UnicodeAttribute()
+    token = UnicodeAttribute()
+    status = UnicodeAttribute()
+    requested_at = UTCDateTimeAttribute()
+    checked_at = UTCDateTimeAttribute()
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether it was not proven in time; then it counts as not bound."""
+        return self.status == PENDING and clock.now() - self.requested_at > PENDING_FOR
+
+
+class SiteRow(Record):
+    """A site.
+
+    ``status_when_resumed`` is what a suspended site returns to; ``home_page_id`` is its first page,
+    ``page_count`` how many it has, ``last_sort_order`` what none of their sort orders is above.
+    """
+
+    title = UnicodeAttribute()
+    description = UnicodeAttribute(null=True)
+    slug = UnicodeAttribute()
+    status = UnicodeAttribute()
+    status_when_resumed = UnicodeAttribute(null=True)
+    stats_enabled = BooleanAttribute(default=True)
+    home_page_id = UnicodeAttribute(null=True)
+    page_count = NumberAttribute(null=True)
+    last_sort_order = NumberAttribute(null=True)
+    domain_binding = DomainMap(null=True)  # type: ignore[no-untyped-call]  # PynamoDB's __init__
+
+    @property
+    def domain(self) -> DomainMap | None:
+        """The custom domain, unless its proof has lapsed."""
+        binding: DomainMap | None = self.attribute_values.get("domain_binding")
+        return None if binding is None or binding.lapsed else binding
+
+    @property
+    def url(self) -> str:
+        """Where visitors find it: on its own domain once that is proven."""
+        domain = self.domain
+        if domain is not None and domain.status == ACTIVE:
+            return f"https://{domain.name}"
+        return site_urls.site_url(self.slug, settings().public_url, settings().sites_domain)
+
+
+SITES = listed(
+    Listing(
+        row=SiteRow,
+        noun="SITE",
+        text=lambda site: (site.title, site.slug),
+        sorts={"createdAt": "id", "updatedAt": "n1", "title": "t"},
+        status="status",
+        numbers=("updated_at",),
+        lookups=(
+            # A slug is part of a public URL; the id leads callers without a workspace to it.
+            Lookup(SLUG_CLAIM, lambda site: site.slug, platform_wide=True),
+            Lookup(ID_CLAIM, lambda site: site.id, platform_wide=True),
+        ),
+        inline_bytes=NAME_BYTES,
+    )
+)
+
+
+def find_deleted(workspace_id: str, site_id: str) -> SiteRow | None:
+    """Return a site that was deleted in the last 30 days, as it was then, or None."""
+    return SiteRow.find(SITES.trash(workspace_id), site_id)
+
+
+def domain_request(name: str, token: str) -> DomainMap:
+    """Return a new binding, waiting for its proof."""
+    now = clock.now()
+    return DomainMap(  # type: ignore[no-untyped-call]  # as above
+        name=name, token=token, status=PENDING, requested_at=now, checked_at=now
+    )
+
+
+def domain_claim(workspace_id: str, domain: str, site_id: str) -> ClaimRow:
+    """Return the claim of the site that has proven to own a domain."""
+    return claim(DOMAIN_CLAIM, domain, site_id, workspace_id)
+
+
+def find_domain_claim(domain: str) -> ClaimRow | None:
+    """Return the claim on a domain; its ``target`` is the site that holds it."""
+    return ClaimRow.find_claim(DOMAIN_CLAIM, domain)
+
+
+def free_domain(unit: UnitOfWork, site: SiteRow) -> None:
+    """Stage the end of the claim that a site holds on its domain, if it does."""
+    if site.domain is not None and site.domain.status != PENDING:
+        claim = find_domain_claim(site.domain.name)
+        if claim is not None and claim.target == site.id:
+            unit.delete(claim, if_there=True)
+
+
+def take_over_domain(
+    unit: UnitOfWork, claim: ClaimRow, holder: SiteRow | None, site_id: str
+) -> None:
+    """Stage the move of a domain's claim to a site, and the error that its holder sees from then.
+
+    Whatever the holder does meanwhile, its version shows that it was first.
+    """
+    if holder is not None and holder.domain is not None:
+        binding: Any = SiteRow.domain_binding
+        unit.update(holder, [binding.status.set(ERROR), binding.checked_at.set(clock.now())])
+    unit.update(
+        claim,
+        [ClaimRow.target.set(site_id), ClaimRow.workspace_id.set(unit.workspace_id)],
+        ClaimRow.target == claim.target,
+    )

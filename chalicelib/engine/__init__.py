@@ -1,0 +1,1 @@
+"""The database without any noun: tables, units of work, transactions, jobs, limits."""

@@ -1,0 +1,114 @@
+"""The audit log.
+
+Append-only by IAM policy, too; one record per committed change, kept 90 days (ADR 0017).
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
+
+from chalicelib.core import clock
+from chalicelib.core.ids import new_id
+from chalicelib.core.unit import AuditEvent
+from chalicelib.engine.listing.index_ranges import id_bounds
+from chalicelib.engine.reading import Cost, Partition
+from chalicelib.engine.tables import AuditTableRow, JsonAttribute
+
+KEPT = timedelta(days=90)
+MAX_RESOURCES = 100
+LOOKED_AT = 1000
+"""Changes that a page of chosen ones looks at before it is cut short: about 125 read units."""
+
+
+class AuditRow(AuditTableRow):
+    """One change: who, with which key, from where, what, and the names of the changed fields.
+
+    ``resources`` are what it touched, such as ``site:<id>``, at most a hundred.
+    """
+
+    at = UTCDateTimeAttribute()
+    actor = UnicodeAttribute()
+    key_id = UnicodeAttribute()
+    client_ip = UnicodeAttribute()
+    operation = UnicodeAttribute()
+    resources: JsonAttribute = JsonAttribute()
+    fields: JsonAttribute = JsonAttribute()
+    request_id = UnicodeAttribute()
+
+
+def _partition(workspace_id: str) -> str:
+    return f"W#{workspace_id}#AUDIT"
+
+
+def row(tenant: str, event: AuditEvent) -> AuditRow:
+    """Return the row of a change, to be written in the change's own transaction."""
+    now = clock.now()
+    return AuditRow(
+        _partition(event.workspace_id or tenant),
+        new_id(),
+        at=now,
+        actor=event.actor,
+        key_id=event.key_id,
+        client_ip=event.client_ip,
+        operation=event.operation,
+        resources=list(event.resources[:MAX_RESOURCES]),
+        fields=list(event.fields),
+        request_id=event.request_id,
+        expires=now + KEPT,
+    )
+
+
+def latest(workspace_id: str, limit: int = 100) -> list[AuditRow]:
+    """Return a workspace's last changes, newest first."""
+    return AuditRow.partition(_partition(workspace_id), limit=limit, scan_index_forward=False)
+
+
+class AuditPage(NamedTuple):
+    """Changes, newest first, and the id of the one to go on before; None if that is all."""
+
+    rows: list[AuditRow]
+    before: str | None
+
+
+def page(  # noqa: PLR0913  what a page is asked for by
+    workspace_id: str,
+    limit: int,
+    *,
+    before: str | None = None,
+    first: datetime | None = None,
+    last: datetime | None = None,
+    wanted: Callable[[str, str], bool] | None = None,
+) -> AuditPage:
+    """Return a page of a workspace's changes, newest first.
+
+    ``before`` is where the last page said to go on; ``first`` and ``last`` are inclusive. Of an
+    actor and an operation, ``wanted`` says whether to show it; a page of chosen ones may be short,
+    or even empty, while there are more. What has expired is not shown, whether or not it is gone.
+    """
+    oldest = clock.now() - KEPT
+    least, most = id_bounds((max(first or oldest, oldest), last))
+    top = min(each for each in (before, most and most + "~", "~") if each is not None)
+    if (least or "") > top:
+        return AuditPage([], None)
+    items = Partition(_partition(workspace_id), Cost(), AuditRow).items(
+        limit + 2 if wanted is None else LOOKED_AT + 1,  # the one before it, and one that follows
+        range_key_condition=AuditRow.sk.between(least, top),
+        scan_index_forward=False,
+        consistent_read=True,
+    )
+    rows: list[AuditRow] = []
+    looked_at = 0
+    for item in items:
+        row_id = item["sk"]["S"]
+        if row_id == before:
+            continue
+        if wanted is None or wanted(item["actor"]["S"], item["operation"]["S"]):
+            if len(rows) == limit:
+                return AuditPage(rows, rows[-1].sk)
+            rows.append(AuditRow.from_raw_data(item))
+        looked_at += 1
+        if looked_at == LOOKED_AT:
+            return AuditPage(rows, row_id)
+    return AuditPage(rows, None)

@@ -1,0 +1,117 @@
+"""Limits counted in the database: for what costs money, or the patience of those we ask outside.
+
+Windows are aligned to the clock, so one counter is one row, and one conditional update both asks
+and takes: of any number of racing calls, exactly as many are admitted as the limit says.
+"""
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Self
+
+from pynamodb.attributes import NumberAttribute
+from pynamodb.exceptions import UpdateError
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.core.errors import RateLimitedError, UnavailableError
+from chalicelib.core.limits import Limit, RateLimitStatus
+from chalicelib.core.settings import settings
+from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
+from chalicelib.engine.tables import ControlRow
+from chalicelib.engine.unit import UnitOfWork
+
+log = logging.getLogger(__name__)
+
+
+class TakenRow(ControlRow):
+    """How much a subject has taken within one window."""
+
+    taken = NumberAttribute(default=0)
+
+
+def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
+    """Count a call of a subject, such as a key or a workspace; return what remains.
+
+    Raises:
+        RateLimitedError: the limit is reached; with ``Retry-After`` in whole seconds.
+        UnavailableError: the database cannot count, and the limit does not fail open.
+    """
+    window = _Window.of(limit, subject)
+    row, max_requests, wait = window.row, window.max_requests, window.wait
+    try:
+        if units <= max_requests:
+            row.update(window.taking(units), condition=window.has_room(units))
+            return RateLimitStatus(max_requests, max_requests - int(row.taken), wait)
+    except (UpdateError, UnavailableError) as error:
+        if error_code(error) != CONDITION_FAILED:
+            if not limit.fails_open:
+                raise_failure(error)
+            log.warning("a limit could not be counted", exc_info=True)
+            return RateLimitStatus(max_requests, max_requests, wait)
+    raise window.refusal
+
+
+def stage(unit: UnitOfWork, limit: Limit, subject: str) -> None:
+    """Stage that a subject has taken one more, in the transaction of what is limited.
+
+    A unit that does not commit takes nothing. At commit, ``RateLimitedError`` is raised if the
+    limit is reached.
+    """
+    window = _Window.of(limit, subject)
+    unit.update(window.row, window.taking(1), window.has_room(1), on_conflict=window.refusal)
+
+
+class _Window(NamedTuple):
+    """The present window of a limit, for one subject."""
+
+    limit: Limit
+    row: TakenRow
+    max_requests: int
+    ends: datetime
+    wait: int
+
+    @classmethod
+    def of(cls, limit: Limit, subject: str) -> Self:
+        now = clock.now()
+        begun = _begin(now, limit.window)
+        ends = begun + limit.window
+        return cls(
+            limit,
+            TakenRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat()),
+            round(limit.max_requests * settings().rate_limit_scale),
+            ends,
+            max(1, round((ends - now).total_seconds())),
+        )
+
+    def taking(self, units: int) -> list[Action]:
+        return [TakenRow.taken.add(units), TakenRow.expires.set(self.ends)]
+
+    def has_room(self, units: int) -> Condition:
+        room: Condition = TakenRow.taken <= self.max_requests - units
+        fits: Condition = TakenRow.taken.does_not_exist() | room
+        return fits
+
+    @property
+    def refusal(self) -> RateLimitedError:
+        most, wait = self.max_requests, self.wait
+        msg = f"Too many requests: {most:,} {self.limit.what} are allowed. Try again in {wait:,} s."
+        headers = {**RateLimitStatus(most, 0, wait).headers, "Retry-After": str(wait)}
+        return RateLimitedError(msg, headers=headers)
+
+
+def give_back(limit: Limit, subject: str) -> None:
+    """Uncount a call of a subject that turned out not to count. A new window is left as it is."""
+    now = clock.now()
+    row = TakenRow(f"LIMIT#{limit.name}#{subject}", _begin(now, limit.window).isoformat())
+    try:
+        row.update([TakenRow.taken.add(-1)], condition=TakenRow.taken >= 1)
+    except UpdateError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise_failure(error)
+
+
+def _begin(moment: datetime, window: timedelta) -> datetime:
+    """Return when the window that a moment lies in began; days begin at midnight UTC."""
+    epoch = datetime.fromtimestamp(0, UTC)
+    return moment - (moment - epoch) % window

@@ -1,0 +1,1 @@
+"""How records are listed, counted, searched and found: index entries and queries."""

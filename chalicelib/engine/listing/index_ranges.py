@@ -1,0 +1,72 @@
+"""Ranges along an index: bounds on numbers and times as bounds on the keys they sort by."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pynamodb.expressions.condition import Condition
+
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.ids import first_id_at
+from chalicelib.engine.listing.index_entries import BY_ROW, number_key
+from chalicelib.engine.tables import ContentRow
+
+Bounds = tuple[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRange:
+    """Bounds along an index, on the keys themselves; None is the table, in order of creation."""
+
+    index: str | None
+    prefix: str
+    least: str | None = None
+    most: str | None = None
+
+    @property
+    def condition(self) -> Condition | None:
+        """What a Query along the index demands of its keys."""
+        slot: Any = ContentRow.sk
+        if self.index is not None:
+            slot = ContentRow.r if self.index == BY_ROW else getattr(ContentRow, self.index[3:])
+        condition: Condition | None = None
+        if self.least is not None or self.most is not None:
+            # "~" comes after every character of a number's digits and of an id.
+            top = self.prefix + (self.most or "") + "~"
+            least = self.prefix + (self.least or "")
+            condition = slot.between(least, top) if least else slot <= top
+        elif self.prefix:
+            condition = slot.startswith(self.prefix)
+        return condition
+
+    def options(self, *, descending: bool) -> dict[str, Any]:
+        """Return the options of a Query along the index."""
+        options: dict[str, Any] = {"scan_index_forward": not descending}
+        if self.index is not None:
+            options["index_name"] = self.index
+        if (condition := self.condition) is not None:
+            options["range_key_condition"] = condition
+        return options
+
+
+def as_number(bound: Any) -> int | None:  # noqa: ANN401  a number, a time or None
+    """Return a bound as the number that an index holds."""
+    return epoch_ms(bound) if isinstance(bound, datetime) else bound
+
+
+def key_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
+    """Return bounds on a number as bounds on the keys of its index."""
+    least, most = map(as_number, bounds)
+    return (
+        None if least is None else number_key(least),
+        None if most is None else number_key(most),
+    )
+
+
+def id_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
+    """Return bounds on the time of creation as bounds on ids, whose first ten characters it is."""
+    least, most = bounds
+    return (
+        None if least is None else first_id_at(least)[:10],
+        None if most is None else first_id_at(most)[:10],
+    )

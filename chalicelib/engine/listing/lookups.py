@@ -1,0 +1,134 @@
+"""What a record is found by besides its id, and what is unique among records.
+
+A look-up is a row that is written in the transaction of the record that it leads to. Names that
+people give are hashed: folding may make them longer than a key may be.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from pynamodb.attributes import UnicodeAttribute
+
+from chalicelib.core.text import fold
+from chalicelib.engine.claims import ClaimRow, claim, name_hash
+from chalicelib.engine.reading import Cost, Key, Partition, fetch
+from chalicelib.engine.tables import ContentRow, Record, Row
+
+R = TypeVar("R", bound=Record)
+
+SORT_KEY = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Generic[R]):
+    """A value that leads to records.
+
+    ``value`` gives it, several of them, or None; they compare folded. ``unique`` says that one
+    record has it at most, among those with the same ``within``. A ``platform_wide`` one is unique
+    over all workspaces, and leads from a name that arrives without one (``store.claims``); it
+    compares as it is.
+
+    Values compare by their ``key``. Rows of before a change of that may still lie under
+    ``former_key``. Of records whose values have become the same by it, the one that is found first
+    has the value; ``yielded`` is the attribute that the others keep theirs in, so that they are not
+    found by it.
+    """
+
+    name: str
+    value: Callable[[R], str | Sequence[str] | None]
+    unique: bool = False
+    within: Callable[[R], str] | None = None
+    platform_wide: bool = False
+    key: Callable[[str], str] = fold
+    former_key: Callable[[str], str] | None = None
+    yielded: str | None = None
+
+    def values(self, record: R) -> list[str]:
+        """Return the values that lead to a record."""
+        found = self.value(record) or ()
+        return list(filter(None, [found] if isinstance(found, str) else found))
+
+
+class SideRow(NamedTuple):
+    """A row that goes with a record; ``unique`` is the look-up that it claims, if any."""
+
+    row: Row
+    unique: str | None = None
+
+
+class LookupRow(ContentRow):
+    """Leads from a value to a record."""
+
+    target = UnicodeAttribute()
+
+
+def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[SideRow]:
+    """Return the rows that a look-up requires of a record: one for each of its values."""
+    values = lookup.values(record)
+    if lookup.platform_wide:
+        claims = [claim(lookup.name, value, record.id, workspace_id) for value in values]
+        return [SideRow(row, lookup.name) for row in claims]
+    within = lookup.within(record) if lookup.within else ""
+    keys = [
+        unique_key(workspace_id, noun, lookup.name, lookup.key(value), within) for value in values
+    ]
+    sk = SORT_KEY if lookup.unique else record.id
+    name = lookup.name if lookup.unique else None
+    return [SideRow(LookupRow(key.pk, sk, target=record.id), name) for key in keys]
+
+
+class Moved(NamedTuple):
+    """The row of a unique value, and the one that it was before its key changed."""
+
+    now: LookupRow
+    before: LookupRow
+
+    def held(self) -> list[LookupRow]:
+        """Return those of the two that there are."""
+        keys = [Key(LookupRow, row.pk, row.sk) for row in self]
+        return [row for row in fetch(keys) if isinstance(row, LookupRow)]
+
+    def held_by(self, record_id: str) -> list[LookupRow]:
+        """Return those that lead to a record."""
+        return [row for row in self.held() if row.target == record_id]
+
+
+def moved(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> Moved | None:
+    """Return both rows of a record's unique value, if its key has changed; else None."""
+    value = next(iter(lookup.values(record)), None)
+    if not value or lookup.former_key is None or lookup.former_key(value) == lookup.key(value):
+        return None
+    within = lookup.within(record) if lookup.within else ""
+    now, before = (
+        unique_key(workspace_id, noun, lookup.name, key(value), within)
+        for key in (lookup.key, lookup.former_key)
+    )
+    return Moved(
+        LookupRow(now.pk, SORT_KEY, target=record.id),
+        LookupRow(before.pk, SORT_KEY, target=record.id),
+    )
+
+
+def unique_key(workspace_id: str, noun: str, name: str, value: str, within: str = "") -> Key:
+    """Return the key of a unique value's row, to ``fetch`` whether it is held."""
+    hashed = name_hash(value, within)
+    return Key(LookupRow, f"W#{workspace_id}#{noun}#BY#{name}#{hashed}", SORT_KEY)
+
+
+def find(  # noqa: PLR0913  what a look-up goes by
+    lookup: Lookup[R],
+    workspace_id: str,
+    noun: str,
+    value: str,
+    *,
+    within: str = "",
+    cost: Cost | None = None,
+) -> list[str]:
+    """Return the ids of the records that have a value, oldest first."""
+    if lookup.platform_wide:
+        held = ClaimRow.find_claim(lookup.name, value)
+        return [held.target] if held else []
+    key = unique_key(workspace_id, noun, lookup.name, lookup.key(value), within)
+    rows = Partition(key.pk, cost or Cost()).items(consistent_read=True)
+    return [row["target"]["S"] for row in rows]

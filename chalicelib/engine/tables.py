@@ -1,0 +1,376 @@
+"""The tables and their rows' common attributes: the one source for everything that makes them.
+
+Every partition key carries its owner (``W#<workspace>#<NOUN>``), never a filter (data.md, Tables).
+All five local indexes of ``content`` are made with the table, because DynamoDB cannot add one later
+(ADR 0004).
+"""
+
+import json
+from collections.abc import Collection
+from types import new_class
+from typing import Any, Self, cast
+
+from pydantic.alias_generators import to_camel
+from pynamodb.attributes import (
+    JSONAttribute,
+    NumberAttribute,
+    TTLAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+    VersionAttribute,
+)
+from pynamodb.connection import TableConnection
+from pynamodb.expressions.update import Action
+from pynamodb.indexes import IncludeProjection, KeysOnlyProjection, LocalSecondaryIndex
+from pynamodb.models import Model
+
+from chalicelib.core.errors import FieldError, PayloadTooLargeError
+from chalicelib.core.settings import settings
+from chalicelib.engine.connection import connection, reaching
+
+MAX_PARTITION_KEY_BYTES = 2_048
+MAX_SORT_KEY_BYTES = 1_024
+"""Longest keys that DynamoDB accepts, as UTF-8 (DynamoDB quotas)."""
+MAX_ITEM_BYTES = 400_000
+"""Largest row that is written. DynamoDB accepts 409,600 bytes, attribute names included."""
+
+Facets = tuple[str | None, str | None, str | None, str | None]
+
+
+def is_key(pk: str, sk: str | None = None) -> bool:
+    """Return whether a row can have this key.
+
+    Keys are built from text that callers send, before or after it is validated. DynamoDB refuses a
+    request with an empty or too long key, so reads check first: such a key has no row.
+    """
+    sort_key_fits = sk is None or 0 < len(sk.encode()) <= MAX_SORT_KEY_BYTES
+    return sort_key_fits and 0 < len(pk.encode()) <= MAX_PARTITION_KEY_BYTES
+
+
+def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, or a part of one
+    """Return at least how many bytes DynamoDB counts for attribute values, names included."""
+    match value:
+        case dict():
+            return sum(_OVERHEAD.get(n, len(n)) + size_of(each) for n, each in value.items())
+        case list() | tuple():
+            return sum(map(size_of, value))
+        case str():
+            return len(value) if value.isascii() else len(value.encode())
+        case bytes():
+            return len(value)
+        case _:
+            return 8
+
+
+_OVERHEAD = {"L": 4, "M": 4, "N": 2}
+"""Bytes that DynamoDB adds to a nested list, map or number (DynamoDB, Item sizes and formats)."""
+
+
+class JsonAttribute(JSONAttribute):
+    """JSON as compact UTF-8: ASCII escapes would make Cyrillic three times as long."""
+
+    def serialize(self, value: Any) -> str | None:  # noqa: ANN401  any JSON value
+        """Return the JSON text."""
+        if value is None:
+            return None
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class TableName:
+    """A table's full name in PynamoDB's ``Meta``, of the stage that is served when it is asked for.
+
+    So importing the store does not read the environment.
+    """
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+
+    def __get__(self, instance: object, owner: type) -> str:
+        """Return the name, such as ``workspace-dev-content``."""
+        return settings().table_name(self._table)
+
+
+class Row(Model):
+    """Base of all rows: a partition key and a sort key, both text."""
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+
+    @classmethod
+    def _get_connection(cls) -> TableConnection:
+        if cls._connection is None:
+            table = super()._get_connection()
+            shared = connection()
+            if table.table_name not in shared._tables:  # noqa: SLF001  PynamoDB has no public question for it
+                shared.add_meta_table(table.get_meta_table())
+            table.connection = shared
+        return cast("TableConnection", cls._connection)
+
+    @classmethod
+    def find(cls, pk: str, sk: str) -> Self | None:
+        """Return the row by its key, read consistently, or None."""
+        if not is_key(pk, sk):
+            return None
+        with reaching():
+            try:
+                return cls.get(pk, sk, consistent_read=True)
+            except cls.DoesNotExist:
+                return None
+
+    @classmethod
+    def partition(cls, pk: str, **options: Any) -> list[Self]:  # noqa: ANN401  PynamoDB's query options
+        """Return the rows of one partition, read consistently, in the order of their sort keys."""
+        if not is_key(pk):
+            return []
+        with reaching():
+            return list(cls.query(pk, consistent_read=True, **options))
+
+    def serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:  # noqa: FBT001, FBT002  PynamoDB's signature
+        """Return the row in DynamoDB's JSON, as it is about to be written.
+
+        Raises:
+            PayloadTooLargeError: DynamoDB would refuse the row for its size.
+        """
+        item = super().serialize(null_check)
+        if (size := size_of(item)) > MAX_ITEM_BYTES:
+            raise self._too_large(item, size)
+        return item
+
+    def _too_large(self, item: dict[str, dict[str, Any]], size: int) -> PayloadTooLargeError:  # noqa: ARG002  for records
+        """Return the error for a row that exceeds the limit."""
+        return PayloadTooLargeError(
+            f"expected a record of at most {MAX_ITEM_BYTES:,} bytes, received {size:,}. Shorten it."
+        )
+
+
+class IdentityRow(Row):
+    """A row of ``identity``.
+
+    Accounts, workspaces, memberships, keys, look-ups and global claims; sessions, which expire.
+    """
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = TableName("identity")
+
+    expires = TTLAttribute(null=True)
+
+
+class ByRow(LocalSecondaryIndex["ContentRow"]):  # type: ignore[no-untyped-call]  # PynamoDB's own hook
+    """The compact index: what lists filter, search and sort by, about 150 bytes a row."""
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        index_name = "by_row"
+        projection = IncludeProjection(
+            ["s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c", "y1", "y2"]
+        )
+
+    pk = UnicodeAttribute(hash_key=True)
+    r = UnicodeAttribute(range_key=True)
+
+
+def _order(slot: str) -> LocalSecondaryIndex[Any]:
+    """Return one of the four keys-only orders that nouns with large collections name."""
+    meta = type("Meta", (), {"index_name": f"by_{slot}", "projection": KeysOnlyProjection()})
+    body = {
+        "Meta": meta,
+        "pk": UnicodeAttribute(hash_key=True),
+        slot: UnicodeAttribute(range_key=True),
+    }
+    order = new_class(
+        f"By{slot.upper()}", (LocalSecondaryIndex,), exec_body=lambda ns: ns.update(body)
+    )
+    return cast("LocalSecondaryIndex[Any]", order())
+
+
+class ContentRow(Row):
+    """A row of ``content``: anything a workspace owns. One-letter attributes are the list engine's.
+
+    ``r`` groups rows under a parent (a page's site), ``s`` is the status, ``f1``-``f3`` are facets,
+    ``n1``-``n2`` numbers to sort by, ``y1``-``y2`` numbers that lists are only filtered by, ``t``
+    the folded search text, ``x`` marks a text too long to be held inline, ``c`` holds multi-valued
+    facets and what is set. ``o1``-``o4`` are the keys of large collections' indexes.
+    """
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = TableName("content")
+
+    expires = TTLAttribute(null=True)
+    r = UnicodeAttribute(null=True)
+    s = UnicodeAttribute(null=True)
+    f1 = UnicodeAttribute(null=True)
+    f2 = UnicodeAttribute(null=True)
+    f3 = UnicodeAttribute(null=True)
+    n1 = NumberAttribute(null=True)
+    n2 = NumberAttribute(null=True)
+    t = UnicodeAttribute(null=True)
+    x = NumberAttribute(null=True)
+    c = UnicodeAttribute(null=True)
+    y1 = NumberAttribute(null=True)
+    y2 = NumberAttribute(null=True)
+    o1 = UnicodeAttribute(null=True)
+    o2 = UnicodeAttribute(null=True)
+    o3 = UnicodeAttribute(null=True)
+    o4 = UnicodeAttribute(null=True)
+
+    by_row = ByRow()
+    by_o1 = _order("o1")
+    by_o2 = _order("o2")
+    by_o3 = _order("o3")
+    by_o4 = _order("o4")
+
+
+class Record(ContentRow):
+    """A record of a noun.
+
+    Its sort key is its id, and it is saved only over the version that was read.
+    """
+
+    version = VersionAttribute()
+    created_at = UTCDateTimeAttribute()
+    updated_at = UTCDateTimeAttribute()
+
+    stored: dict[str, Any] | None = None
+    """The row as it was read, in DynamoDB's JSON; None for a new one."""
+    facets_read: Facets = (None, None, None, None)
+    """The status and facets that the stored row was counted under; all None for a new one."""
+    revision: int = 0
+    """The version that readers see once the unit that wrote the record has committed."""
+
+    @classmethod
+    def from_raw_data(cls, data: dict[str, Any]) -> Self:
+        """Return the record, remembering what it is counted under."""
+        record = super().from_raw_data(data)
+        record.stored = data
+        record.facets_read, record.revision = record.facets, int(record.version or 0)
+        return record
+
+    def changes(self, among: Collection[str] | None = None) -> list[Action]:
+        """Return what makes the stored row this one: an action per attribute that has changed.
+
+        ``among`` limits them to some attributes. A long text is not written where one number
+        changes.
+        """
+        before, after = self.stored or {}, self.serialize()
+        actions: list[Action] = []
+        for name, attribute in self.get_attributes().items():
+            wire = attribute.attr_name
+            if wire in {"pk", "sk", "version"} or before.get(wire) == after.get(wire):
+                continue
+            if among is not None and name not in among:
+                continue
+            path: Any = getattr(type(self), name)
+            actions.append(path.set(getattr(self, name)) if wire in after else path.remove())
+        return actions
+
+    def _too_large(self, item: dict[str, dict[str, Any]], size: int) -> PayloadTooLargeError:
+        """Return the error for a record that exceeds the limit. It names the largest field."""
+        sizes = {
+            name: size_of(item[attribute.attr_name])
+            for name, attribute in self.get_attributes().items()
+            if attribute.attr_name in item
+        }
+        largest = max(sizes, key=sizes.__getitem__)
+        field = to_camel(largest)
+        message = (
+            f"expected a record of at most {MAX_ITEM_BYTES:,} bytes, received {size:,}, of which "
+            f"{sizes[largest]:,} are {field}. Shorten it."
+        )
+        return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
+
+    @property
+    def as_read(self) -> Self | None:
+        """The record as it was read; None for a new one."""
+        return self.from_raw_data(dict(self.stored)) if self.stored else None
+
+    @property
+    def facets(self) -> Facets:
+        """The stamped status and facets."""
+        return (self.s, self.f1, self.f2, self.f3)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The attributes that have a value, with the id, and as version the one readers see.
+
+        One look at the record; PynamoDB's attribute access costs ten times a dictionary's.
+        """
+        stored = self.attribute_values
+        return {**stored, "id": stored["sk"], "version": self.revision}
+
+    @property
+    def id(self) -> str:
+        """The record's id."""
+        return self.sk
+
+
+class ConversationRow(Row):
+    """A row of ``conversations``: what grows without bound; daily counters so far. Some expire."""
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = TableName("conversations")
+
+    expires = TTLAttribute(null=True)
+
+
+class ControlRow(Row):
+    """A row of ``control``: idempotency results, scheduled jobs, rate limits. Most expire."""
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = TableName("control")
+
+    expires = TTLAttribute(null=True)
+
+
+class AuditTableRow(Row):
+    """A row of ``audit``, a table of its own so that IAM keeps it append-only (ADR 0017).
+
+    Functions may put a row and query; only its time-to-live ever takes one away.
+    """
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = TableName("audit")
+
+    expires = TTLAttribute()
+
+
+class LedgerRow(Row):
+    """A row of ``ledger``: wallets, entries, holds, budgets. None expires, none is ever deleted."""
+
+    class Meta:
+        """PynamoDB's settings."""
+
+        table_name = TableName("ledger")
+
+
+TABLES: dict[str, type[Row]] = {
+    "identity": IdentityRow,
+    "content": ContentRow,
+    "conversations": ConversationRow,
+    "ledger": LedgerRow,
+    "control": ControlRow,
+    "audit": AuditTableRow,
+}
+
+
+def ensure_tables() -> list[str]:
+    """Create the tables that are missing, with their time-to-live.
+
+    Return the names of those made.
+    """
+    made = []
+    for row in TABLES.values():
+        if not row.exists():
+            row.create_table(wait=True, billing_mode="PAY_PER_REQUEST")
+            made.append(row.Meta.table_name)
+    return made

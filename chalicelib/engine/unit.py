@@ -1,0 +1,493 @@
+"""The unit of work: everything an operation stages is one transaction, which happens or does not.
+
+``run_unit`` is the only code that stages, commits, tries again and undoes, whoever works: an
+operation, the command line, a scheduled job, a cascade.
+"""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.retry import PATIENCE, Patience, retry_on_conflict
+from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.engine import audit, file_uses, idempotency, jobs
+from chalicelib.engine.file_uses import RAISE, FileUseTracker
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.index_entries import EntryRow
+from chalicelib.engine.listing.listing import LISTINGS, NOUNS, Listing, listing_of
+from chalicelib.engine.tables import Record, Row
+from chalicelib.engine.transactions import (
+    MAX_ITEMS,
+    OutcomeUnknownError,
+    Stage,
+    Staged,
+    Transaction,
+    delete_stage,
+    put_stage,
+    update_stage,
+)
+
+R = TypeVar("R", bound=Record)
+T = TypeVar("T")
+
+LATE_ENTRIES = "late-entries"
+"""The scheduled job of writing index entries that did not fit into their transaction."""
+LATE_FILE_USES = "late-file-uses"
+"""The same of rows that say which records show which files."""
+Taken = Mapping[str, AppError | Callable[[str], AppError]]
+"""What it means that a unique look-up is held by another, by its name; or made of the holder's id.
+
+Without one the operation begins again.
+"""
+NOTHING: Taken = {}
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class UnitOfWork:
+    """The writes of one operation for one tenant: all of them happen, or none.
+
+    A tenant is a workspace, the platform or, in the ledger, an account. A condition that fails at
+    commit raises the write's own ``on_conflict`` error; without one it raises
+    ``ConcurrentUpdateError``, after which ``run_unit`` begins again with fresh reads.
+    """
+
+    tenant: str
+    request_id: str = field(default_factory=lambda: str(uuid4()))
+    patience: Patience = PATIENCE
+    """How long it is begun again after lost races; a stage may find that it takes longer."""
+    _transaction: Transaction = field(default_factory=Transaction)
+    _entries: list[tuple[str, Staged]] = field(default_factory=list)
+    _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    _resources: dict[str, None] = field(default_factory=dict)
+    _event: AuditEvent | None = None
+    _record: IdempotencyRecord | None = None
+    _after_commit: list[Callable[[], object]] = field(default_factory=list)
+    _on_failure: list[Callable[[], object]] = field(default_factory=list)
+    _effects: dict[str, Any] = field(default_factory=dict)
+    _file_uses: FileUseTracker = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Follow which files the tenant's records show."""
+        self._file_uses = FileUseTracker(self.tenant)
+
+    @property
+    def workspace_id(self) -> str:
+        """The tenant, where it is a workspace."""
+        return self.tenant
+
+    def begin(
+        self, event: AuditEvent | None = None, record: IdempotencyRecord | None = None
+    ) -> None:
+        """Forget what was staged; what ``run_side_effect_once`` remembers stays.
+
+        ``event`` and ``record`` say for what the unit works: its batches are recorded as that.
+        """
+        self._event, self._record = event, record
+        self._transaction = Transaction()
+        self._entries.clear()
+        self._after_commit.clear()
+        self._counts.clear()
+        self._resources.clear()
+        self._file_uses.clear()
+
+    def create(
+        self,
+        row: Row,
+        *,
+        on_conflict: Exception | None = None,
+        taken: Taken = NOTHING,
+    ) -> None:
+        """Stage a new row; if one with its key exists at commit, ``on_conflict`` is raised."""
+        self._index(row, taken)
+        self._file_uses.note_creation(row)
+        stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
+        self._transaction.puts.append((stage, on_conflict))
+
+    def save(self, row: Row, *, taken: Taken = NOTHING) -> None:
+        """Stage the new state of a row that was read, which must still be at the version read.
+
+        Of a record, only the attributes that have changed are written.
+        """
+        self._uncount(row)
+        self._index(row, taken)
+        if isinstance(row, Record) and row.stored:
+            self._transaction.updates.append((lambda t: t.update(row, row.changes()), None))
+        else:
+            self._transaction.puts.append((lambda t: t.save(row), None))
+
+    def update(
+        self,
+        row: Row,
+        actions: list[Action],
+        condition: Condition | None = None,
+        *,
+        on_conflict: Exception | None = None,
+    ) -> None:
+        """Stage changes to single attributes of a row, which must exist or meet a condition."""
+        demand = Row.pk.exists() if condition is None else condition
+        self._name(row)
+        stage: Stage = lambda t: t.update(row, actions, condition=demand)  # noqa: E731
+        self._transaction.updates.append((stage, on_conflict))
+
+    def delete(
+        self, row: Row, *, if_there: bool = False, on_conflict: Exception | None = None
+    ) -> None:
+        """Stage the removal of a row that was read, which must still be at the version read.
+
+        One without a version must still exist if ``if_there`` says so.
+        """
+        self._uncount(row)
+        self._name(row)
+        if (listing := self._listing(row)) and isinstance(row, Record):
+            self._keep_in_step(listing, row.as_read or row, None, NOTHING)
+        demand = Row.pk.exists() if if_there else None
+        stage: Stage = lambda t: t.delete(row, condition=demand)  # noqa: E731
+        self._transaction.deletes.append((stage, on_conflict))
+
+    def soft_delete(self, record: Record, *, until: datetime) -> None:
+        """Stage a soft deletion: the record moves to its noun's trash and expires there."""
+        listing = LISTINGS[type(record)]
+        left_behind = {"pk", "version", "r"}
+        values = {k: v for k, v in record.attribute_values.items() if k not in left_behind}
+        kept = type(record)(listing.trash(self.tenant), **values | {"expires": until})
+        self.delete(record)
+        self._transaction.puts.append((lambda t: t.save(kept), None))
+
+    def require(
+        self, row: Row, condition: Condition | None = None, *, on_conflict: AppError | None = None
+    ) -> None:
+        """Demand that a row still exists at commit, or still meets a condition."""
+        demand = Row.pk.exists() if condition is None else condition
+        stage: Stage = lambda t: t.condition_check(type(row), row.pk, row.sk, demand)  # noqa: E731
+        self._transaction.checks.append((stage, on_conflict))
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a repeated call goes on where this one stopped: it has an idempotency key."""
+        return self._record is not None
+
+    def run_side_effect_once(self, name: str, effect: Callable[[], T]) -> T:
+        """Run an outside effect on the first call and return its result on every later one."""
+        if name not in self._effects:
+            self._effects[name] = effect()
+        result: T = self._effects[name]
+        return result
+
+    def commit_batch(
+        self, name: str, stage: "Callable[[UnitOfWork], bytes]", *, audited_in: str = ""
+    ) -> bytes:
+        """Commit a part of an operation that is too large for one transaction, by itself.
+
+        ``stage`` stages the part on a unit of its own and returns its outcome. That is kept with
+        what it did, under the operation's idempotency key if it has one: neither another run of
+        the handler nor a repeated call does a committed batch again; both get its outcome. A part
+        that is another workspace's affair is ``audited_in`` that workspace's log.
+
+        Raises:
+            AppError: the batch's own failure; the batches before it stay done.
+        """
+        return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage, audited_in))
+
+    def recalls_batch(self, name: str) -> bool:
+        """Whether an earlier call under the same key has committed a batch, to prepare nothing for.
+
+        ``commit_batch`` returns its outcome, in either case.
+        """
+        record = self._record and self._record.part(name)
+        stored = record and idempotency.find(self.tenant, record)
+        if record is None or stored is None:
+            return False
+        body = record.answered(stored).body or b""
+        self.run_side_effect_once(name, lambda: body)
+        return True
+
+    def _commit_batch(
+        self, name: str, stage: "Callable[[UnitOfWork], bytes]", audited_in: str
+    ) -> bytes:
+        record = self._record and self._record.part(name)
+        event = self._event or AuditEvent.by_job(name)
+        event = replace(event, workspace_id=audited_in or event.workspace_id)
+
+        def staged(unit: UnitOfWork) -> bytes:
+            outcome = stage(unit)
+            if record is not None:
+                unit.keep(replace(record, body=outcome))
+            return outcome
+
+        try:
+            return run_unit(self.tenant, event, staged, request_id=self.request_id)
+        except IdempotencyKeyExistsError:
+            if record is None:
+                raise
+            stored = record.answered(idempotency.find(self.tenant, record))
+            return stored.body or b""
+
+    @property
+    def created_files(self) -> Collection[str]:
+        """The ids of the files that the unit creates."""
+        return self._file_uses.created
+
+    def mention(self, resource: str) -> None:
+        """Name a resource, such as ``key:<id>``, that the audit log would not name by itself."""
+        self._resources[resource] = None
+
+    def after_commit(self, action: Callable[[], object]) -> None:
+        """Run an action after the commit.
+
+        What it raises is logged, since the change is made by then.
+        """
+        self._after_commit.append(action)
+
+    def on_failure(self, action: Callable[[], object]) -> None:
+        """Run an action if the operation fails for good: undo what was done outside.
+
+        Not if it may have been committed all the same: an orphan is better than a record that
+        points at nothing.
+        """
+        self._on_failure.append(action)
+
+    def undo(self) -> None:
+        """Run and forget the ``on_failure`` actions."""
+        self._run(self._on_failure)
+
+    def commit(self, event: AuditEvent | None = None) -> None:
+        """Write everything staged in one transaction, with the audit event.
+
+        Raises:
+            AppError: the error of the first write whose condition failed.
+            ConcurrentUpdateError: another writer was first.
+            IdempotencyKeyExistsError: the key that was kept with the unit has a record.
+            UnavailableError: DynamoDB failed.
+        """
+        transaction = self._transaction
+        for noun, deltas in self._counts.items():
+            for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
+                transaction.updates.append((update_stage(shard, additions), None))
+        self._stage_file_uses()
+        self._stage_entries()
+        if transaction.staged:
+            resources = (*(event.resources if event else ()), *self._resources)
+            marker = audit.row(self.tenant, replace(event, resources=resources)) if event else None
+            try:
+                transaction.commit(marker)
+            except OutcomeUnknownError:
+                self._on_failure.clear()
+                raise
+        self._on_failure.clear()
+        self._run(self._after_commit)
+
+    def keep(self, record: IdempotencyRecord) -> None:
+        """Stage the answer to a call under its idempotency key, which must be free at commit."""
+        row = idempotency.row(self.tenant, record, owner=self.request_id)
+        condition = idempotency.is_free_for(self.request_id)
+        stage: Stage = lambda t: t.save(row, condition=condition)  # noqa: E731
+        self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
+
+    def _index(self, row: Row, taken: Taken) -> None:
+        """Set a record's times, revision and index keys, and count it. Other rows are not listed.
+
+        The rows that go with it are written with it.
+        """
+        if (listing := self._listing(row)) and isinstance(row, Record):
+            row.updated_at = clock.now()
+            row.created_at = row.created_at or row.updated_at
+            row.revision = int(row.version or 0) + 1
+            listing.set_index_keys(row)
+            self._counts[listing.noun].update(listing.counters(row.facets))
+            self._keep_in_step(listing, row.as_read, row, taken)
+        self._name(row)
+
+    def _keep_in_step(
+        self,
+        listing: Listing[Any],
+        before: Record | None,
+        after: Record | None,
+        taken: Taken,
+    ) -> None:
+        """Stage what changes of the rows that go with a record; note which files it shows."""
+        if listing.files and (record := after or before):
+            name = f"{listing.noun}#{record.id}"
+            self._file_uses.note(name, listing.files, before, after)
+        new = listing.side_rows(self.tenant, after) if after else {}
+        old = listing.held_side_rows(self.tenant, before, new) if before else {}
+        for key in old.keys() - new.keys():
+            row = old[key].row
+            self._transaction.deletes.append((delete_stage(row), None))
+        for key, side in new.items():
+            if key not in old and side.unique:
+                stage = put_stage(side.row, Row.pk.does_not_exist())
+                self._transaction.puts.append((stage, taken.get(side.unique)))
+            elif key not in old or old[key].row.serialize() != side.row.serialize():
+                put = (put_stage(side.row), None)
+                if isinstance(side.row, EntryRow):
+                    self._entries.append((f"{listing.noun}#{side.row.sk}", put))
+                else:
+                    self._transaction.puts.append(put)
+
+    def _stage_file_uses(self) -> None:
+        """Stage the rows of which records show which files, if they fit into the transaction.
+
+        If not, as when a page with fifty new images is imported, they are written right after it,
+        as entries are. A place is left for the job of those, and for the audit event.
+        """
+        transaction, changes = self._transaction, self._file_uses.changes()
+        rows = file_uses.rows(self.tenant, changes, self._file_uses.created)
+        there = Row.pk.exists()
+        if len(transaction.staged) + len(rows) < MAX_ITEMS - 1:
+            transaction.puts += [(put_stage(row), None) for row in rows.put]
+            transaction.deletes += [(delete_stage(row), None) for row in rows.deleted]
+            transaction.updates += [(update_stage(row, RAISE, there), None) for row in rows.shown]
+        elif rows:
+            payload = {record: list(files) for record, files in changes.items()}
+            job = jobs.row(LATE_FILE_USES, self.tenant, payload)
+            self.create(job)
+            self.after_commit(lambda: jobs.attempt(job, write_file_uses))
+
+    def _stage_entries(self) -> None:
+        """Stage the entries in partitions of values, if they fit into the transaction.
+
+        If not, as when ninety products are put in another order, they are written right after it; a
+        job that is committed with it sees to that if this process does not.
+        """
+        if len(self._transaction.staged) + len(self._entries) < MAX_ITEMS:
+            self._transaction.puts += [put for _, put in self._entries]
+            return
+        records = sorted({record for record, _ in self._entries})
+        job = jobs.row(LATE_ENTRIES, self.tenant, {"records": records})
+        self.create(job)
+        self.after_commit(lambda: jobs.attempt(job, write_entries))
+
+    def _uncount(self, row: Row) -> None:
+        """Take a record out of the counters it was in when it was read."""
+        if (listing := self._listing(row)) and isinstance(row, Record):
+            self._counts[listing.noun].subtract(listing.counters(row.facets_read))
+
+    def _listing(self, row: Row) -> Listing[Any] | None:
+        """Return the listing of a noun's live record.
+
+        Rows of no noun, and those in its trash, have none.
+        """
+        listing = LISTINGS.get(type(row))
+        return listing if listing and row.pk == listing.partition(self.tenant) else None
+
+    def _name(self, row: Row) -> None:
+        """Remember a record that is written, for the audit log."""
+        if (noun := row.pk.removeprefix(f"W#{self.tenant}#")) in NOUNS:
+            self._resources[f"{noun.lower()}:{row.sk}"] = None
+
+    @staticmethod
+    def _run(actions: list[Callable[[], object]]) -> None:
+        while actions:
+            try:
+                actions.pop(0)()
+            except Exception:
+                log.exception("an action after the unit of work failed")
+
+
+def run_unit(  # noqa: PLR0913  what a unit can be about
+    tenant: str,
+    event: AuditEvent | None,
+    stage: Callable[[UnitOfWork], T],
+    *,
+    record: IdempotencyRecord | None = None,
+    request_id: str | None = None,
+    dry_run: bool = False,
+    patience: Patience = PATIENCE,
+) -> T:
+    """Stage and commit a unit of work; after a lost race both happen again, with fresh reads.
+
+    Args:
+        tenant: whose rows are written.
+        event: what the audit log keeps. Without one, a transaction whose answer is lost is not
+            sent again, since nothing would tell whether it was carried out: whoever leaves it out
+            has a row of its own to tell by (``flows.charging``).
+        stage: reads, decides and stages on the unit; its result is returned. It may run several
+            times, and so does nothing outside but by ``run_side_effect_once``.
+        record: under which the unit's batches keep their outcomes; ``stage`` itself keeps the
+            operation's (``UnitOfWork.keep``).
+        request_id: owns marks of the idempotency key; one of its own if omitted.
+        dry_run: stop before the commit.
+        patience: how often it begins again after lost races.
+
+    Raises:
+        AppError: any failure; nothing was changed then, unless it is ``OutcomeUnknownError``.
+        IdempotencyKeyExistsError: the key of a record that was kept has been used.
+    """
+    unit = UnitOfWork(tenant, request_id or str(uuid4()), patience)
+
+    def attempt() -> T:
+        unit.begin(event, record)
+        result = stage(unit)
+        if not dry_run:
+            unit.commit(event)
+        return result
+
+    try:
+        return retry_on_conflict(attempt, lambda: unit.patience)
+    except BaseException:
+        unit.undo()
+        raise
+
+
+@job_handler(LATE_ENTRIES)
+def write_entries(job: Job) -> None:
+    """Write the entries of records as these are now, in partitions of their values."""
+    for batch in in_batches(job.payload["records"], MAX_ITEMS // 3):
+
+        def stage(unit: UnitOfWork, batch: list[str] = batch) -> None:
+            for noun, _, record_id in (name.partition("#") for name in batch):
+                listing = listing_of(noun)
+                if record := listing.find(job.workspace_id, record_id):
+                    unit.require(record, type(record).version == record.version)
+                    for side in listing.side_rows(job.workspace_id, record).values():
+                        if isinstance(side.row, EntryRow):
+                            unit.save(side.row)
+
+        run_unit(job.workspace_id, AuditEvent.by_job(LATE_ENTRIES), stage)
+
+
+@job_handler(LATE_FILE_USES)
+def write_file_uses(job: Job) -> None:
+    """Write which files records show, as these are now."""
+    for name, files in job.payload.items():
+        for batch in in_batches(files, MAX_ITEMS // 3):
+            stage = partial(_stage_late_file_uses, name=name, files=batch)
+            run_unit(job.workspace_id, AuditEvent.by_job(LATE_FILE_USES), stage)
+
+
+def _stage_late_file_uses(unit: UnitOfWork, name: str, files: list[str]) -> None:
+    noun, _, record_id = name.partition("#")
+    listing = listing_of(noun)
+    record = listing.find(unit.tenant, record_id)
+    shown: set[str] = set()
+    if record and listing.files:
+        unit.require(record, type(record).version == record.version)
+        there = listing_of(file_uses.FILE).fetch(unit.tenant, files)
+        shown = set(listing.files.ids(record)) & {file.id for file in there}
+    changes = {name: {file_id: file_id in shown for file_id in files}}
+    rows = file_uses.rows(unit.tenant, changes)
+    for row in rows.put:
+        unit.save(row)
+    for row in rows.deleted:
+        unit.delete(row)
+    for file in rows.shown:
+        unit.update(file, RAISE)
+
+
+def in_batches(items: Iterable[T], size: int) -> list[list[T]]:
+    """Return the items in lists of at most ``size``, for units that take no more."""
+    whole = list(items)
+    return [whole[start : start + size] for start in range(0, len(whole), size)]

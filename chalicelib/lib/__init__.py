@@ -1,0 +1,1 @@
+"""Pure helpers that know no concept of the service: phones, slugs, time zones, markdown."""

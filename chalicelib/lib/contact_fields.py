@@ -1,0 +1,44 @@
+"""Field types of wire models for people: their contacts, notes and tags."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.core.wire.schema import printable
+from chalicelib.lib import emails, phones
+
+MAX_NAME = 200
+
+
+def _email(text: str) -> str:
+    try:
+        return emails.normal_email(text)
+    except ValueError as error:
+        raise PydanticCustomError("email", "{reason}", {"reason": str(error)}) from None
+
+
+def _different(tags: list[str]) -> list[str]:
+    return list(dict.fromkeys(tags))
+
+
+Email = Annotated[str, StringConstraints(max_length=320), AfterValidator(_email)]
+"""An e-mail address, in its normal form."""
+PersonName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME),
+    AfterValidator(printable),
+]
+PhoneText = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=phones.MAX_CHARACTERS),
+    AfterValidator(printable),
+]
+"""A phone number as somebody writes it."""
+Notes = Annotated[str, StringConstraints(max_length=5000)]
+Tag = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=50),
+    AfterValidator(printable),
+]
+Tags = Annotated[list[Tag], Field(max_length=20), AfterValidator(_different)]

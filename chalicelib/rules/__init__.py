@@ -1,1 +1,0 @@
-"""Pure rules that several domains share. No I/O."""

@@ -1,0 +1,373 @@
+"""OpenAPI 3.1, generated from the registry; inputs and records are named components."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from chalicelib import SERVICE, VERSION
+from chalicelib.application.invoke import IDEMPOTENCY_KEY
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.json_schema import NULL_OMITS, REF, components, json_schema
+from chalicelib.core.wire.schema import Wire
+from chalicelib.domains.chat.flows.chat import MESSAGES
+from chalicelib.domains.chat.flows.chat_request import ChatRequest
+from chalicelib.transports import form_data, public, rest
+from chalicelib.transports.api_docs import openapi_failures
+from chalicelib.transports.api_docs.openapi_failures import STATUSES
+from chalicelib.transports.api_docs.reference import SERVER
+from chalicelib.transports.chat import chat_events, chat_route
+from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
+
+_SECURITY = "apiKey"
+
+_IDEMPOTENCY_KEY: dict[str, Any] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": (
+        "1-255 characters of your choice. "
+        "The same key with the same input replays the first answer for 24 hours."
+    ),
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+
+
+_FILE = {
+    "type": "string",
+    "format": "binary",
+    "contentMediaType": "application/octet-stream",
+    "description": "The file; its file name is the default of name.",
+}
+_FORM_FILE = "file"
+"""What documentation calls the part with the file; any name is taken."""
+
+
+ANSWERS = Path(__file__).with_name("answers.json")
+"""What the operations' examples are answered with: recorded by ``make reference``."""
+
+
+def _shown() -> list[Operation]:
+    """Return the operations that programs and visitors' pages call, which have a route."""
+    return [each for each in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if each.path]
+
+
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document of every operation; ``SERVER`` stands for the base URL.
+
+    Beyond the standard it says of an operation ``x-tool``, ``x-scope``, ``x-error-codes`` (by
+    status), ``x-rate-limit`` and ``x-destructive``, and what all codes mean (``x-errors``). The
+    reference is made of it and of nothing else.
+    """
+    operations = _shown()
+    codes = openapi_failures.catalogue(operations)
+    names, schemas = components(
+        [*(each.input for each in operations if _has_named_body(each)), ChatRequest],
+        [each.output for each in operations],
+    )
+    for operation in operations:
+        if operation.path_parameters and _has_named_body(operation):
+            name = names[operation.input]
+            schemas[name] = _without(schemas[name], operation.path_parameters)
+        if operation.file_field:
+            form = _file_form(_schema(operation), operation.file_field)
+            schemas[f"{names[operation.input]}Form"] = form
+        if _takes_key_in_body(operation):
+            schemas[names[operation.input]]["properties"][IDEMPOTENCY_KEY] = {
+                **_IDEMPOTENCY_KEY["schema"],
+                "type": ["string", "null"],
+                NULL_OMITS: True,
+                "description": "In place of the header.",
+            }
+    for output in {operation.output for operation in operations}:
+        _add_envelope(schemas[names[output]])
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        entry = _operation(operation, names)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = entry
+    paths[chat_route.PATH] = {"post": _chat(names[ChatRequest])}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": SERVICE, "version": VERSION, "description": _DESCRIPTION},
+        "servers": [{"url": SERVER}],
+        "security": [{_SECURITY: []}],
+        "tags": [
+            {"name": area, "x-displayName": title, "description": about}
+            for area, (title, about) in AREAS.items()
+        ],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                _SECURITY: {"type": "http", "scheme": "bearer", "description": "An API key."}
+            },
+            "schemas": {
+                **schemas,
+                **chat_events.schemas(),
+                "Failure": openapi_failures.schema(_WARNINGS, codes),
+            },
+            "responses": {
+                f"Failure{status}": {
+                    "description": text,
+                    "content": {"application/json": {"schema": {"$ref": f"{REF}Failure"}}},
+                }
+                for status, text in STATUSES.items()
+            },
+        },
+        "x-errors": codes,
+    }
+
+
+_PUBLIC, _CHAT = "public", "chat"
+"""The areas of what visitors call, without a key."""
+AREAS = {
+    "workspace": ("Workspace", "What any key may ask, whatever its scopes."),
+    "projects": ("Sites", "Web sites: their titles and addresses, domains and statistics."),
+    "pages": ("Pages", "The pages of a site, and their HTML."),
+    "products": ("Products", "The catalogue: products, stock, categories, and help with cards."),
+    "services": ("Services", "What can be booked, who or what does it, and when they work."),
+    "bookings": ("Bookings", "Free slots, and the bookings that fill them."),
+    "crm": ("Leads and clients", "Capture forms, what comes in by them, and the people behind it."),
+    "files": ("Files", "Files and folders of the workspace."),
+    "agents": ("Bots", "Chat bots, their dialogs and statistics."),
+    "blog": ("Blog", "The platform's blog, for keys of ADMIN accounts."),
+    _CHAT: ("Bot chat", "Talk to a bot, answered by a stream of events; without an API key."),
+    _PUBLIC: ("Public endpoints", "What pages call on behalf of their visitors, without a key."),
+}
+"""The areas of operations: those of the scopes, and what needs none. By name, title and text."""
+
+_DESCRIPTION = (
+    "Manage a workspace with an API key. Every answer is `{data: {status, ...}}`; "
+    "money is in kopecks, durations are in minutes, times are ISO 8601 in UTC. "
+    "Unknown fields of a request are ignored and named in `data.warnings`; answers are given "
+    "further fields without notice, so ignore those that you do not know."
+)
+
+
+def _area(operation: Operation) -> str:
+    if Audience.PUBLIC in operation.audience:
+        return _PUBLIC
+    return operation.scope.area if operation.scope else "workspace"
+
+
+def _who(operation: Operation) -> str:
+    if Audience.PUBLIC in operation.audience:
+        return "No key: pages of any origin may call it."
+    return f"Scope: `{operation.scope}`." if operation.scope else "Any valid key."
+
+
+def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
+    tool = f" Tool: `{operation.tool}`." if operation.tool else ""
+    codes = openapi_failures.codes(openapi_failures.errors_of(operation))
+    entry: dict[str, Any] = {
+        "operationId": operation.name,
+        "tags": [_area(operation)],
+        "summary": operation.title,
+        "description": f"{operation.description}\n\n{_who(operation)}{tool}",
+        "parameters": _parameters(operation),
+        "responses": {
+            "200": {
+                "description": "Success.",
+                "content": {JSON_TYPE: {"schema": _success(names[operation.output])}},
+            },
+            **_failures(codes),
+        },
+        **_extensions(operation),
+        "x-error-codes": codes,
+    }
+    if Audience.PUBLIC in operation.audience:
+        entry["security"] = []
+    entrance = public.ENTRANCES.get(operation.name)
+    if entrance is not None:
+        entry["responses"].update(entrance.responses)
+    if not operation.reads_query:
+        entry["requestBody"] = _body(operation, names)
+    return _with_answer(entry)
+
+
+def _extensions(operation: Operation) -> dict[str, Any]:
+    """Return what there is to say of an operation that OpenAPI has no words for."""
+    said: dict[str, Any] = {
+        "x-tool": operation.tool,
+        "x-scope": operation.scope and str(operation.scope),
+        "x-destructive": operation.destructive or None,
+    }
+    if (limit := operation.limit) is not None:
+        said["x-rate-limit"] = {
+            "requests": limit.max_requests,
+            "seconds": round(limit.window.total_seconds()),
+            "counts": limit.what,
+        }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _failures(codes: Mapping[str, Any]) -> dict[str, Any]:
+    return {status: {"$ref": f"#/components/responses/Failure{status}"} for status in codes}
+
+
+@cache
+def _answers() -> dict[str, Any]:
+    answers: dict[str, Any] = json.loads(ANSWERS.read_bytes()) if ANSWERS.exists() else {}
+    return answers
+
+
+def _with_answer(entry: dict[str, Any]) -> dict[str, Any]:
+    """Add what the example is answered with, where it has been recorded."""
+    if (answer := _answers().get(entry["operationId"])) is not None:
+        for content in entry["responses"]["200"]["content"].values():
+            content["example"] = answer
+    return entry
+
+
+_CHAT_DESCRIPTION = """Send a visitor's message to a bot; its answer comes as server-sent events.
+
+Each is `data:` with a JSON object and a blank line: `start` with `sessionId`, to continue the \
+dialog with; `chunk` with `content`, any number of them; at the end `done` with `usage` \
+({inputTokens, outputTokens, totalTokens}), or `error` with a text. Lines that begin with a colon \
+keep the connection alive.
+
+Without `sessionId` a new dialog begins. Private bots ask for `apiKey`. 429 has the code \
+`limit_daily`, `limit_weekly`, `limit_monthly` or `insufficient_balance` if the bot may not spend \
+more, `rate_limited` if the visitor sends too much. 409 `session_busy`: the last answer is still \
+coming.
+
+No key: pages of any origin may call it."""
+
+
+def _chat(body: str) -> dict[str, Any]:
+    """Return the entry of the chat, which is no operation of the registry: it streams."""
+    event_stream = {
+        "schema": {
+            "type": "string",
+            "description": f"Events: `data:` lines, each with a `{chat_events.EVENT}` as JSON.",
+            "contentMediaType": JSON_TYPE,
+            "contentSchema": {"$ref": f"{REF}{chat_events.EVENT}"},
+        }
+    }
+    codes = openapi_failures.codes(iter(openapi_failures.CHAT))
+    entry = {
+        "operationId": "chat_stream",
+        "tags": [_CHAT],
+        "summary": "Talk to a bot",
+        "description": _CHAT_DESCRIPTION,
+        "security": [],
+        "parameters": [_IDEMPOTENCY_KEY],
+        "requestBody": {
+            "required": True,
+            "content": {JSON_TYPE: {"schema": {"$ref": f"{REF}{body}"}, "example": CHAT_EXAMPLE}},
+        },
+        "responses": {
+            "200": {"description": "The answer.", "content": {"text/event-stream": event_stream}},
+            **_failures(codes),
+        },
+        "x-rate-limit": {
+            "requests": MESSAGES.max_requests,
+            "seconds": round(MESSAGES.window.total_seconds()),
+            "counts": MESSAGES.what,
+        },
+        "x-error-codes": codes,
+    }
+    return _with_answer(entry)
+
+
+CHAT_EXAMPLE = {"agentId": "AGENT_ID", "message": "Do you sell bread?"}
+
+
+def _has_named_body(operation: Operation) -> bool:
+    """Whether an operation's body is a component; what is read from forms is described in place."""
+    in_place = operation.path_parameters and operation.name in public.ENTRANCES
+    return not (operation.reads_query or in_place)
+
+
+def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
+    entrance = public.ENTRANCES.get(operation.name)
+    inline = _without(_schema(operation), operation.path_parameters)
+    name = names.get(operation.input)
+    schema: Mapping[str, Any] = {"$ref": f"{REF}{name}"} if name else inline
+    if entrance is not None and entrance.body is not None:
+        schema = inline = dict(entrance.body)
+    kinds = (kind for kind in rest.body_types(operation) if kind != TEXT_TYPE)  # beacons' JSON
+    content: dict[str, Any] = {kind: {"schema": schema} for kind in (JSON_TYPE, *kinds)}
+    shown = operation.example or {}
+    body = {k: v for k, v in shown.items() if k not in operation.path_parameters}
+    content[JSON_TYPE]["example"] = body
+    if operation.file_field:
+        content[form_data.MULTIPART] = {"schema": {"$ref": f"{REF}{name}Form"}}
+    return {"required": bool(inline.get("required")), "content": content}
+
+
+def _takes_key_in_body(operation: Operation) -> bool:
+    entrance = public.ENTRANCES.get(operation.name)
+    return (
+        Audience.PUBLIC in operation.audience
+        and operation.accepts_idempotency_key
+        and (entrance is None or entrance.body is None)
+    )
+
+
+def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:
+    """Return the form that an operation takes in place of JSON: a file, and its other fields."""
+    rest = _without(schema, (file_field,))
+    required = [name for name in rest.pop("required", ()) if name != form_data.NAME_FIELD]
+    properties = {_FORM_FILE: _FILE, **rest["properties"]}
+    return {**rest, "required": [_FORM_FILE, *required], "properties": properties}
+
+
+def _without(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    properties = {k: v for k, v in schema["properties"].items() if k not in names}
+    required = [name for name in schema.get("required", ()) if name not in names]
+    rest = {k: v for k, v in schema.items() if k not in {"properties", "required"}}
+    if least := rest.pop("minProperties", 0):
+        rest["minProperties"] = least - (len(schema.get("required", ())) - len(required))
+    return {**rest, "properties": properties, **({"required": required} if required else {})}
+
+
+def _schema(operation: Operation) -> dict[str, Any]:
+    """Return the schema of an operation's input without components, as parameters are described."""
+    return json_schema(operation.input, document=True)
+
+
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    schema = _schema(operation)
+    parameters = []
+    for name, declared in schema["properties"].items():
+        in_path = name in operation.path_parameters
+        if in_path or operation.reads_query:
+            shown = {"example": (operation.example or {}).get(name)}
+            parameters.append(
+                {
+                    **(shown if shown["example"] is not None else {}),
+                    "name": name,
+                    "in": "path" if in_path else "query",
+                    "required": in_path or name in schema.get("required", ()),
+                    "description": declared["description"],
+                    "schema": {k: v for k, v in declared.items() if k != "description"},
+                }
+            )
+    if operation.accepts_idempotency_key:
+        parameters.append(_IDEMPOTENCY_KEY)
+    return parameters
+
+
+_WARNINGS = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "What the call ignored or could not do in full.",
+}
+
+
+def _add_envelope(schema: dict[str, Any]) -> None:
+    """Add to a result what ``data`` has beside it."""
+    status = {"type": "boolean", "const": True, "description": "true: it succeeded."}
+    schema["required"] = ["status", *schema.get("required", ())]
+    schema["properties"] = {
+        "status": status,
+        **schema.get("properties", {}),
+        "warnings": _WARNINGS,
+    }
+
+
+def _success(name: str) -> dict[str, Any]:
+    properties = {"data": {"$ref": f"{REF}{name}"}}
+    return {"type": "object", "required": ["data"], "properties": properties}

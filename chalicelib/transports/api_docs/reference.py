@@ -1,0 +1,50 @@
+"""The reference: the OpenAPI document, from the manifest or made here, as it is answered."""
+
+from functools import cache, lru_cache
+
+from pydantic_core import to_json
+
+from chalicelib.core import manifest
+from chalicelib.core.settings import settings
+from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
+
+SERVER = "https://server.invalid"
+"""Stands for the server's base URL where that is not known: in the manifest, and in examples."""
+
+EXAMPLE_IDS: dict[str, str] = {}
+"""Ids that examples show in place of words such as ``PRODUCT_ID``.
+
+Empty where it is not known what there is. Local development fills in the ids of its demo, so that
+each example runs there as it is pasted.
+"""
+
+
+def openapi_json(_request: HttpRequest) -> HttpResponse:
+    """Return the OpenAPI document, made once per process; a copy is asked after before each use."""
+    return _response(document())
+
+
+def document() -> bytes:
+    """Return the OpenAPI document of this server as JSON."""
+    return _document(settings().public_url)
+
+
+@lru_cache(maxsize=1)
+def _document(base_url: str) -> bytes:
+    made = (manifest.openapi() or _made_here()).replace(SERVER.encode(), base_url.encode())
+    for word, known in EXAMPLE_IDS.items():
+        made = made.replace(to_json(word), to_json(known))
+    return made
+
+
+@cache
+def _made_here() -> bytes:
+    from chalicelib.transports.api_docs import openapi  # noqa: PLC0415  it imports all there is
+
+    return to_json(openapi.document())
+
+
+@lru_cache(maxsize=1)
+def _response(body: bytes) -> HttpResponse:
+    headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": "no-cache"}
+    return HttpResponse(200, body, headers)

@@ -1,0 +1,1 @@
+"""The streaming chat: its route, events, function URL and Lambda runtime."""

@@ -1,0 +1,141 @@
+"""The chat of a bot, as a stream of server-sent events: one handler, however it is run (ADR 25).
+
+What is refused is refused before the first byte, in the envelope. Behind a function URL, in the
+development server and in tests this is the same function from a request to a response whose body is
+an iterator; whoever sends it closes it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_core import to_json
+
+from chalicelib.core.wire import parsing
+from chalicelib.domains.billing.rules.pricing import Usage
+from chalicelib.domains.bots.rules.channels import TEST
+from chalicelib.domains.chat.flows import chat
+from chalicelib.domains.chat.flows.chat import Caller
+from chalicelib.domains.chat.flows.chat_answer import (
+    Answer,
+    ChatEvent,
+    Chunk,
+    Done,
+    Failed,
+    Ping,
+    Start,
+)
+from chalicelib.domains.chat.flows.chat_replays import Replay
+from chalicelib.domains.chat.flows.chat_request import ChatRequest
+from chalicelib.engine import visitors
+from chalicelib.transports.console.routes import CSRF_HEADER
+from chalicelib.transports.http import (
+    TEXT_TYPE,
+    HttpRequest,
+    HttpResponse,
+    check_body,
+    json_object,
+)
+
+MAX_BODY_BYTES = 160_000
+"""A message has 10,000 characters, and JSON may spell each with twelve bytes."""
+STREAM_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
+PING = b": ping\n\n"
+
+
+def handle(request: HttpRequest) -> HttpResponse:
+    """Answer a message of a visitor, or of one of the bot's own people who tries it in the console.
+
+    Raises:
+        AppError: it is refused (``flows.chat.take``).
+    """
+    check_body(request, TEXT_TYPE, limit=MAX_BODY_BYTES)
+    args = parsing.parse(ChatRequest, json_object(request.body))
+    caller = Caller(
+        visitor=visitors.visitor_hash(request.client_ip),
+        request_id=request.request_id,
+        idempotency_key=request.headers.get("idempotency-key"),
+        in_console=_in_console(request, args),
+    )
+    taken = chat.take(args, caller)
+    events = _replayed(taken) if isinstance(taken, Replay) else Answer(taken)
+    stream = EventStream(events, caller)
+    return HttpResponse(200, stream, STREAM_HEADERS, log={"agentId": args.agent_id[:64]})
+
+
+def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
+    """Whether it is a try in the console; what only says so counts as a program's (chat.md)."""
+    if args.channel != TEST or not {"cookie", CSRF_HEADER} & request.headers.keys():
+        return False
+    from chalicelib.transports.console import door  # noqa: PLC0415  visitors have no use for it
+
+    return door.may_try(request, args.agent_id)
+
+
+def _replayed(replay: Replay) -> Iterator[ChatEvent]:
+    """Yield what was answered before: the text at once."""
+    yield Start(replay.session_token)
+    if replay.text:
+        yield Chunk(replay.text)
+    yield Failed(replay.error) if replay.error else Done(replay.usage or Usage(0, 0))
+
+
+class EventStream:
+    """Events as bytes; closing it closes what they come from."""
+
+    def __init__(self, events: Iterator[ChatEvent], caller: Caller) -> None:
+        self._events = events
+        self._caller = caller
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Return the stream itself."""
+        return self
+
+    def __next__(self) -> bytes:
+        """Return the next event."""
+        return encode(next(self._events))
+
+    def close(self) -> None:
+        """End it, read or not."""
+        close = getattr(self._events, "close", None)
+        try:
+            if close is not None:
+                close()
+        finally:
+            chat.leave(self._caller)
+
+
+def encode(event: ChatEvent) -> bytes:
+    """Return an event as it goes out: ``data:`` with one line of JSON, and a blank line."""
+    data: dict[str, Any]
+    match event:
+        case Start(session_id):
+            data = {"type": "start", "sessionId": session_id}
+        case Chunk(content):
+            data = {"type": "chunk", "content": content}
+        case Done(usage):
+            data = {"type": "done", "usage": _usage(usage)}
+        case Failed(error):
+            data = {"type": "error", "error": error}
+        case Ping():
+            return PING
+    return b"data: " + _one_line(to_json(data)) + b"\n\n"
+
+
+_LINE_ENDS = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\u0085\u2028\u2029"}
+"""Characters that end a line for Unicode, but not for JSON or event streams."""
+
+
+def _one_line(text: bytes) -> bytes:
+    """Return JSON whose text has no line ends of Unicode's: some clients split events there."""
+    for end, escaped in _LINE_ENDS.items():
+        text = text.replace(end, escaped)
+    return text
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    sent, said = usage
+    return {"inputTokens": sent, "outputTokens": said, "totalTokens": sent + said}

@@ -1,0 +1,60 @@
+"""A Lambda function's URL: its events as requests, answered by a handler that may stream."""
+
+import base64
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.transports import edge
+from chalicelib.transports.chat import chat_route
+from chalicelib.transports.chat.chat_route import Handler
+from chalicelib.transports.http import HttpRequest, HttpResponse
+
+
+def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
+    """Return the answer to an event (Lambda developer guide, payload format 2.0).
+
+    It always has a body: CloudFront has been seen to wait for that of a streamed 204 until the
+    function's time was up (nitro issue 4417, aws-lambda-web-adapter issue 499).
+    """
+
+    def admit(request: HttpRequest) -> None:
+        edge.check(request.headers)
+        if event.get("rawPath") != chat_route.PATH:
+            raise NotFoundError("No such path.")
+
+    response = chat_route.serve(_request(event), handler, admit)
+    return response if response.body else response._replace(status=HTTPStatus.OK, body=b"\n")
+
+
+def buffered(event: dict[str, Any], handler: Handler) -> dict[str, Any]:
+    """Return the whole answer to an event, for a function that Lambda's own runtime runs."""
+    response = respond(event, handler)
+    return {
+        "statusCode": response.status,
+        "headers": dict(response.headers),
+        "cookies": list(response.cookies),
+        "body": response.whole_body().decode(),
+        "isBase64Encoded": False,
+    }
+
+
+def _request(event: dict[str, Any]) -> HttpRequest:
+    about = event.get("requestContext") or {}
+    http = about.get("http") or {}
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    if cookies := event.get("cookies"):
+        headers["cookie"] = "; ".join(cookies)
+    body = event.get("body") or ""
+    return HttpRequest(
+        method=http.get("method", ""),
+        route=chat_route.PATH,
+        headers=headers,
+        query=parse_qs(event.get("rawQueryString") or "", keep_blank_values=True),
+        body=base64.b64decode(body)
+        if event.get("isBase64Encoded")
+        else body.encode(errors="surrogatepass"),
+        client_ip=edge.client_ip(headers, http.get("sourceIp", "")),
+        request_id=about["requestId"],
+    )

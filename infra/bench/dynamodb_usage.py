@@ -1,0 +1,72 @@
+"""Counts what code asks of DynamoDB, round trips and capacity units, by botocore's events."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.engine.connection import connection
+
+_SUPPORTED = (
+    "BatchGetItem",
+    "DeleteItem",
+    "GetItem",
+    "PutItem",
+    "Query",
+    "TransactWriteItems",
+    "UpdateItem",
+)
+_READS = frozenset({"BatchGetItem", "GetItem", "Query"})
+
+
+@dataclass
+class Usage:
+    """What was asked: the operations in their order, and the units they cost."""
+
+    calls: list[str] = field(default_factory=list)
+    reads: float = 0.0
+    writes: float = 0.0
+
+    @property
+    def units(self) -> float:
+        """Read and write units together."""
+        return self.reads + self.writes
+
+    @property
+    def round_trips(self) -> int:
+        """How many requests DynamoDB was sent."""
+        return len(self.calls)
+
+
+@contextmanager
+def metering() -> Iterator[Usage]:
+    """Count for the length of a ``with`` block, in every thread.
+
+    DynamoDB Local is exact for reads and plain writes but not for transactions; moto's units mean
+    nothing at all.
+    """
+    usage, events = Usage(), connection().client.meta.events
+
+    def ask(params: dict[str, Any], **_: object) -> None:
+        params["ReturnConsumedCapacity"] = "INDEXES"
+
+    def count(model: Any, parsed: Mapping[str, Any], **_: object) -> None:  # noqa: ANN401
+        usage.calls.append(model.name)
+        consumed = parsed.get("ConsumedCapacity") or []
+        for entry in consumed if isinstance(consumed, list) else [consumed]:
+            units = entry.get("CapacityUnits", 0)
+            if model.name in _READS:
+                usage.reads += units
+            else:
+                usage.writes += units
+
+    names = [f"provide-client-params.dynamodb.{name}" for name in _SUPPORTED]
+    for name in names:
+        events.register(name, ask)
+    events.register("after-call.dynamodb", count)
+    try:
+        yield usage
+    finally:
+        for name in names:
+            events.unregister(name, ask)
+        events.unregister("after-call.dynamodb", count)

@@ -1,0 +1,1 @@
+"""AWS, as the deployment calls it."""

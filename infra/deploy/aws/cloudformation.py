@@ -1,0 +1,304 @@
+"""Stacks by change sets: what would change is known, and may be refused, before it changes."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import click
+from botocore.exceptions import ClientError
+
+from infra.deploy.aws.account import Account
+from infra.deploy.aws.errors import code
+from infra.deploy.progress import Progress
+from infra.deploy.stacks import build as stacks
+
+POLL_SECONDS = 3.0
+REVIEW = "REVIEW_IN_PROGRESS"
+"""Of a stack that is no more than a change set which was never executed."""
+MADE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"}
+UNMADE = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
+"""Of a stack whose creation failed: all that it can is be deleted."""
+STUCK = {
+    "UPDATE_ROLLBACK_FAILED": "Continue its rollback in CloudFormation's console",
+    "IMPORT_ROLLBACK_FAILED": "Continue its rollback in CloudFormation's console",
+    "DELETE_FAILED": "See there what could not be deleted, and delete the stack",
+}
+NO_CHANGES = ("didn't contain changes", "No updates are to be performed")
+"""How CloudFormation says that a change set is empty; it has no code for it."""
+
+
+class StackError(click.ClickException):
+    """A stack could not be made, changed or deleted; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a change set does to a resource: Add, Modify, Remove, Import or Dynamic.
+
+    ``replacement`` is True, False or Conditional, in CloudFormation's words.
+    """
+
+    action: str
+    kind: str
+    name: str
+    replacement: str = "False"
+
+    @property
+    def loses(self) -> bool:
+        """Whether what the resource held may be gone, or out of the stack's sight, afterwards."""
+        return self.action == "Remove" or self.replacement != "False"
+
+    def __str__(self) -> str:
+        """Return it as an operator reads it."""
+        how = {"True": " (replaced)", "Conditional": " (perhaps replaced)"}
+        return f"{self.action} {self.kind} {self.name}{how.get(self.replacement, '')}"
+
+
+@dataclass
+class Stack:
+    """A stack of a stage."""
+
+    account: Account
+    stage: str
+    stack: str
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        """Find out what it is called, and where it is."""
+        self.name = stacks.stack_name(self.stage, self.stack)
+        self.region = stacks.region_of(self.stack, self.account.region)
+        self._client = self.account.client("cloudformation", self.region)
+        self._change_set = f"deploy-{uuid4().hex}"
+
+    def outputs(self) -> dict[str, str] | None:
+        """Return the outputs of the stack; None if there is no such stack, or it was never made."""
+        found = self._found()
+        if found is None or found["StackStatus"] in {REVIEW, *UNMADE}:
+            return None
+        return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())}
+
+    def parameters(self) -> dict[str, str]:
+        """Return what the stack was last given; secrets as asterisks."""
+        found = self._found() or {}
+        return {p["ParameterKey"]: p["ParameterValue"] for p in found.get("Parameters", ())}
+
+    def apply(
+        self,
+        parameters: Mapping[str, str],
+        confirm: Callable[[list[Change]], None] = lambda _: None,
+        *,
+        keep: bool = False,
+    ) -> dict[str, str]:
+        """Make the stack, or change it to what its template says; return its outputs.
+
+        ``confirm`` sees the changes first, and raises to leave it all as it is. With ``keep``,
+        changes that could lose a resource are refused, and what is there under its name already,
+        since it is never deleted, is taken into the stack.
+
+        Raises:
+            StackError: they are, or CloudFormation failed.
+        """
+        exists = self._ready()
+        try:
+            changes = self._propose(parameters, update=exists, adopt=keep)
+            for change in changes or ():
+                self.progress.note(str(change))
+            if keep:
+                self._refuse_losses(changes or [])
+            if changes:
+                confirm(changes)
+        except BaseException:
+            self._forget()
+            raise
+        if changes is not None:
+            before = self._event_ids()
+            self._client.execute_change_set(StackName=self.name, ChangeSetName=self._change_set)
+            status = self._settled(before)
+            if status not in MADE:
+                msg = f"The stack {self.name} is {status}: {self._failure(before)}"
+                raise StackError(msg)
+        else:
+            self._forget()
+            self.progress.note("No changes.")
+        return self.outputs() or {}
+
+    def delete(self) -> bool:
+        """Delete the stack; return whether there was one.
+
+        Raises:
+            StackError: something of it could not be deleted.
+        """
+        if (found := self._found()) is None:
+            return False
+        before = self._event_ids()
+        # By its id, a deleted stack can still be asked about.
+        self._client.delete_stack(StackName=found["StackId"])
+        status = self._settled(before, found["StackId"])
+        if status not in {None, "DELETE_COMPLETE"}:
+            msg = f"The stack {self.name} is {status}: {self._failure(before)}"
+            raise StackError(msg)
+        return True
+
+    def _refuse_losses(self, changes: list[Change]) -> None:
+        if lost := [str(change) for change in changes if change.loses]:
+            msg = (
+                f"Refused: the stack {self.name} keeps data, and this would {', '.join(lost)}. "
+                "Nothing was changed. Bring the template back to what is deployed; what must go is "
+                "taken out by hand, after a backup (docs/operations.md)."
+            )
+            raise StackError(msg)
+
+    def _found(self, name: str | None = None) -> dict[str, Any] | None:
+        try:
+            answer = self._client.describe_stacks(StackName=name or self.name)
+        except ClientError as error:
+            if code(error) == "ValidationError":  # "Stack with id … does not exist"
+                return None
+            raise
+        found: dict[str, Any] = answer["Stacks"][0]
+        return found
+
+    def _ready(self) -> bool:
+        """Wait until nothing else changes the stack; return whether there is one to update.
+
+        One that an earlier deployment began and did not make is cleared away.
+        """
+        status = self._settled(self._event_ids())
+        if status in STUCK:
+            msg = f"The stack {self.name} is {status}. {STUCK[status]}, and run again."
+            raise StackError(msg)
+        if status in UNMADE:
+            self.progress.note(
+                f"Its creation had failed ({status}): it is deleted and started again."
+            )
+            self.delete()
+            return False
+        return status not in {None, REVIEW, "DELETE_COMPLETE"}
+
+    def _propose(
+        self, parameters: Mapping[str, str], *, update: bool, adopt: bool
+    ) -> list[Change] | None:
+        """Make a change set and return what it would change; None if that is nothing at all.
+
+        Resources may stay as they are while outputs or tags change. Parameters that the stack has
+        and that are not given keep their values.
+        """
+        body = stacks.template(self.stack)
+        if adopt:
+            place = {"AWS::AccountId": self.account.id, "AWS::Region": self.region}
+            body = stacks.with_literal_names(body, {**parameters, **place})
+        taken = self._taken(body)
+        kept = (self.parameters().keys() if update else set()) - parameters.keys()
+        self._client.create_change_set(
+            StackName=self.name,
+            ChangeSetName=self._change_set,
+            ChangeSetType="UPDATE" if update else "CREATE",
+            TemplateBody=body,
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+            ImportExistingResources=adopt,
+            Parameters=[
+                *({"ParameterKey": k, "ParameterValue": parameters[k]} for k in parameters),
+                *({"ParameterKey": k, "UsePreviousValue": True} for k in kept & taken),
+            ],
+        )
+        while True:
+            made = self._client.describe_change_set(
+                StackName=self.name, ChangeSetName=self._change_set
+            )
+            if made["Status"] == "CREATE_COMPLETE":
+                return list(self._changes(made))
+            if made["Status"] == "FAILED":
+                reason = made.get("StatusReason", "")
+                if any(text in reason for text in NO_CHANGES):
+                    return None
+                msg = f"CloudFormation does not take the stack {self.name}: {reason}"
+                raise StackError("\n  ".join([msg, *self._faults()]))
+            time.sleep(POLL_SECONDS)
+
+    def _faults(self) -> list[str]:
+        """Return what CloudFormation found wrong before it tried, such as names that are taken.
+
+        The change set's own reason only says that there is something.
+        """
+        try:
+            found = self._client.describe_events(
+                StackName=self.name, ChangeSetName=self._change_set, Filters={"FailedEvents": True}
+            )
+        except ClientError:
+            return []
+        return [
+            f"{event.get('LogicalResourceId', self.name)}: {event['ValidationStatusReason']}"
+            for event in found["OperationEvents"]
+            if event.get("ValidationStatusReason")
+        ]
+
+    def _taken(self, body: str) -> set[str]:
+        """Return which parameters a template takes."""
+        told = self._client.get_template_summary(TemplateBody=body)
+        return {each["ParameterKey"] for each in told.get("Parameters", ())}
+
+    def _changes(self, page: dict[str, Any]) -> Iterator[Change]:
+        while True:
+            for change in page.get("Changes", ()):
+                about = change["ResourceChange"]
+                yield Change(
+                    about["Action"],
+                    about["ResourceType"],
+                    about["LogicalResourceId"],
+                    about.get("Replacement", "False"),
+                )
+            if "NextToken" not in page:
+                return
+            page = self._client.describe_change_set(
+                StackName=self.name, ChangeSetName=self._change_set, NextToken=page["NextToken"]
+            )
+
+    def _forget(self) -> None:
+        """Leave no trace of changes that are not made, nor of a stack that is nothing else."""
+        with suppress(ClientError):
+            self._client.delete_change_set(StackName=self.name, ChangeSetName=self._change_set)
+        if (found := self._found()) and found["StackStatus"] == REVIEW:
+            self._client.delete_stack(StackName=self.name)
+
+    def _settled(self, before: set[str], name: str | None = None) -> str | None:
+        """Wait until the stack is not being changed, saying what happens; return its status."""
+        seen = set(before)
+        while True:
+            found = self._found(name)
+            for event in reversed(self._events(name)):
+                if event["EventId"] not in seen:
+                    seen.add(event["EventId"])
+                    self.progress.note(_told(event))
+            status = str(found["StackStatus"]) if found else None
+            if status is None or status == REVIEW or not status.endswith("_IN_PROGRESS"):
+                return status
+            time.sleep(POLL_SECONDS)
+
+    def _event_ids(self) -> set[str]:
+        return {event["EventId"] for event in self._events()}
+
+    def _events(self, name: str | None = None) -> list[dict[str, Any]]:
+        """Return what happened lately, newest first."""
+        try:
+            answer = self._client.describe_stack_events(StackName=name or self.name)
+        except ClientError:
+            return []
+        events: list[dict[str, Any]] = answer["StackEvents"]
+        return events
+
+    def _failure(self, before: set[str]) -> str:
+        """Return the first reason that CloudFormation has given since for failing."""
+        for event in reversed(self._events()):
+            if event["EventId"] not in before and event["ResourceStatus"].endswith("_FAILED"):
+                reason = event.get("ResourceStatusReason", "no reason was given")
+                return f"{event['LogicalResourceId']}: {reason}"
+        return "its events in CloudFormation's console say why."
+
+
+def _told(event: dict[str, Any]) -> str:
+    reason = event.get("ResourceStatusReason")
+    about = f"{event['ResourceStatus']} {event['ResourceType']} {event['LogicalResourceId']}"
+    return f"{about}: {reason}" if reason else about

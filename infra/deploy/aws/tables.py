@@ -1,0 +1,78 @@
+"""The tables that functions work with: all there, and kept as safe as the data stack makes its own.
+
+A table that was restored has no recovery of its own, no protection and no time-to-live (DynamoDB
+API reference, RestoreTableToPointInTime), and is in no stack. A protection that was turned off by
+hand, or by a destruction that did not end, comes back here, too.
+"""
+
+from typing import Any
+
+import click
+
+from chalicelib.engine.tables import TABLES
+from infra.deploy.aws.account import Account
+from infra.deploy.progress import Progress
+
+READY = {"ACTIVE", "UPDATING"}
+
+
+def names(stage: str, prefix: str) -> list[str]:
+    """Return what the tables of a prefix are called."""
+    return [f"{prefix}-{stage}-{name}" for name in TABLES]
+
+
+def standing(account: Account, stage: str, prefix: str) -> list[str]:
+    """Return those of them that there are."""
+    client = account.client("dynamodb")
+    return [name for name in names(stage, prefix) if _about(client, name)]
+
+
+def look_after(account: Account, stage: str, prefix: str, progress: Progress) -> None:
+    """See to it that every table can be restored, is not deleted by mistake, and forgets in time.
+
+    Raises:
+        click.ClickException: a table is missing, or still being restored.
+    """
+    client = account.client("dynamodb")
+    found = {name: _about(client, name) for name in names(stage, prefix)}
+    absent = [name for name, about in found.items() if about.get("TableStatus") not in READY]
+    if absent:
+        msg = (
+            f"There is no {', no '.join(absent)}, or it is still being restored. Wait until all "
+            f"{len(TABLES)} tables are active, or give the --table-prefix of others."
+        )
+        raise click.ClickException(msg)
+    for name, row in zip(found, TABLES.values(), strict=True):
+        if not found[name].get("DeletionProtectionEnabled"):
+            client.update_table(TableName=name, DeletionProtectionEnabled=True)
+            client.get_waiter("table_exists").wait(TableName=name)
+            progress.note(f"{name}: protected from deletion")
+        if not _recoverable(client, name):
+            on = {"PointInTimeRecoveryEnabled": True}
+            client.update_continuous_backups(TableName=name, PointInTimeRecoverySpecification=on)
+            progress.note(f"{name}: restorable to any moment from now on")
+        model: Any = row  # PynamoDB has no public name for what follows.
+        expires = model._ttl_attribute()  # noqa: SLF001  as above
+        if expires is not None and not _forgets(client, name):
+            on = {"AttributeName": expires.attr_name, "Enabled": True}
+            client.update_time_to_live(TableName=name, TimeToLiveSpecification=on)
+            progress.note(f"{name}: forgets by {expires.attr_name}")
+
+
+def _about(client: Any, name: str) -> dict[str, Any]:  # noqa: ANN401  boto3's own
+    try:
+        about: dict[str, Any] = client.describe_table(TableName=name)["Table"]
+    except client.exceptions.ResourceNotFoundException:
+        return {}
+    return about
+
+
+def _recoverable(client: Any, name: str) -> bool:  # noqa: ANN401  as above
+    about = client.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
+    recovery = about.get("PointInTimeRecoveryDescription", {})
+    return bool(recovery.get("PointInTimeRecoveryStatus") == "ENABLED")
+
+
+def _forgets(client: Any, name: str) -> bool:  # noqa: ANN401  as above
+    about = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+    return about.get("TimeToLiveStatus") in {"ENABLED", "ENABLING"}

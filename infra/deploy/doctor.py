@@ -1,0 +1,225 @@
+"""What this machine or AWS account lacks for a deployment, each with what to do about it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+from botocore.exceptions import BotoCoreError, ClientError
+from packaging.requirements import Requirement
+
+from chalicelib.gateways.llm import models
+from infra.deploy import settings, stage_config
+from infra.deploy.aws.account import Account, sign_in
+from infra.deploy.aws.errors import code, explain
+from infra.deploy.package import build as package
+from infra.deploy.package.check import GLIBC
+from infra.deploy.releases import Source
+
+BOOTSTRAP = Path("vendor", "stream_bootstrap")
+TAKEN = {"403", "AccessDenied"}
+ABSENT = {"404", "NoSuchBucket"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found: ``ok`` is None where it could not tell, or where it is as you like."""
+
+    name: str
+    ok: bool | None
+    says: str
+
+
+def examine(stage: str, region: str | None, root: Path = package.ROOT) -> Iterator[Finding]:
+    """Yield everything that a deployment of a stage needs, beginning with this machine."""
+    for check in (
+        partial(git, root),
+        partial(bootstrap, root),
+        partial(known_stage, stage, root),
+        partial(python, root),
+        partial(wheels, stage, root),
+    ):
+        yield check()
+    try:
+        account = sign_in(region)
+    except (BotoCoreError, ClientError) as error:
+        yield Finding("credentials", ok=False, says=explain(error) or str(error))
+        return
+    yield Finding("credentials", ok=True, says=f"{account.user} in {account.region}")
+    yield from examine_account(account, stage, root)
+
+
+def examine_machine(stage: str, root: Path) -> Iterator[Finding]:
+    """Yield what can be found out about this machine at once."""
+    yield git(root)
+    yield bootstrap(root)
+    yield known_stage(stage, root)
+
+
+def examine_account(account: Account, stage: str, root: Path) -> Iterator[Finding]:
+    """Yield what the account has and lacks; what may not be asked about is said to be unknown."""
+    for name, check in (
+        ("bucket", partial(_bucket, account, stage)),
+        ("concurrency", partial(_concurrency, account, stage)),
+        ("models", partial(_models, account, stage, root)),
+    ):
+        try:
+            yield Finding(name, *check())
+        except (BotoCoreError, ClientError) as error:
+            yield Finding(name, None, f"Could not be found out: {explain(error) or error}")
+
+
+def require(findings: Iterator[Finding]) -> None:
+    """Go on only if nothing that was found is in the way.
+
+    Raises:
+        click.ClickException: something is; it says what to do.
+    """
+    if faults := [finding.says for finding in findings if finding.ok is False]:
+        raise click.ClickException(" ".join(faults))
+
+
+def git(root: Path) -> Finding:
+    """Whether there is a checkout whose commit can name a release."""
+    try:
+        source = Source.of(root)
+    except click.ClickException as error:
+        return Finding("git", ok=False, says=f"{error.message} Install git and clone the project.")
+    changes = "; it has changes in no commit (deploy wants --allow-dirty)" if source.dirty else ""
+    return Finding("git", None if source.dirty else True, f"at {source.commit}{changes}")
+
+
+def bootstrap(root: Path) -> Finding:
+    """Whether the program that streams the chat may be run: Lambda gets the file's own right."""
+    if os.access(root / BOOTSTRAP, os.X_OK):
+        return Finding("bootstrap", ok=True, says=f"{BOOTSTRAP} may be run")
+    says = f"{BOOTSTRAP} may not be run. chmod +x it, and git update-index --chmod=+x it."
+    return Finding("bootstrap", ok=False, says=says)
+
+
+def known_stage(stage: str, root: Path) -> Finding:
+    """Whether the config has the stage."""
+    try:
+        chosen = stage_config.architecture(stage_config.load(root), stage, stage_config.Facts())
+    except click.ClickException as error:
+        return Finding("stage", ok=False, says=error.message)
+    return Finding("stage", ok=True, says=f"{stage}, on {chosen}")
+
+
+def python(root: Path) -> Finding:
+    """Whether there is a Python to package with, and whether its pip is one that Chalice takes."""
+    try:
+        found = package.find_python()
+    except package.PackageError as error:
+        return Finding("python", ok=False, says=error.message)
+    says = f"{found.path}, chalice {version('chalice')}"
+    pip = package.environment_of(found, root / "build")
+    if not pip.exists():
+        return Finding("python", ok=True, says=f"{says}; {package.PIP} comes with the first build")
+    command = (pip / "bin" / "python", "-c", "import pip; print(pip.__version__)")
+    told = subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip()
+    if told and Requirement(package.PIP).specifier.contains(told):
+        return Finding("python", ok=True, says=f"{says}, pip {told}")
+    fault = f"{pip} has pip {told or 'nowhere'}, and Chalice takes {package.PIP}. Delete it."
+    return Finding("python", ok=False, says=fault)
+
+
+def wheels(stage: str, root: Path) -> Finding:
+    """Whether everything required has a wheel that runs on the stage's Lambda functions."""
+    try:
+        found = package.find_python()
+        chosen = stage_config.architecture(stage_config.load(root), stage, stage_config.Facts())
+    except click.ClickException as error:
+        return Finding("wheels", ok=False, says=f"Could not be found out: {error.message}")
+    machine = package.MACHINES[chosen]
+    platforms = [f"manylinux2014_{machine}"]
+    platforms += [f"manylinux_{GLIBC[0]}_{minor}_{machine}" for minor in range(17, GLIBC[1] + 1)]
+    with TemporaryDirectory() as folder:
+        requirements = Path(folder, "requirements.txt")
+        requirements.write_text("".join(package.shipped_requirements(root)))
+        shutil.copy(root / "constraints.txt", folder)
+        options = ["--quiet", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
+        options += [
+            "--target",
+            f"{folder}/none",
+            "--python-version",
+            "{}.{}".format(*found.version),
+        ]
+        options += [each for name in platforms for each in ("--platform", name)]
+        command = [sys.executable, "-m", "pip", "install", *options, "-r", str(requirements)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if not done.returncode:
+        return Finding("wheels", ok=True, says=f"everything required has a wheel for {chosen}")
+    if package.NO_ANSWER.search(done.stderr):
+        says = "The package index does not answer. Connect to the network, or set PIP_INDEX_URL."
+        return Finding("wheels", ok=False, says=says)
+    missing = re.findall(r"No matching distribution found for (\S+)", done.stderr)
+    what = " ".join(missing) or done.stderr.strip().rpartition("\n")[2]
+    says = f"No wheel that runs on Lambda for {what}. Pin a version that has one."
+    return Finding("wheels", ok=False, says=says)
+
+
+def _bucket(account: Account, stage: str) -> tuple[bool, str]:
+    """Whether the name of the data bucket is free, or ours: names are the whole world's."""
+    prefix = stage_config.Facts().table_prefix
+    name = f"{prefix}-{stage}-{account.id}-{account.region}"
+    try:
+        account.client("s3").head_bucket(Bucket=name, ExpectedBucketOwner=account.id)
+    except ClientError as error:
+        if code(error) in ABSENT:
+            return True, f"{name} is free"
+        if code(error) in TAKEN:
+            return False, (
+                f"The bucket {name} is another account's, or not to be seen with these "
+                "credentials. Choose another TABLE_PREFIX in infra/deploy/stage_config.py."
+            )
+        raise
+    return True, f"{name} is there"
+
+
+def _concurrency(account: Account, stage: str) -> tuple[bool | None, str]:
+    free = settings.unreserved(account)
+    if settings.may_reserve(account, stage):
+        return True, f"{free} functions may run at once"
+    return None, (
+        f"Only {free} functions may run at once, too few to reserve one for the jobs; they may "
+        "overlap, which does no harm. Ask for more in Service Quotas (Lambda, Concurrent "
+        "executions): 1,000 is AWS's default."
+    )
+
+
+def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]:
+    """Whether Bedrock serves the model that drafts cards here, to this account."""
+    variables = stage_config.environment(
+        stage_config.load(root), stage, stage_config.Facts(bucket="none")
+    )
+    if "bedrock" not in variables.get("LLM_PROVIDER", ""):
+        return None, "The stage does not use Bedrock."
+    spec = models.find(variables.get("LLM_MODEL", ""))
+    if spec is None:
+        return None, "LLM_MODEL is not in the catalogue: try it in Bedrock's playground."
+    told = account.client("bedrock").get_foundation_model_availability(modelId=spec.provider_id)
+    granted = told["authorizationStatus"] == "AUTHORIZED"
+    if told["regionAvailability"] == "AVAILABLE" and granted:
+        return True, f"Bedrock serves {spec.provider_id} here"
+    return None, (
+        f"Bedrock does not serve {spec.provider_id} to this account in {account.region}: have an "
+        "administrator open it once in Bedrock's playground (docs/operations.md, Models), set "
+        "another LLM_MODEL in .chalice/config.json (environment_variables), or deploy to another "
+        "region. Until then bots of its models answer with an error."
+    )
+
+
+def table(findings: list[Finding]) -> str:
+    """Return the findings as a table."""
+    marks = {True: "ok", False: "MISSING", None: "note"}
+    width = max(len(finding.name) for finding in findings)
+    return "\n".join(f"{marks[f.ok]:7}  {f.name:{width}}  {f.says}" for f in findings)

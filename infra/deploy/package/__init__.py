@@ -1,0 +1,1 @@
+"""The Lambda zip: how it is built, trimmed and checked."""

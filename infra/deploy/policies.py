@@ -1,0 +1,206 @@
+"""IAM policies, one a function, generated from the tables, the stage and its bucket (ADR 0017).
+
+``stage_config`` writes them into the stage's copy of the project: for ``make package`` with
+placeholders for region and account, for a deployment with those of whoever is signed in.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chalicelib.core.settings import Settings, read
+
+API = "api_handler"
+"""What Chalice calls the function behind all routes."""
+
+FILES, HTML, UPLOADS, ANSWERS = "files/*", "*/sites/*", "*/uploads/*", "*/answers/*"
+"""What is kept in the bucket, by its keys: public files, pages, what is being uploaded, and long
+answers kept for who asks again. Beside them lies what deployments keep (ADR 0035)."""
+
+Actions = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a function may do: the actions on rows of each table, and on each kind of object.
+
+    ``indexes`` are those of ``content`` that it queries; ``models`` lets it ask Bedrock's.
+
+    All is measured: ``tests/support/policy_check.py`` says which right is missing, or not needed.
+    A write
+    in a transaction needs the right to that write, and a check its own; there is none to the
+    transaction itself (DynamoDB developer guide, Using IAM with DynamoDB transactions).
+
+    The audit log is append-only: never ``UpdateItem`` or ``DeleteItem``. Nothing in the ledger is
+    ever deleted.
+    """
+
+    tables: Mapping[str, Actions]
+    indexes: Actions
+    objects: Mapping[str, Actions] = field(default_factory=dict)
+    models: bool = False
+
+
+_EVERY = (
+    "BatchGetItem",
+    "ConditionCheckItem",
+    "DeleteItem",
+    "GetItem",
+    "PutItem",
+    "Query",
+    "UpdateItem",
+)
+FUNCTIONS: Mapping[str, Access] = {
+    API: Access(
+        tables={
+            "identity": _EVERY,
+            "content": _EVERY,
+            "conversations": ("GetItem", "PutItem", "Query", "UpdateItem"),
+            "control": ("DeleteItem", "GetItem", "PutItem", "UpdateItem"),
+            # Balance, entries and limits; it charges nothing.
+            "ledger": ("GetItem", "Query", "UpdateItem"),
+            "audit": ("PutItem", "Query"),
+        },
+        indexes=("by_o1", "by_o2", "by_o3", "by_o4", "by_row"),
+        objects={
+            FILES: ("DeleteObject", "GetObject", "PutObject"),
+            HTML: ("DeleteObject", "GetObject", "PutObject"),
+            UPLOADS: ("DeleteObject", "GetObject", "PutObject"),
+            ANSWERS: ("DeleteObject", "GetObject", "PutObject"),
+        },
+        models=True,
+    ),
+    "run-jobs": Access(
+        tables={
+            "identity": ("GetItem",),
+            "content": _EVERY,
+            "conversations": ("BatchGetItem", "DeleteItem", "GetItem", "Query", "UpdateItem"),
+            "control": ("DeleteItem", "PutItem", "Query", "UpdateItem"),
+            "ledger": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
+            "audit": ("PutItem",),
+        },
+        indexes=("by_row",),
+        objects={
+            FILES: ("DeleteObject",),
+            HTML: ("DeleteObject",),
+            UPLOADS: ("DeleteObject",),
+            ANSWERS: ("DeleteObject",),
+        },
+    ),
+    "chat-stream": Access(
+        tables={
+            "identity": ("GetItem",),
+            "content": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
+            "conversations": (
+                *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),
+                "UpdateItem",
+            ),
+            "control": ("DeleteItem", "GetItem", "PutItem", "UpdateItem"),
+            "ledger": ("BatchGetItem", "PutItem", "UpdateItem"),
+            "audit": ("PutItem",),
+        },
+        indexes=("by_row",),
+        models=True,
+    ),
+}
+"""By the names in .chalice/config.json. Without a policy, Chalice refuses to package a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stage is deployed; placeholders until that is known."""
+
+    region: str = "${AWS::Region}"
+    account: str = "${AWS::AccountId}"
+
+
+def file_name(function: str) -> str:
+    """Return the name of a function's policy in ``.chalice``, as config.json has it."""
+    return f"policy-{function}.json"
+
+
+def write(project: Path, stage: str, place: Place) -> list[Path]:
+    """Write the policies of a stage's functions into a copy of the project; return the files."""
+    folder = project / ".chalice"
+    config = json.loads((folder / "config.json").read_text())
+    files = []
+    for function in FUNCTIONS:
+        file = folder / file_name(function)
+        file.write_text(json.dumps(policy(config, stage, function, place), indent=2) + "\n")
+        files.append(file)
+    return files
+
+
+def lead_to(project: Path, stage: str, before: str, now: str) -> None:
+    """Lead the policies of a copy of the project from the tables of one prefix to another's."""
+    for function in FUNCTIONS:
+        file = project / ".chalice" / file_name(function)
+        text = file.read_text().replace(f":table/{before}-{stage}-", f":table/{now}-{stage}-")
+        file.write_text(text)
+
+
+def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> dict[str, Any]:
+    """Return the policy of a function in a stage, by the stage's generated config."""
+    settings = read(config["stages"][stage]["environment_variables"])
+    access = FUNCTIONS[function]
+    bucket = f"arn:aws:s3:::{settings.object_store.removeprefix('s3://')}"
+    # A bucket's ARN names neither region nor account, and its name is free once it is deleted.
+    ours = {"StringEquals": {"aws:ResourceAccount": place.account}}
+    name = f"{config['app_name']}-{stage}" + ("" if function == API else f"-{function}")
+    logs = f"arn:aws:logs:{place.region}:{place.account}:log-group:/aws/lambda/{name}"
+    tables = {table: _table(settings, table, place) for table in access.tables}
+    indexes = [f"{tables['content']}/index/{index}" for index in access.indexes]
+    statements = [
+        *(
+            _allow(table.title(), "dynamodb", access.tables[table], [arn])
+            for table, arn in tables.items()
+        ),
+        _allow("Indexes", "dynamodb", ["Query"], indexes),
+        # Lambda writes what is printed; the data stack has made the group, with its retention.
+        _allow("Logs", "logs", ["CreateLogStream", "PutLogEvents"], [f"{logs}:*"]),
+        # Lambda's X-Ray daemon sends what it has seen; X-Ray knows no resources.
+        _allow("Traces", "xray", ["PutTelemetryRecords", "PutTraceSegments"], ["*"]),
+    ]
+    statements += [
+        _allow(f"Objects{number}", "s3", actions, [f"{bucket}/{keys}"]) | {"Condition": ours}
+        for number, (keys, actions) in enumerate(access.objects.items())
+    ]
+    if access.objects:
+        # Without it S3 answers 403 instead of 404 for an object that is not there.
+        statements.append(
+            _allow("ObjectNames", "s3", ["ListBucket"], [bucket]) | {"Condition": ours}
+        )
+    if access.models:
+        models, profiles = _models(place)
+        statements += [
+            # What ConverseStream needs (Bedrock user guide, Prerequisites for inference).
+            _allow("Models", "bedrock", ["InvokeModelWithResponseStream"], [models, profiles]),
+            _allow("Profiles", "bedrock", ["GetInferenceProfile"], [profiles]),
+        ]
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _models(place: Place) -> tuple[str, str]:
+    """Return Bedrock's models, of any region, and the inference profiles that lead to them."""
+    return (
+        "arn:aws:bedrock:*::foundation-model/*",
+        f"arn:aws:bedrock:{place.region}:{place.account}:inference-profile/*",
+    )
+
+
+def _table(settings: Settings, table: str, place: Place) -> str:
+    name = settings.table_name(table)
+    return f"arn:aws:dynamodb:{place.region}:{place.account}:table/{name}"
+
+
+def _allow(
+    sid: str, service: str, actions: Iterable[str], resources: Iterable[str]
+) -> dict[str, Any]:
+    return {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Action": [f"{service}:{action}" for action in actions],
+        "Resource": list(resources),
+    }

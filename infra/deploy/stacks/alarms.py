@@ -1,0 +1,298 @@
+"""The stack that wakes somebody up: alarms on AWS's metrics and on lines of our own logs.
+
+Functions and tables are those of ``policies`` and of the store; none is named twice.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from chalicelib.engine.tables import TABLES
+from infra.deploy.names import APP, function_name
+from infra.deploy.policies import API, FUNCTIONS
+
+Resource = dict[str, Any]
+Metric = dict[str, Any]
+
+PERIOD = 300
+NAMESPACE = {"Fn::Sub": f"{APP}/${{Stage}}"}
+"""Of the metrics that are made of log lines."""
+CHAT, JOBS = "chat-stream", "run-jobs"
+LINES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
+    "ErrorLines": ('$.level = "error"', tuple(FUNCTIONS), "1"),
+    "Unavailable": ('$.message = "request" && $.status = 503 && $.cause = "*"', (API, CHAT), "1"),
+    "UncoveredUsage": ('$.message = "a request used more than was held*"', (CHAT, JOBS), "1"),
+    "UnsettledAnswers": ('$.message = "an answer was not settled*"', (CHAT,), "1"),
+    "RefusedChats": (
+        '$.message = "request" && ($.code = "insufficient_balance" || $.code = "limit_*")',
+        (CHAT,),
+        "1",
+    ),
+    "OldestJobSeconds": (
+        '$.message = "scheduled jobs" && $.oldestSeconds >= 0',
+        (JOBS,),
+        "$.oldestSeconds",
+    ),
+}
+"""Metrics of log lines: which lines, of which functions, and what each of them counts for
+(CloudWatch Logs user guide, Filter pattern syntax)."""
+
+
+def template() -> dict[str, Any]:
+    """Return the template; parameters and outputs are described in ``stacks``."""
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": "Workspace API: what wakes somebody up.",
+        "Parameters": {
+            "Stage": {"Type": "String", "AllowedPattern": "[a-z][a-z0-9]{0,15}"},
+            "TablePrefix": {"Type": "String", "Default": "workspace"},
+            "ApiName": {"Type": "String", "Default": APP},
+            "ApiStage": {"Type": "String"},
+            "AlarmEmail": {"Type": "String", "Default": ""},
+            "MonthlyBudget": {"Type": "Number", "Default": 0, "MinValue": 0},
+        },
+        "Conditions": {
+            "HasEmail": {"Fn::Not": [{"Fn::Equals": [_ref("AlarmEmail"), ""]}]},
+            "HasBudget": {"Fn::Not": [{"Fn::Equals": [_ref("MonthlyBudget"), 0]}]},
+        },
+        "Resources": {
+            **_telling(),
+            **_filters(),
+            **{f"{name}Alarm": _alarm(name, *rest) for name, *rest in _alarms()},
+        },
+        "Outputs": {"TopicArn": {"Value": _ref("Topic")}},
+    }
+
+
+def _alarms() -> Iterable[tuple[Any, ...]]:
+    """Yield name, meaning, limit and metrics of each alarm, and for how many periods it must be.
+
+    One rings when the sum of its metrics reaches the limit.
+    """
+    functions = [_function(each) for each in FUNCTIONS]
+    jobs, chat = _function(JOBS), _function(CHAT)
+    api = _dimensions(ApiName=_ref("ApiName"), Stage=_ref("ApiStage"))
+    tables = [_dimensions(TableName=_sub("${TablePrefix}-${Stage}-" + each)) for each in TABLES]
+    yield (
+        "FunctionErrors",
+        "A function ended with an error, or ran out of time or memory.",
+        1,
+        [_metric("AWS/Lambda", "Errors", each) for each in functions],
+    )
+    yield (
+        "FunctionThrottles",
+        "Lambda refused to run a function: all that may run at once do.",
+        1,
+        # A run of jobs that outlasts its minute holds up the next, as it should.
+        [_metric("AWS/Lambda", "Throttles", each) for each in functions if each != jobs],
+    )
+    yield (
+        "ChatDuration",
+        "A chat took more than five of the six minutes that it has.",
+        300_000,
+        [_metric("AWS/Lambda", "Duration", chat, "Maximum")],
+    )
+    yield (
+        "ApiErrors",
+        "The API answered with statuses from 500 on.",
+        5,
+        [_metric("AWS/ApiGateway", "5XXError", api)],
+    )
+    yield (
+        "ApiLatency",
+        "For a quarter of an hour, one request in twenty took longer than three seconds.",
+        3_000,
+        [_metric("AWS/ApiGateway", "Latency", api, "p95")],
+        3,
+    )
+    yield (
+        "ApiSlowest",
+        "For a quarter of an hour, one request in a hundred took longer than ten seconds.",
+        10_000,
+        [_metric("AWS/ApiGateway", "Latency", api, "p99")],
+        3,
+    )
+    yield (
+        "ReadThrottles",
+        "DynamoDB refused reads: there were too many at once.",
+        10,
+        [_metric("AWS/DynamoDB", "ReadThrottleEvents", each) for each in tables],
+    )
+    yield (
+        "WriteThrottles",
+        "DynamoDB refused writes: there were too many at once.",
+        10,
+        [_metric("AWS/DynamoDB", "WriteThrottleEvents", each) for each in tables],
+    )
+    yield (
+        "ErrorLines",
+        "A line of level error was logged; each is a fault to be looked at.",
+        1,
+        [_metric(NAMESPACE, "ErrorLines")],
+    )
+    yield (
+        "Unavailable",
+        "Requests failed because DynamoDB or the bucket did; the lines' cause says how.",
+        5,
+        [_metric(NAMESPACE, "Unavailable")],
+    )
+    yield (
+        "UncoveredUsage",
+        "A model used more than was held for it, and the excess is not charged.",
+        1,
+        [_metric(NAMESPACE, "UncoveredUsage")],
+    )
+    yield (
+        "UnsettledAnswers",
+        "Answers were not charged at their end; their jobs do it ten minutes later.",
+        3,
+        [_metric(NAMESPACE, "UnsettledAnswers")],
+    )
+    yield (
+        "RefusedChats",
+        "Many chats are refused, for balances or limits of bots are used up.",
+        100,
+        [_metric(NAMESPACE, "RefusedChats")],
+    )
+    yield (
+        "JobBacklog",
+        "A job has been due for an hour.",
+        3_600,
+        [_metric(NAMESPACE, "OldestJobSeconds", statistic="Maximum")],
+    )
+    yield (
+        "Schedule",
+        "For ten minutes nothing has looked for jobs that are due.",
+        None,
+        [_metric("AWS/Lambda", "Invocations", jobs)],
+        2,
+    )
+
+
+def _alarm(
+    name: str, about: str, limit: int | None, metrics: list[Metric], periods: int = 1
+) -> Resource:
+    """Return an alarm; without a limit it rings when nothing is counted, which is no data."""
+    queries: list[dict[str, Any]] = [
+        {"Id": f"m{number}", "MetricStat": metric, "ReturnData": len(metrics) == 1}
+        for number, metric in enumerate(metrics)
+    ]
+    if len(metrics) > 1:
+        queries.append({"Id": "total", "Expression": "SUM(METRICS())", "ReturnData": True})
+    rings = (
+        ("LessThanThreshold", 1, "breaching")
+        if limit is None
+        else ("GreaterThanOrEqualToThreshold", limit, "notBreaching")
+    )
+    comparison, threshold, missing = rings
+    return {
+        "Type": "AWS::CloudWatch::Alarm",
+        "Properties": {
+            "AlarmName": _sub(f"{APP}-${{Stage}}-{name}"),
+            "AlarmDescription": about,
+            "AlarmActions": [_ref("Topic")],
+            "OKActions": [_ref("Topic")],
+            "Metrics": queries,
+            "ComparisonOperator": comparison,
+            "Threshold": threshold,
+            "EvaluationPeriods": periods,
+            "TreatMissingData": missing,
+        },
+    }
+
+
+def _metric(
+    namespace: Any,  # noqa: ANN401  a text, or what becomes one
+    name: str,
+    dimensions: list[Resource] | None = None,
+    statistic: str = "Sum",
+) -> Metric:
+    metric = {"Namespace": namespace, "MetricName": name, "Dimensions": dimensions or []}
+    return {"Metric": metric, "Period": PERIOD, "Stat": statistic}
+
+
+def _filters() -> dict[str, Resource]:
+    """Return what makes metrics of log lines, one a metric and function."""
+    return {
+        f"{metric}Of{function.title().replace('-', '').replace('_', '')}": {
+            "Type": "AWS::Logs::MetricFilter",
+            "Properties": {
+                "LogGroupName": _sub(f"/aws/lambda/{function_name('${Stage}', function)}"),
+                "FilterPattern": f"{{ {pattern} }}",
+                "MetricTransformations": [
+                    {"MetricNamespace": NAMESPACE, "MetricName": metric, "MetricValue": value}
+                ],
+            },
+        }
+        for metric, (pattern, functions, value) in LINES.items()
+        for function in functions
+    }
+
+
+def _telling() -> dict[str, Resource]:
+    """Return the topic, who may publish to it, and what it reports besides the alarms."""
+    account = {"StringEquals": {"aws:SourceAccount": _ref("AWS::AccountId")}}
+    publish = {
+        "Sid": "AlarmsAndBudgets",
+        "Effect": "Allow",
+        "Principal": {"Service": ["cloudwatch.amazonaws.com", "budgets.amazonaws.com"]},
+        "Action": "sns:Publish",
+        "Resource": _ref("Topic"),
+        "Condition": account,
+    }
+    email = {"TopicArn": _ref("Topic"), "Protocol": "email", "Endpoint": _ref("AlarmEmail")}
+    forecast = {
+        "Notification": {
+            "NotificationType": "FORECASTED",
+            "ComparisonOperator": "GREATER_THAN",
+            "Threshold": 100,
+        },
+        "Subscribers": [{"SubscriptionType": "SNS", "Address": _ref("Topic")}],
+    }
+    budget = {
+        "Budget": {
+            "BudgetType": "COST",
+            "TimeUnit": "MONTHLY",
+            "BudgetLimit": {"Amount": _ref("MonthlyBudget"), "Unit": "USD"},
+        },
+        "NotificationsWithSubscribers": [forecast],
+    }
+    return {
+        "Topic": {
+            "Type": "AWS::SNS::Topic",
+            "Properties": {"TopicName": _sub(f"{APP}-${{Stage}}-alarms")},
+        },
+        "TopicPolicy": {
+            "Type": "AWS::SNS::TopicPolicy",
+            "Properties": {
+                "Topics": [_ref("Topic")],
+                "PolicyDocument": {"Version": "2012-10-17", "Statement": [publish]},
+            },
+        },
+        "Email": {
+            "Type": "AWS::SNS::Subscription",
+            "Condition": "HasEmail",
+            "Properties": email,
+        },
+        "Budget": {
+            "Type": "AWS::Budgets::Budget",
+            "Condition": "HasBudget",
+            "DependsOn": "TopicPolicy",
+            "Properties": budget,
+        },
+    }
+
+
+def _function(name: str) -> list[Resource]:
+    return _dimensions(FunctionName=_sub(function_name("${Stage}", name)))
+
+
+def _dimensions(**values: Any) -> list[Resource]:  # noqa: ANN401  texts, or what becomes one
+    return [{"Name": name, "Value": value} for name, value in values.items()]
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"Ref": name}
+
+
+def _sub(text: str) -> dict[str, str]:
+    return {"Fn::Sub": text}

@@ -1,0 +1,165 @@
+"""The stack that keeps what the service knows: tables, bucket, secrets and log groups.
+
+The tables are those of the store's models: there is no second list of them. All of it is retained
+when the stack goes or a resource is taken out of it, and the tables refuse to be deleted besides.
+"""
+
+from typing import Any
+
+from chalicelib.engine.tables import TABLES, Row
+from infra.deploy.names import function_name
+from infra.deploy.policies import FUNCTIONS
+
+RELEASES = "releases/"
+STATE = "state/"
+LOG_DAYS = 90
+"""Logs hold no personal data; as long as the audit log is kept, they tell what happened."""
+KEPT_DAYS = 35
+"""How long replaced and deleted objects can be restored: as long as a table's past moments."""
+UNFINISHED_DAYS = 1
+"""After which the parts of a broken multipart upload go; presigned uploads have none."""
+
+Resource = dict[str, Any]
+
+
+def template() -> dict[str, Any]:
+    """Return the template; parameters and outputs are described in ``stacks``."""
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": "Workspace API: tables, objects, secrets and logs of a stage. All retained.",
+        "Parameters": {
+            "Stage": {"Type": "String", "AllowedPattern": "[a-z][a-z0-9]{0,15}"},
+            "TablePrefix": {
+                "Type": "String",
+                "Default": "workspace",
+                # The bucket's name begins with it.
+                "AllowedPattern": "[a-z][a-z0-9-]{0,15}",
+            },
+        },
+        "Resources": {
+            **{f"{name.title()}Table": table(name, row) for name, row in TABLES.items()},
+            **{_logical(name): _log_group(name) for name in FUNCTIONS},
+            "Bucket": _bucket(),
+            "EdgeSecret": _retained(
+                "AWS::SecretsManager::Secret",
+                Name=_sub("workspace-api/${Stage}/edge-secret"),
+                Description="What the edge adds to every request, so that origins know it.",
+                GenerateSecretString={"PasswordLength": 48, "ExcludePunctuation": True},
+            ),
+            "LlmKeySecret": _retained(
+                "AWS::SecretsManager::Secret",
+                Name=_sub("workspace-api/${Stage}/llm-api-key"),
+                Description="The model provider's key (LLM_API_KEY); empty where it needs none.",
+            ),
+        },
+        "Outputs": {
+            "BucketName": {"Value": {"Ref": "Bucket"}},
+            "EdgeSecretArn": {"Value": {"Ref": "EdgeSecret"}},
+            "LlmKeySecretArn": {"Value": {"Ref": "LlmKeySecret"}},
+            "ReleasesPrefix": {"Value": RELEASES},
+            "StatePrefix": {"Value": STATE},
+        },
+    }
+
+
+def table(name: str, row: type[Row]) -> Resource:
+    """Return the table of a model as CloudFormation's resource, as ``ensure_tables`` makes it.
+
+    And as only AWS needs it: restorable to any moment of 35 days, and not to be deleted.
+
+    Raises:
+        ValueError: the model has a global index, which nothing here makes.
+    """
+    model: Any = row  # PynamoDB makes the table from these, which it has no public names for.
+    schema, expires = model._get_schema(), model._ttl_attribute()  # noqa: SLF001  as above
+    if schema["global_secondary_indexes"]:
+        msg = f"{name} has a global index: say here how CloudFormation makes it"
+        raise ValueError(msg)
+    indexes = [
+        {
+            "IndexName": index["index_name"],
+            "KeySchema": _hash_first(index["key_schema"]),
+            "Projection": index["projection"],
+        }
+        for index in schema["local_secondary_indexes"]
+    ]
+    properties = {
+        "TableName": _sub("${TablePrefix}-${Stage}-" + name),
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": schema["attribute_definitions"],
+        "KeySchema": _hash_first(schema["key_schema"]),
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+        "DeletionProtectionEnabled": True,
+    }
+    if indexes:
+        properties["LocalSecondaryIndexes"] = sorted(indexes, key=lambda each: each["IndexName"])
+    if expires:
+        properties["TimeToLiveSpecification"] = {
+            "AttributeName": expires.attr_name,
+            "Enabled": True,
+        }
+    return _retained("AWS::DynamoDB::Table", **properties)
+
+
+def _hash_first(keys: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return a key's parts as DynamoDB demands them (API reference, KeySchemaElement)."""
+    return sorted(keys, key=lambda key: key["KeyType"])
+
+
+def _bucket() -> Resource:
+    rules = [
+        {
+            "Id": "FormerVersions",
+            "Status": "Enabled",
+            "NoncurrentVersionExpiration": {"NoncurrentDays": KEPT_DAYS},
+            "ExpiredObjectDeleteMarker": True,
+        },
+        {
+            "Id": "UnfinishedUploads",
+            "Status": "Enabled",
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": UNFINISHED_DAYS},
+        },
+    ]
+    everything = dict.fromkeys(
+        ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"),
+        True,
+    )
+    # A presigned URL is all that an upload needs, whichever page it is sent from.
+    uploads = {"AllowedMethods": ["PUT"], "AllowedOrigins": ["*"], "AllowedHeaders": ["*"]}
+    encryption = {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    return _retained(
+        "AWS::S3::Bucket",
+        BucketName=_sub("${TablePrefix}-${Stage}-${AWS::AccountId}-${AWS::Region}"),
+        PublicAccessBlockConfiguration=everything,
+        OwnershipControls={"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+        BucketEncryption={"ServerSideEncryptionConfiguration": [encryption]},
+        VersioningConfiguration={"Status": "Enabled"},
+        LifecycleConfiguration={"Rules": rules},
+        CorsConfiguration={"CorsRules": [{**uploads, "MaxAge": 3600}]},
+    )
+
+
+def _log_group(function: str) -> Resource:
+    """Return a function's log group: Lambda would make one that never forgets."""
+    name = function_name("${Stage}", function)
+    return _retained(
+        "AWS::Logs::LogGroup", LogGroupName=_sub(f"/aws/lambda/{name}"), RetentionInDays=LOG_DAYS
+    )
+
+
+def _logical(function: str) -> str:
+    words = function.replace("_", "-").split("-")
+    return "".join(word.title() for word in words) + "Logs"
+
+
+def _retained(kind: str, **properties: Any) -> Resource:  # noqa: ANN401  as CloudFormation has them
+    return {
+        "Type": kind,
+        "DeletionPolicy": "Retain",
+        "UpdateReplacePolicy": "Retain",
+        "Properties": properties,
+    }
+
+
+def _sub(text: str) -> dict[str, str]:
+    return {"Fn::Sub": text}

@@ -1,0 +1,1 @@
+"""``make dev``: the local database, server, demo workspace and made-up records."""

@@ -1,0 +1,100 @@
+"""Autoreload of ``chalice local``: which files are watched, and what a restart leaves running.
+
+Chalice runs the service in a worker process and starts another worker whenever one exits with
+``RESTART_REQUEST_RC``. Its own watcher requests that for a change of any file in the checkout,
+where the local database, the tests and Python's byte code cache write all the time. The watcher
+here replaces it and watches only what the service is made of.
+"""
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+
+from chalice.cli.filewatch import RESTART_REQUEST_RC
+from chalice.cli.filewatch.stat import StatFileWatcher
+
+from infra.local import supervisor
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("app.py", "chalicelib", "infra", "vendor", ".chalice/config.json")
+LOOK_SECONDS = 0.5
+"""Pause between two looks at the sources."""
+
+Sources = dict[str, tuple[int, int]]
+"""Modification time in nanoseconds, and size in bytes, by path."""
+
+
+def watch_sources() -> None:
+    """Restart this worker when a source changes, and end it when its ``chalice local`` ends.
+
+    Called before the service is imported, so that a change during the import counts. Without
+    autoreload there is no worker, and nothing to do.
+    """
+    if "CHALICE_WORKER" not in os.environ:
+        return
+    supervisor.end_with(_parent())
+    _disable_chalices_watcher()
+    Thread(target=_watch, args=(read_sources(),), daemon=True, name="autoreload").start()
+
+
+def command_pid() -> int:
+    """Return the process that lives as long as the command that the developer started."""
+    return os.getppid() if "CHALICE_WORKER" in os.environ else os.getpid()
+
+
+def read_sources(root: Path = ROOT) -> Sources:
+    """Return the state of each source file, without byte code and what editors leave beside it."""
+    found: Sources = {}
+    for source in SOURCES:
+        path = root / source
+        files = [path] if path.suffix else _files(path)
+        for file in files:
+            with suppress(OSError):  # It has just been removed, or is an editor's dangling link.
+                stat = file.stat()
+                found[str(file.relative_to(root))] = (stat.st_mtime_ns, stat.st_size)
+    return found
+
+
+def _files(folder: Path) -> list[Path]:
+    found = []
+    for parent, subfolders, names in os.walk(folder):
+        subfolders[:] = [name for name in subfolders if name != "__pycache__"]
+        found += [Path(parent, name) for name in names if name[0] != "." and name[-1] != "~"]
+    return found
+
+
+def _parent() -> int:
+    """Return the process id of the ``chalice local`` that started this worker.
+
+    If that was killed before this line, another process has inherited the worker. It ends here,
+    because nothing else would end it.
+    """
+    pid = os.getppid()
+    if not supervisor.command_line(pid).endswith(" ".join(sys.argv[1:]).strip()):
+        os._exit(1)  # This is not the main thread, which would wait forever.
+    return pid
+
+
+def _disable_chalices_watcher() -> None:
+    """Make Chalice's watcher ignore what it finds; it polls files, or uses watchdog if installed.
+
+    It has been started before ``app.py`` is imported, so it cannot be replaced.
+    """
+
+    def ignore(*_: object) -> None:
+        pass
+
+    StatFileWatcher._single_pass_poll = ignore  # type: ignore[assignment,method-assign]  # noqa: SLF001
+    if eventbased := sys.modules.get("chalice.cli.filewatch.eventbased"):
+        eventbased.WatchdogRestarter.on_any_event = ignore
+
+
+def _watch(before: Sources) -> None:
+    while (now := read_sources()) == before:
+        time.sleep(LOOK_SECONDS)
+    changed = sorted(path for path in before.keys() | now if before.get(path) != now.get(path))
+    print(f"Restarting, because {changed[0]} has changed.", flush=True)
+    os._exit(RESTART_REQUEST_RC)  # At once: threads may be in the middle of requests, or imports.

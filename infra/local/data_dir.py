@@ -1,0 +1,104 @@
+"""``DATA_DIR``: what the local stack keeps, and who is using it."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from infra.local.dynamodb_jar import SetupError
+
+
+class DataDir:
+    """The folder of a local stack.
+
+    ``dev.json`` says where its database is and which processes run it; ``demo.json`` holds the demo
+    workspace's key and password, so only its owner may read it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.objects = self.path / "objects"
+        self.log = self.path / "service.log"
+        self._run = self.path / "dev.json"
+        self._demo = self.path / "demo.json"
+
+    def hold(self) -> IO[str] | None:
+        """Take the folder for as long as the returned file is open; None if another process has it.
+
+        The system frees it when the process ends, even by ``kill -9``.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / "dev.lock").open("a")
+        except OSError as error:
+            msg = (
+                f"The data folder {self.path} cannot be written: {error.strerror}."
+                " Mend its permissions, or choose another: DATA_DIR=/path/to/folder."
+            )
+            raise SetupError(msg) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            return None
+        return lock
+
+    @property
+    def held(self) -> bool:
+        """Whether another process has the folder."""
+        lock = self.hold()
+        if lock is None:
+            return True
+        lock.close()
+        return False
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """What the running local stack, or one that was killed, wrote of itself."""
+        return _read(self._run)
+
+    @run.setter
+    def run(self, value: dict[str, Any]) -> None:
+        _write(self._run, value)
+
+    def forget_run(self) -> None:
+        """Remove what the local stack wrote of itself: it has ended in order."""
+        self._run.unlink(missing_ok=True)
+
+    @contextmanager
+    def hold_demo(self) -> Iterator[None]:
+        """Let one process at a time make the demo; the others wait."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "demo.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    @property
+    def demo(self) -> dict[str, Any]:
+        """What is known of the demo workspace."""
+        return _read(self._demo)
+
+    @demo.setter
+    def demo(self, value: dict[str, Any]) -> None:
+        _write(self._demo, value)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return a file's object; a missing or damaged file is an empty one."""
+    with suppress(FileNotFoundError, ValueError):
+        value = json.loads(path.read_text())
+        if isinstance(value, dict):
+            return value
+    return {}
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    """Replace a file in one step, readable by its owner only."""
+    draft = path.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        json.dump(value, stream, indent=2)
+    draft.replace(path)

@@ -1,0 +1,46 @@
+"""The ids of the demo's records, which the reference of ``make dev`` shows in its examples."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from infra.local.demo.seed import Caller
+
+
+def example_ids(do: "Caller") -> dict[str, str]:
+    """Return the id that each word in capitals stands for, such as ``PRODUCT_ID``."""
+    site = _first(do("list_sites"), "projects")
+    product = _first(do("list_products"), "products")
+    agent = _first(do("list_agents"), "agents")
+    found = {
+        "SITE_ID": site,
+        "PAGE_ID": _last(do("list_pages", projectId=site["id"]), "pages") if site else None,
+        "FORM_ID": _first(do("list_forms"), "forms"),
+        "LEAD_ID": _first(do("list_leads"), "collections"),
+        "CLIENT_ID": _first(do("list_clients"), "clients"),
+        "PRODUCT_ID": product,
+        "CATEGORY_ID": product and {"id": product["categoryId"]},
+        "SERVICE_ID": _first(do("list_services"), "services"),
+        "RESOURCE_ID": _first(do("list_resources"), "resources"),
+        "TIME_OFF_ID": _first(do("list_time_off"), "timeOff"),
+        "BOOKING_ID": _first(do("list_bookings"), "bookings"),
+        "FOLDER_ID": _first(do("list_files"), "folders"),
+        "FILE_ID": _first(do("list_files"), "files"),
+        "AGENT_ID": agent,
+        "POST_ID": _first(do("list_blog_posts"), "posts") if do.is_admin else None,
+    }
+    if agent:
+        found["DIALOG_ID"] = _first(do("list_agent_dialogs", agentId=agent["id"]), "dialogs")
+    ids: dict[str, str] = {
+        name: record["id"] for name, record in found.items() if record and record["id"]
+    }
+    if post := found["POST_ID"]:
+        ids["POST_SLUG"] = post["slug"]
+    return ids
+
+
+def _first(answer: dict[str, Any], name: str) -> dict[str, Any] | None:
+    return next(iter(answer[name]), None)
+
+
+def _last(answer: dict[str, Any], name: str) -> dict[str, Any] | None:
+    return next(reversed(answer[name]), None)

@@ -1,0 +1,458 @@
+"""The demo workspace: made in an empty database, its key kept for later starts.
+
+Each noun has a function in ``STEPS``, which makes what is missing of it; ``demo.json`` says which
+of them are through. So a start that was killed is finished by the next one, a demo made before a
+noun was added gets it, and what its developer changed or deleted since stays so.
+"""
+
+import base64
+import json
+import random
+import secrets
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core import clock
+from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
+from chalicelib.core.operations import REGISTRY, load_all
+from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.core.settings import settings
+from chalicelib.domains.identity.store import accounts, api_keys, workspace_metrics, workspaces
+from chalicelib.domains.sites.store import site_visits
+from chalicelib.engine import metrics, tables
+from chalicelib.engine.connection import connection
+from chalicelib.engine.metrics import Increments
+from chalicelib.transports.auth import authenticate
+from chalicelib.transports.chat import chat_route, chat_stream
+from chalicelib.transports.http import HttpRequest
+from infra.local.data_dir import DataDir
+from infra.local.demo import bakery, images, pages, posts, school
+from infra.operator.admin import call
+
+EMAIL = "demo@example.com"
+VISITED_DAYS = 35
+FRIDAY = 4
+
+
+def seed(data: DataDir) -> str | None:
+    """Make what is missing of the demo and return its key; None if the database belongs to others.
+
+    The password is kept before the account is made, the key before what it makes. One process at a
+    time does so. Should a part of the demo be refused, the service starts all the same.
+    """
+    load_all()
+    with data.hold_demo():
+        key = _key(data)
+        if key:
+            try:
+                _furnish(data, key)
+            except AppError as error:
+                print(f"The demo is not complete: {error.message}", file=sys.stderr)
+        return key
+
+
+def _key(data: DataDir) -> str | None:
+    demo = data.demo
+    key: str = demo.get("key", "")
+    if api_keys.authenticate(key):
+        return key
+    try:
+        account = accounts.by_email(EMAIL)
+    except NotFoundError:
+        if not _is_empty():
+            return None
+        demo = {"email": EMAIL, "password": secrets.token_urlsafe(12)}
+        data.demo = demo
+        call("create_account", {**demo, "name": "Demo", "role": "admin"})
+        account = accounts.by_email(EMAIL)
+    owned = [workspace.id for workspace, _ in workspaces.of_account(account.id)]
+    if owned:
+        workspace = owned[0]
+    else:
+        made = call("create_workspace", {"owner": EMAIL, "name": bakery.NAME})
+        workspace = made["workspaceId"]
+    scopes = ["*:read", "*:write"]
+    key = call("create_key", {"workspaceId": workspace, "name": "Demo", "scopes": scopes})["token"]
+    data.demo = {**demo, "email": EMAIL, "workspaceId": workspace, "key": key}
+    return key
+
+
+def _is_empty() -> bool:
+    name = tables.IdentityRow.Meta.table_name
+    return not connection().client.scan(TableName=name, Limit=1)["Items"]
+
+
+class Caller:
+    """Calls operations as the demo key may."""
+
+    def __init__(self, key: str) -> None:
+        self._principal = authenticate({"authorization": f"Bearer {key}"}, "")
+
+    @property
+    def workspace_id(self) -> str:
+        """The workspace that the key is of."""
+        return self._principal.workspace_id
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether it may write the blog."""
+        return self._principal.role == "admin"
+
+    def __call__(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Call an operation and return what is inside the envelope."""
+        reply = invoke(
+            REGISTRY[operation], self._principal, lambda: arguments, request_id="seed-demo"
+        )
+        data: dict[str, Any] = json.loads(reply.body)["data"]
+        return data
+
+
+def make_files(do: Caller) -> None:
+    """Make the folders, and the files that are no product's."""
+    root = Folder(do, None)
+    root.file("Обложка.jpg", partial(images.showcase, "rye", "baguette", "bun"))
+    papers = root.folder("Документы")
+    papers.file("Прайс-лист.csv", lambda: bakery.price_list().encode("utf-8-sig"))
+    papers.file("Режим работы.txt", bakery.HOURS.encode)
+    photos = root.folder("Фото")
+    photos.file("Витрина.jpg", partial(images.showcase, "loaf", "croissant", "cake", "cup"))
+
+
+def make_categories(do: Caller) -> None:
+    """Make the two levels of product categories."""
+    there = _by_name(do("list_categories", kind="product")["categories"])
+
+    def make(name: str, above: str | None) -> str:
+        if name not in there:
+            there[name] = do("create_category", name=name, parentId=above)["category"]
+        category_id: str = there[name]["id"]
+        return category_id
+
+    for group, below in bakery.CATEGORIES.items():
+        group_id = make(group, None)
+        for name in below:
+            make(name, group_id)
+
+
+def make_products(do: Caller) -> None:
+    """Make the products, each with an image; a SKU that is taken is a product that is there."""
+    photos = _product_pictures(do)
+    categories = _by_name(do("list_categories", kind="product")["categories"])
+    for product in bakery.PRODUCTS:
+        draw = partial(images.image, product.drawing)
+        values = {
+            "name": product.name,
+            "price": product.price,
+            "description": product.description,
+            "sku": product.sku,
+            "stock": product.stock,
+            "categoryId": categories[product.category]["id"],
+            "barcode": product.barcode,
+            "status": product.status,
+            "images": [{"url": photos.file(f"{product.name}.jpg", draw)}],
+        }
+        try:
+            do("create_product", **values)
+        except SkuTakenError:
+            continue
+
+
+def make_site(do: Caller) -> None:
+    """Make the site. Its pages show what later steps make (``make_pages``)."""
+    if not do("list_sites", search=bakery.SITE)["projects"]:
+        do("create_site", title=bakery.SITE, description=bakery.ABOUT)
+
+
+def make_pages(do: Caller) -> None:
+    """Make the site's pages, with the form, the booking of services and the chat widget.
+
+    A page that has HTML stays as it is: an older demo gets only the pages that it lacks.
+    """
+    found = do("list_sites", search=bakery.SITE)["projects"]
+    if not found:
+        return
+    site, tools = found[0], _tools(do, found[0]["id"])
+    there = {page["slug"]: page for page in do("list_pages", projectId=site["id"])["pages"]}
+    photos = _product_pictures(do).files.items()
+    urls = {name.removesuffix(".jpg"): file["url"] for name, file in photos}
+    wanted = pages.pages(urls, tools)
+    for page in wanted:
+        if page.slug not in there:
+            there[page.slug] = _made_page(do, site["id"], page)
+    for page in wanted:
+        made = there[page.slug]
+        if not made["htmlBytes"]:
+            do("update_page", id=made["id"], description=page.description)
+            do("save_page_html", id=made["id"], html=page.html(wanted, tools), returnHtml=False)
+
+
+def _tools(do: Caller, site_id: str) -> pages.Tools:
+    """Return what the pages show of the service; addresses are paths, the port may change."""
+    agents = do("list_agents")["agents"]
+    forms = do("list_forms", projectId=site_id)["forms"]
+    html = forms[0]["embedHtml"] if forms else ""
+    return pages.Tools(
+        agents[0]["id"] if agents else "",
+        html.replace(f'"{settings().public_url}/', '"/'),
+        tuple(do("list_services", size=100)["services"]),
+    )
+
+
+def _made_page(do: Caller, site_id: str, page: pages.Page) -> dict[str, Any]:
+    made: dict[str, Any]
+    made = do("create_page", projectId=site_id, title=page.title, slug=page.slug)["page"]
+    return made
+
+
+def make_leads(do: Caller) -> None:
+    """Make a form on the site, and what some visitors have sent in with it."""
+    site = do("list_sites", search=bakery.SITE)["projects"][0]["id"]
+    forms = do("list_forms", projectId=site)["forms"]
+    form = forms[0] if forms else do("create_form", **bakery.FORM, projectId=site)["form"]
+    products = {each["sku"]: each["id"] for each in do("list_products", size=100)["products"]}
+    there = {lead["data"]["message"]: lead for lead in do("list_leads", size=500)["collections"]}
+    for lead in bakery.LEADS:
+        made = there.get(lead.message) or {"id": _submitted(form["id"], lead, products)}
+        if lead.status != "new":
+            do("set_lead_status", id=made["id"], status=lead.status)
+
+
+def _submitted(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str:
+    """Submit the form as a visitor; return the lead's id."""
+    items = [{"productId": products[sku], "quantity": n} for sku, n in lead.items.items()]
+    values = {
+        "name": lead.name,
+        "phone": lead.phone,
+        "email": lead.email,
+        "message": lead.message,
+        "consent": True,
+        "items": items,
+    }
+    sent = {
+        "id": form_id,
+        "values": values,
+        "referrer": lead.referrer,
+        "campaign": {"source": lead.source},
+    }
+    visitor = VisitorPrincipal(visitor="demo")
+    reply = invoke(REGISTRY["submit_form"], visitor, lambda: sent, request_id="seed-demo")
+    lead_id: str = json.loads(reply.body)["data"]["id"]
+    return lead_id
+
+
+def make_posts(do: Caller) -> None:
+    """Write posts of the platform's blog; an older demo's account, no ADMIN, writes none."""
+    if not do.is_admin:
+        return
+    there = {post["slug"] for post in do("list_blog_posts", size=100)["posts"]}
+    photos = Folder(do, None).folder("Фото").folder("Блог")
+    for post in reversed(posts.POSTS):
+        if post.slug in there:
+            continue
+        values = {name: value for name, value in post._asdict().items() if name != "drawings"}
+        if post.drawings:
+            draw = partial(images.showcase, *post.drawings)
+            values["coverImage"] = photos.file(f"{post.slug}.jpg", draw)
+        do("create_blog_post", **values | {"tags": list(post.tags)})
+
+
+def make_visits(do: Caller) -> None:
+    """Count visits of the site's pages over the last weeks, more at week-ends and on the home page.
+
+    By the store, for who opens a page does so today.
+    """
+    site = do("list_sites", search=bakery.SITE)["projects"][0]["id"]
+    ids = [page["id"] for page in do("list_pages", projectId=site)["pages"]]
+    zone = workspaces.get(do.workspace_id).timezone
+    today = clock.local_day(clock.now(), zone)
+    dice = random.Random("visits")  # noqa: S311  repeatable by intent
+    first = today - timedelta(days=VISITED_DAYS - 1)
+    counted = metrics.read(do.workspace_id, site_visits.subject(site), first, today)
+    for day in (day for day, counts in counted.items() if not counts.totals):
+        counts = Increments(do.workspace_id)
+        visitors = dice.randrange(9, 16) + (9 if day.weekday() > FRIDAY else 0)
+        counts.add(site_visits.subject(site), day, {site_visits.VISITORS: visitors})
+        whole = {workspace_metrics.VISITORS: visitors}
+        counts.add(workspace_metrics.SUBJECT, day, whole)
+        for _ in range(visitors * 2):
+            page_id = dice.choices(ids, [8, 5, 4, 3, 2][: len(ids)])[0]
+            referrer = dice.choices([None, *bakery.REFERRERS], [6, 4, 2, 1])[0]
+            counts.add(
+                site_visits.subject(site),
+                day,
+                {site_visits.VIEWS: 1},
+                page=page_id,
+                referrer=referrer,
+            )
+        counts.write()
+
+
+def make_agent(do: Caller) -> None:
+    """Make the bot, and see to it that its owner has money for its answers."""
+    if not do("list_agents")["agents"]:
+        do("create_agent", **bakery.AGENT)
+    if not call("get_balance", {"account": EMAIL})["entries"] and settings().demo_balance:
+        money = {"kopecks": settings().demo_balance, "reason": "Demo balance"}
+        call("credit", {"account": EMAIL, **money, "idempotencyKey": "demo-balance"})
+
+
+def make_dialogs(do: Caller) -> None:
+    """Have visitors talk to the bot, unless its owner has no money for answers."""
+    if not call("get_balance", {"account": EMAIL})["available"]:
+        return
+    agent = do("list_agents")["agents"][0]["id"]
+    there = do("list_agent_dialogs", agentId=agent)["total"]
+    for number, questions in enumerate(bakery.DIALOGS[there:], there):
+        session = None
+        for question in questions:
+            page = f"{settings().public_url}/"
+            said = {"message": question, "sessionId": session, "pageUrl": page}
+            body = {"agentId": agent, "channel": "widget", **said}
+            asked = HttpRequest(
+                "POST",
+                chat_route.PATH,
+                {},
+                body=json.dumps(body).encode(),
+                client_ip=f"192.0.2.{number}",
+            )
+            # The first event is the session's.
+            told = chat_stream.handle(asked).whole_body().partition(b"\n")[0]
+            session = json.loads(told.removeprefix(b"data: "))["sessionId"]
+
+
+def make_services(do: Caller) -> None:
+    """Make what can be booked: services, the masters who give them, their week, and holidays."""
+    kinds = _by_name(do("list_categories", kind="service")["categories"])
+    for name in school.CATEGORIES:
+        if name not in kinds:
+            kinds[name] = do("create_category", name=name, kind="service")["category"]
+    photos = Folder(do, None).folder("Фото").folder("Услуги")
+    there = _by_name(do("list_services", size=100)["services"])
+    for service in school.SERVICES:
+        if service.name not in there:
+            photo = photos.file(f"{service.name}.jpg", partial(images.image, service.drawing))
+            there[service.name] = do(
+                "create_service",
+                name=service.name,
+                categoryId=kinds[service.category]["id"],
+                durationMin=service.minutes,
+                price=service.price,
+                description=service.description,
+                tags=list(service.tags),
+                images=[{"url": photo}],
+                **service.rules,
+            )["service"]
+    masters = _by_name(do("list_resources", size=100)["resources"])
+    for master in school.MASTERS:
+        if master.name not in masters:
+            photo = photos.file(f"{master.name}.jpg", partial(images.image, master.drawing))
+            masters[master.name] = do(
+                "create_resource",
+                name=master.name,
+                description=master.description,
+                capacity=master.capacity,
+                photo={"url": photo},
+                serviceIds=[there[name]["id"] for name in master.services if name in there],
+            )["resource"]
+        resource_id = masters[master.name]["id"]
+        if not do("list_availability", resourceId=resource_id)["rules"]:
+            do("set_availability", resourceId=resource_id, rules=list(master.hours))
+    if school.HOLIDAYS not in {each["reason"] for each in do("list_time_off")["timeOff"]}:
+        year = clock.now().year + 1
+        days = {"startAt": f"{year}-01-01", "endAt": f"{year}-01-03"}
+        do("create_time_off", **days, reason=school.HOLIDAYS)
+
+
+def make_bookings(do: Caller) -> None:
+    """Make some bookings of the coming weeks; a client who has one is left alone."""
+    services = _by_name(do("list_services", size=100)["services"])
+    there = {each["client"]["name"]: each for each in do("list_bookings", size=100)["bookings"]}
+    for booking in school.BOOKINGS:
+        service = services.get(school.SERVICES[booking.service].name)
+        if service is None:
+            continue
+        made = there.get(booking.client) or _booked(do, service["id"], booking)
+        if made and made["status"] != booking.status:
+            do("set_booking_status", id=made["id"], status=booking.status)
+
+
+def _booked(do: Caller, service_id: str, booking: school.Booking) -> dict[str, Any] | None:
+    """Book one of a service's slots; return the booking, None if there is no slot."""
+    found = do("get_available_slots", serviceId=service_id, limit=booking.slot + 1)["slots"]
+    if not found:
+        return None
+    made: dict[str, Any] = do(
+        "create_booking",
+        serviceId=service_id,
+        startAt=found[-1]["startAt"],
+        client={"name": booking.client, "phone": booking.phone},
+        notes=booking.notes,
+    )["booking"]
+    return made
+
+
+STEPS = (
+    make_files,
+    make_categories,
+    make_products,
+    make_site,
+    make_leads,
+    make_services,
+    make_bookings,
+    make_agent,
+    make_dialogs,
+    make_pages,
+    make_posts,
+    make_visits,
+)
+"""What the demo consists of, a function a noun; each leaves alone what is there."""
+
+
+def _furnish(data: DataDir, key: str) -> None:
+    """Take the steps that were not taken yet."""
+    steps = [step for step in STEPS if step.__name__ not in data.demo.get("steps", ())]
+    if not steps:
+        return
+    do = Caller(key)
+    for step in steps:
+        step(do)
+        data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}
+    agents = do("list_agents")["agents"]
+    data.demo = {**data.demo, "agentId": agents[0]["id"] if agents else ""}
+
+
+class Folder:
+    """A folder of files, None for the root; what it lacks is made when asked for."""
+
+    def __init__(self, do: Caller, folder_id: str | None) -> None:
+        self._do, self._id = do, folder_id
+        found = do("list_files", folderId=folder_id, size=100)
+        self.files, self._folders = _by_name(found["files"]), _by_name(found["folders"])
+
+    def folder(self, name: str) -> "Folder":
+        """Return a folder in this one."""
+        if name not in self._folders:
+            made = self._do("create_folder", name=name, parentId=self._id)
+            self._folders[name] = made["folder"]
+        return Folder(self._do, self._folders[name]["id"])
+
+    def file(self, name: str, make: Callable[[], bytes]) -> str:
+        """Return a file's URL."""
+        if name not in self.files:
+            content = base64.b64encode(make()).decode()
+            made = self._do("upload_file", name=name, content=content, folderId=self._id)
+            self.files[name] = made["file"]
+        url: str = self.files[name]["url"]
+        return url
+
+
+def _product_pictures(do: Caller) -> Folder:
+    return Folder(do, None).folder("Фото").folder("Товары")
+
+
+def _by_name(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {record["name"]: record for record in records}

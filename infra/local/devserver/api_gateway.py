@@ -1,0 +1,162 @@
+"""Requests to the app as API Gateway would hand them over, and its answers."""
+
+import base64
+import gzip
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote
+
+from chalice.app import Chalice
+from chalice.config import Config
+from chalice.local import LambdaContext, LocalGateway
+
+from chalicelib.core.errors import AppError
+from chalicelib.transports.http import MAX_BODY_BYTES, HttpRequest, HttpResponse, handle
+from infra.local.devserver.server import Request
+
+Handler = Callable[[HttpRequest], HttpResponse]
+
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?]*")
+_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:[.]0*)?(?:,|$))")
+_BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+_UNREADABLE = quote("\N{REPLACEMENT CHARACTER}")
+"""What an escape in a query that is none is decoded to, as bytes are that are no UTF-8."""
+_IN_PATH = "/%:@!$&'()*+,=~"
+"""What API Gateway leaves as it is in a path; the rest it encodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRoute:
+    """A path that another part than the API answers on AWS: the edge, or a function of its own.
+
+    One that ends with a slash stands for all below it; the handler gets the rest of the path as
+    ``proxy``, which is API Gateway's word for that. ``run`` runs the handler, on refusals, too.
+    """
+
+    path: str
+    handler: Handler
+    max_body_bytes: int = MAX_BODY_BYTES
+    run: Callable[[HttpRequest, Handler], HttpResponse] = handle
+
+    def matches(self, path: str) -> bool:
+        """Whether it answers on a (decoded) path."""
+        return path == self.path or (self.path.endswith("/") and path.startswith(self.path))
+
+
+class ApiGateway:
+    """What stands between HTTP and the app: local routes first, then the app's own."""
+
+    def __init__(self, app: Chalice, config: Config, routes: Sequence[LocalRoute]) -> None:
+        self._app = app
+        self._routes = routes
+        self._local = LocalGateway(app, config)
+        self._minimum_compression_size: int | None = config.minimum_compression_size
+
+    def respond(self, request: Request) -> None:
+        """Answer a request: the path is looked at first, then its method, then the body."""
+        path, _, query = _ORIGIN.sub("", request.uri.decode(), count=1).partition("?")
+        path, query = quote(path, safe=_IN_PATH) or "/", _BROKEN_ESCAPE.sub(_UNREADABLE, query)
+        try:
+            response = self._run(request, unquote(path), query) or self._invoke(
+                request, path, query
+            )
+        except AppError as error:
+            request.refuse(error)
+        else:
+            request.send(response)
+
+    def _run(self, request: Request, path: str, query: str) -> HttpResponse | None:
+        """Return a local route's answer, None if none of them has the path."""
+        for route in self._routes:
+            if route.matches(path):
+                asked = HttpRequest(
+                    method=request.method.decode(),
+                    route=route.path,
+                    headers=request.headers,
+                    query=parse_qs(query, keep_blank_values=True),
+                    path={"proxy": path.removeprefix(route.path)},
+                    client_ip=request.conn.remote_addr,
+                )
+                return route.run(*_with_body(asked, request, route))
+        return None
+
+    def _invoke(self, request: Request, path: str, query: str) -> HttpResponse:
+        method, headers = request.method.decode(), request.headers
+        event = self._event(method, path, query, headers)
+        about = event["requestContext"]
+        about["identity"] = {"sourceIp": request.conn.remote_addr}
+        routes = self._app.routes.get(about["resourcePath"], {})
+        if method in routes:
+            event["body"] = request.read_body(MAX_BODY_BYTES) or None
+        elif method == "OPTIONS" and any(entry.cors for entry in routes.values()):
+            preflight = self._local.handle_request(method, path, headers, None)
+            return handle(
+                HttpRequest(method, about["resourcePath"], headers),
+                lambda _: HttpResponse(200, b"", preflight["headers"]),
+            )
+        response = _response(self._app(event, LambdaContext("local", 1024, 29_000)))
+        return self._compressed(response, headers.get("accept-encoding", ""))
+
+    def _compressed(self, response: HttpResponse, accepted: str) -> HttpResponse:
+        """Return an answer as the gateway sends it to clients that take gzip, if it is worth it."""
+        least, body = self._minimum_compression_size, response.body
+        if (
+            least is None
+            or not isinstance(body, bytes)
+            or len(body) < least
+            or not _GZIP.search(accepted)
+        ):
+            return response
+        headers = {**response.headers, "Content-Encoding": "gzip"}
+        return response._replace(body=gzip.compress(body, mtime=0), headers=headers)
+
+    def _event(self, method: str, path: str, query: str, headers: dict[str, str]) -> dict[str, Any]:
+        """Return what Lambda would get, without the body.
+
+        As on API Gateway, a trailing slash is ignored, and an empty segment matches nothing.
+        """
+        if path.startswith("/") and "//" not in path:
+            with suppress(ValueError):  # no such path
+                event: dict[str, Any] = self._local.event_converter.create_lambda_event(
+                    method, f"{path}?{query}" if query else path, headers
+                )
+                return event
+        return {
+            "path": path,
+            "headers": headers,
+            "multiValueQueryStringParameters": parse_qs(query, keep_blank_values=True),
+            "requestContext": {"resourcePath": "", "httpMethod": method},
+        }
+
+
+def _with_body(
+    asked: HttpRequest, request: Request, route: LocalRoute
+) -> tuple[HttpRequest, Handler]:
+    """Return a request with its body and the handler, or with what refuses its body."""
+    try:
+        return replace(asked, body=request.read_body(route.max_body_bytes)), route.handler
+    except AppError as error:
+        return asked, partial(_refuse, error)
+
+
+def _refuse(error: AppError, _: HttpRequest) -> HttpResponse:
+    raise error
+
+
+def _response(reply: dict[str, Any]) -> HttpResponse:
+    """Return what an answer of Lambda's stands for."""
+    body, repeated = reply["body"] or b"", dict(reply["multiValueHeaders"])
+    if reply.get("isBase64Encoded"):
+        body = base64.b64decode(body)
+    cookies = repeated.pop("Set-Cookie", ())
+    joined = {name: ", ".join(values) for name, values in repeated.items()}
+    return HttpResponse(
+        reply["statusCode"],
+        body if isinstance(body, bytes) else body.encode(),
+        {**reply["headers"], **joined},
+        cookies=cookies,
+    )

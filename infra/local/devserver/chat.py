@@ -1,0 +1,13 @@
+"""The bot chat, which a function of its own answers on AWS."""
+
+from chalicelib.transports.chat import chat_route, stream_runtime
+from chalicelib.transports.http import HttpRequest, HttpResponse
+from infra.local.devserver.api_gateway import LocalRoute
+
+
+def stream(request: HttpRequest) -> HttpResponse:
+    """Answer as the function's handler does."""
+    return stream_runtime.handler()(request)
+
+
+ROUTES = (LocalRoute(chat_route.PATH, stream, chat_route.MAX_BODY_BYTES, run=chat_route.serve),)

@@ -1,0 +1,88 @@
+"""Stored files and signed uploads: what the edge and the bucket do on AWS (contract)."""
+
+import re
+
+from chalicelib.core.errors import AppError, ForbiddenError, MethodNotAllowedError, NotFoundError
+from chalicelib.domains.files.rules import stored_files
+from chalicelib.gateways.object_store import UPLOAD_PATH, FolderStore, object_store
+from chalicelib.transports.http import HttpRequest, HttpResponse, etag
+from infra.local.devserver.api_gateway import LocalRoute
+
+_FILE = re.compile(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
+"""What ``flows.rehosting`` gives; no other object of the store is public."""
+MAX_UPLOAD_BYTES = 20_000_000
+
+
+class RangeNotSatisfiableError(AppError):
+    """The range that was asked for has none of the file's bytes."""
+
+    status = 416
+    code = "range_not_satisfiable"
+
+
+def read(request: HttpRequest) -> HttpResponse:
+    """Return a stored file, or one range of its bytes."""
+    if request.method not in {"GET", "HEAD"}:
+        raise MethodNotAllowedError("Files are read with GET.", headers={"Allow": "GET, HEAD"})
+    path = request.path["proxy"]
+    body = object_store().get(f"files/{path}") if _FILE.fullmatch(path) else None
+    if body is None:
+        raise NotFoundError("No such file.")
+    headers = {
+        **stored_files.headers_of(body, path.rpartition("/")[2]),
+        "ETag": etag(body, strong=True),
+        "Accept-Ranges": "bytes",
+    }
+    wanted = _wanted_range(request, headers["ETag"], len(body))
+    if wanted is None:
+        return HttpResponse(200, body, headers)
+    headers["Content-Range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{len(body)}"
+    return HttpResponse(206, body[wanted.start : wanted.stop], headers)
+
+
+def _wanted_range(request: HttpRequest, tag: str, size: int) -> range | None:
+    """Return the bytes that a request asks for; None for all of them.
+
+    As S3 does, it takes one range; several, and what is no range of bytes, count as none. With
+    ``If-Range``, the client has a part of the file already, and wants all if that was of another
+    one (RFC 9110, 13.1.5). Files have no date to compare, so a date is another one.
+
+    Raises:
+        RangeNotSatisfiableError: the file has none of these bytes.
+    """
+    found = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    if found is None or request.headers.get("if-range", tag).strip() != tag:
+        return None
+    first, last = found[1], found[2]
+    if first:
+        wanted = range(int(first), min(int(last or size), size - 1) + 1)
+        if last and int(last) < int(first):
+            return None
+    else:
+        wanted = range(max(0, size - int(last)), size)
+    if not wanted:
+        msg = f"The file has {size:,} bytes, and none in this range. Ask for a range within them."
+        raise RangeNotSatisfiableError(msg, headers={"Content-Range": f"bytes */{size}"})
+    return wanted
+
+
+_RANGE = re.compile(r"bytes=(?=-?[0-9])([0-9]{0,18})-([0-9]{0,18})", re.IGNORECASE)
+
+
+def upload(request: HttpRequest) -> HttpResponse:
+    """Store a signed upload, as S3 does behind its presigned URL."""
+    if request.method != "PUT":
+        raise MethodNotAllowedError("Uploads are sent with PUT.", headers={"Allow": "PUT"})
+    store = object_store()
+    if not isinstance(store, FolderStore) or not store.put_upload(
+        request.path["proxy"], request.body
+    ):
+        msg = "This upload URL is not valid, has expired, or was made for another size."
+        raise ForbiddenError(msg)
+    return HttpResponse(200, b"")
+
+
+ROUTES = (
+    LocalRoute(f"/{UPLOAD_PATH}", upload, MAX_UPLOAD_BYTES),
+    LocalRoute("/files/", read),
+)

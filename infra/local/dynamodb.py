@@ -1,0 +1,191 @@
+"""Runs DynamoDB Local, or moto's server as its stand-in, on a free port of its own on loopback."""
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import requests
+
+from infra.local import supervisor
+from infra.local.dynamodb_jar import DynamoDBLocalMissingError, SetupError, find_jar, find_java
+
+__all__ = [
+    "Database",
+    "DynamoDBLocalMissingError",
+    "SetupError",
+    "answers",
+    "start",
+    "start_stand_in",
+]
+
+HERE = Path(__file__).parent
+READY_SECONDS = 60
+IN_MEMORY = "in-memory"
+"""The label of servers without a folder, which nothing can be left behind in."""
+MAX_LOG_BYTES = 100_000
+
+
+@dataclass(frozen=True)
+class Database:
+    """A running database server; ``persistent`` if its data outlives it."""
+
+    endpoint: str
+    persistent: bool
+    process: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        """The process id to end it by."""
+        return self.process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it still runs."""
+        return self.process.poll() is None
+
+    def stop(self) -> None:
+        """End it and wait until it has."""
+        supervisor.stop(self.process)
+
+
+def start(data_dir: Path | None, *, in_memory: bool = False) -> Database:
+    """Start DynamoDB Local, with its data in ``data_dir`` or in memory, and wait until it answers.
+
+    Raises:
+        DynamoDBLocalMissingError: there is no Java, or no jar and no way to fetch one.
+        SetupError: anything else that keeps it from starting.
+    """
+    java, jar = find_java(), find_jar()
+    folder = None if in_memory or data_dir is None else _database_folder(data_dir)
+    label = str(data_dir.absolute()) if data_dir else IN_MEMORY
+    return _serve("DynamoDB Local", label, _java_command(java, jar, folder), folder)
+
+
+def start_stand_in() -> Database:
+    """Start moto's server, which keeps everything in memory, and wait until it answers."""
+    command = [sys.executable, "-I", str(HERE / "moto_server.py")]
+    return _serve("moto's server, the stand-in for DynamoDB Local,", IN_MEMORY, command, None)
+
+
+def answers(endpoint: str) -> bool:
+    """Whether a DynamoDB answers at the endpoint."""
+    return _refusal(endpoint) == ""
+
+
+def _serve(name: str, label: str, command: Sequence[str], folder: Path | None) -> Database:
+    """Start a server that prints its port, and wait until it serves."""
+    with _log(folder) as log:
+        process = supervisor.spawn(label, command, output=log)
+        failure: str | None = "it was interrupted"
+        try:
+            endpoint, failure = _wait_until_ready(process, log)
+        finally:
+            if failure:
+                supervisor.stop(process)
+    if failure:
+        hint = f" Its files and log: {folder}. Move them away to begin again." if folder else ""
+        msg = f"{name} did not start: {failure}{hint}"
+        raise SetupError(msg)
+    return Database(endpoint, folder is not None, process)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], log: IO[bytes]) -> tuple[str, str]:
+    """Return the endpoint once the server answers; or why it does not, as the second text."""
+    deadline = time.monotonic() + READY_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        printed = re.search(r"^(?:Port:\s*)?(\d+)$", _text(log), re.MULTILINE)
+        endpoint = f"http://127.0.0.1:{printed[1]}" if printed else ""
+        refusal = _refusal(endpoint) if endpoint else None
+        if refusal is not None:
+            return endpoint, refusal
+        time.sleep(0.05)
+    lines = [line.strip() for line in _text(log).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith(("Caused by:", "Error"))]
+    return "", (causes or lines or [f"no answer within {READY_SECONDS} seconds"])[-1]
+
+
+def _refusal(endpoint: str) -> str | None:
+    """Send a real request; return "" if it was answered, why not, or None if nobody listens.
+
+    An unsigned header will do for the local servers, and spares the 0.2 s of making a client.
+    """
+    credential = "Credential=local/20250101/us-east-1/dynamodb/aws4_request"
+    headers = {
+        "X-Amz-Target": "DynamoDB_20120810.ListTables",
+        "Content-Type": "application/x-amz-json-1.0",
+        "Authorization": f"AWS4-HMAC-SHA256 {credential}, SignedHeaders=host, Signature=0",
+    }
+    with requests.Session() as session:
+        session.trust_env = False  # No proxy of the environment stands before a local address.
+        try:
+            answer = session.post(endpoint, headers=headers, data=b"{}", timeout=10)
+        except requests.RequestException:
+            return None
+    with contextlib.suppress(ValueError):
+        if answer.ok and "TableNames" in answer.json():
+            return ""
+    return f"it answered {answer.status_code}: {answer.text[:300]}"
+
+
+def _log(folder: Path | None) -> IO[bytes]:
+    """Open the file that takes what the server prints: beside its data, or one without a name."""
+    if folder is None:
+        return tempfile.TemporaryFile()
+    return folder.with_suffix(".log").open("w+b")
+
+
+def _text(log: IO[bytes]) -> str:
+    """Return what was printed so far.
+
+    The server writes where its copy of the file stands, so ours may not move: it shares the place.
+    """
+    return os.pread(log.fileno(), MAX_LOG_BYTES, 0).decode(errors="replace")
+
+
+def _database_folder(data_dir: Path) -> Path:
+    """Return the folder for the database's files, made if need be and tried for writing."""
+    folder = data_dir.absolute() / "dynamodb"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        msg = (
+            f"The database folder {folder} cannot be written: {error.strerror}."
+            " Mend its permissions, or choose another DATA_DIR."
+        )
+        raise SetupError(msg) from error
+    return folder
+
+
+def _java_command(java: str, jar: Path, folder: Path | None) -> list[str]:
+    """Return the command that starts DynamoDB Local.
+
+    Versions 1.x come with Jetty 9, which reads dynamodb_local.xml; others have only their own
+    command line, which needs a port and listens on every interface.
+    """
+    libraries = jar.parent / "DynamoDBLocal_lib"
+    options = [java, f"-Djava.library.path={libraries}", "-Dorg.eclipse.jetty.LEVEL=WARN"]
+    if any(libraries.glob("jetty-xml-9.*.jar")):
+        launcher = "org.eclipse.jetty.xml.XmlConfiguration"
+        where = ["inMemory=false", f"dbPath={folder}"] if folder else ["inMemory=true"]
+        return [*options, "-cp", str(jar), launcher, str(HERE / "dynamodb_local.xml"), *where]
+    where = ["-dbPath", str(folder)] if folder else ["-inMemory"]
+    port = str(_free_port())
+    return [*options, "-jar", str(jar), "-port", port, "-sharedDb", "-disableTelemetry", *where]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

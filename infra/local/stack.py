@@ -1,0 +1,216 @@
+"""What a local stack is: its settings, its data folder and its database."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local import dynamodb, supervisor
+from infra.local.data_dir import DataDir
+from infra.local.dynamodb import Database, DynamoDBLocalMissingError, SetupError
+
+ROOT = Path(__file__).parents[2]
+HOST = "127.0.0.1"
+START_SECONDS = 180
+"""How long another local stack may take until its database answers, on a busy machine."""
+ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
+LOCAL_AWS = {
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+    "AWS_DEFAULT_REGION": "eu-central-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+"""Credentials that no cloud takes: nothing local can reach a real account."""
+DEMO_BALANCE = "100000"
+"""Kopecks that a new workspace comes with, so that its bots can answer."""
+REAL_AWS = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
+"""What of a developer's shell would stand in their way."""
+
+
+@dataclass(frozen=True)
+class OpenDatabase:
+    """A database that answers.
+
+    ``note`` says where its data is, and ``server`` is it if it was started here.
+    """
+
+    endpoint: str
+    note: str
+    server: Database | None = None
+
+
+@dataclass(frozen=True)
+class LocalStack:
+    """What the environment asks for: ``PORT``, ``DATA_DIR`` and ``DYNAMODB_ENDPOINT``."""
+
+    port: int
+    data: DataDir
+    given_endpoint: str | None
+
+    @property
+    def url(self) -> str:
+        """The base URL."""
+        return f"http://{HOST}:{self.port}"
+
+    @classmethod
+    def from_environment(cls, port: str | None = None) -> "LocalStack":
+        """Read the environment; a port given on a command line wins.
+
+        Raises:
+            SetupError: a value that cannot be used.
+        """
+        port = port or os.environ.get("PORT") or "8000"
+        if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:  # noqa: PLR2004  TCP's range
+            msg = f'PORT is "{port}"; expected a number from 1 to 65535, such as PORT=8001.'
+            raise SetupError(msg)
+        scale = os.environ.get("RATE_LIMIT_SCALE") or "1"
+        if not re.fullmatch(r"[0-9]*\.?[0-9]+", scale) or not float(scale):
+            msg = f'RATE_LIMIT_SCALE is "{scale}"; expected a number above 0, such as 10.'
+            raise SetupError(msg)
+        endpoint = os.environ.get("DYNAMODB_ENDPOINT") or None
+        if endpoint and not re.match(r"https?://[^/]", endpoint):
+            msg = f'DYNAMODB_ENDPOINT is "{endpoint}"; expected a URL such as http://{HOST}:8001.'
+            raise SetupError(msg)
+        return cls(int(port), DataDir(Path(os.environ.get("DATA_DIR") or ".local")), endpoint)
+
+    def environment(self, endpoint: str) -> dict[str, str]:
+        """Return the environment that the service runs in."""
+        kept = {name: value for name, value in os.environ.items() if name not in REAL_AWS}
+        direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+        return {
+            **kept,
+            **LOCAL_AWS,
+            ENDPOINT: endpoint,
+            "DATA_DIR": str(self.data.path),
+            "DEMO_WORD_SECONDS": os.environ.get("DEMO_WORD_SECONDS") or "0.03",
+            "DEMO_BALANCE": os.environ.get("DEMO_BALANCE") or DEMO_BALANCE,
+            "OBJECT_STORE": f"file://{self.data.objects}",
+            "PORT": str(self.port),
+            "PUBLIC_URL": self.url,
+            "RATE_LIMIT_SCALE": os.environ.get("RATE_LIMIT_SCALE") or "1",
+            "STAGE": "dev",
+            "no_proxy": f"{direct},{HOST}" if direct else HOST,
+        }
+
+
+class InUseError(SetupError):
+    """Another process has the data folder."""
+
+    def __init__(self, stack: LocalStack) -> None:
+        port = stack.data.run.get("port")
+        where = f" (http://{HOST}:{port})" if port else ""
+        super().__init__(
+            f"Another local stack{where} is using {stack.data.path}. Stop it, or give this one a"
+            " port and a folder of its own: PORT=8001 DATA_DIR=.local2 make dev"
+        )
+
+
+def take_folder(stack: LocalStack, started: ExitStack) -> None:
+    """Take the data folder, and end what is left of a run that was killed.
+
+    Raises:
+        InUseError: another local stack has the folder.
+    """
+    lock = stack.data.hold()
+    if lock is None:
+        raise InUseError(stack)
+    started.enter_context(lock)
+    for pid in stack.data.run.get("pids", {}).values():
+        supervisor.end_leftover(pid, str(stack.data.path))
+    stack.data.forget_run()
+
+
+def open_database(stack: LocalStack, started: ExitStack) -> OpenDatabase:
+    """Return the database that the environment names, else start one; write it to ``dev.json``."""
+    if stack.given_endpoint:
+        database = _given_database(stack.given_endpoint)
+    else:
+        database = _start_database(stack.data.path, started)
+    record(stack, database)
+    # Before the database stops: nobody is to begin with one that is about to end.
+    started.callback(stack.data.forget_run)
+    return database
+
+
+def _given_database(endpoint: str) -> OpenDatabase:
+    if not dynamodb.answers(endpoint):
+        msg = (
+            f"No DynamoDB answers at DYNAMODB_ENDPOINT={endpoint}. Start it, or unset the variable"
+            " to have DynamoDB Local fetched and started."
+        )
+        raise SetupError(msg)
+    return OpenDatabase(endpoint, f"in the database at {endpoint}")
+
+
+def _start_database(folder: Path, started: ExitStack) -> OpenDatabase:
+    try:
+        server = dynamodb.start(folder)
+        note = f"{folder} (DynamoDB Local; it survives restarts)"
+    except DynamoDBLocalMissingError as error:
+        server = dynamodb.start_stand_in()
+        note = f"IN MEMORY (moto's server): it will NOT survive a restart. {error}"
+    started.callback(server.stop)
+    return OpenDatabase(server.endpoint, note, server)
+
+
+def database_by_hand(stack: LocalStack, command: int) -> OpenDatabase:
+    """Return the database of the data folder, started until ``command`` ends if there is none.
+
+    ``command`` is the process that the developer started. A database that is there belongs to
+    another local stack, or to the worker that this one replaces after an edit.
+
+    Raises:
+        SetupError: it cannot be started, or another local stack has the folder and does not answer.
+    """
+    if stack.given_endpoint:
+        return _given_database(stack.given_endpoint)
+    keeper: subprocess.Popen[bytes] | None = None
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        if keeper is not None and (status := keeper.poll()) is not None:
+            if status:
+                raise SetupError("the database did not start; the reason is above.")
+            keeper = None
+        elif keeper is None and not stack.data.held:
+            keeper = _start_keeper(stack, command)
+        elif (database := _running_database(stack)) is not None:
+            return database
+        elif keeper is None and time.monotonic() > deadline:
+            raise InUseError(stack)
+        time.sleep(0.1)
+
+
+def _start_keeper(stack: LocalStack, command: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "infra.local.database_keeper", str(command)],
+        cwd=ROOT,
+        env={**os.environ, "DATA_DIR": str(stack.data.path), "PORT": str(stack.port)},
+        stdin=subprocess.DEVNULL,
+        process_group=0,  # Ctrl-C reaches only the command, whose end it follows.
+    )
+
+
+def _running_database(stack: LocalStack) -> OpenDatabase | None:
+    """Return the database of the local stack that has the folder, None until it answers."""
+    run = stack.data.run
+    endpoint = run.get("endpoint", "")
+    if endpoint and dynamodb.answers(endpoint):
+        return OpenDatabase(endpoint, run.get("note", str(stack.data.path)))
+    return None
+
+
+def record(stack: LocalStack, database: OpenDatabase, **pids: int) -> None:
+    """Write ``dev.json``: there the operator's commands find the database, the next start us."""
+    if database.server:
+        pids["database"] = database.server.pid
+    pids["stand"] = os.getpid()
+    stack.data.run = {
+        "endpoint": database.endpoint,
+        "note": database.note,
+        "port": stack.port,
+        "pids": pids,
+    }

@@ -1,0 +1,252 @@
+"""``infra admin import-products``: a table of products through the upsert, a hundred in a call."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chalicelib.core.errors import AppError
+from chalicelib.core.text import fold
+from chalicelib.core.wire import parsing
+from chalicelib.domains.catalog.operations.batches import MAX_AT_ONCE, OK
+from chalicelib.domains.catalog.operations.upsert import ItemById, UpsertItem
+from infra.operator import product_csv
+from infra.operator.product_csv import CellError, Row, TableError, Unit
+
+Call = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""Runs an operation in the workspace; returns what is inside the envelope."""
+
+PRINTED = {
+    "created": "created",
+    "updated": "updated",
+    "unchanged": "unchanged",
+    "would create": "wouldCreate",
+    "would update": "wouldUpdate",
+}
+"""What is counted under which name, by the message of an outcome."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a table is imported. ``report`` is where refused rows go, if there are any."""
+
+    prices: Unit | None
+    report: Path
+    dry_run: bool = False
+    create_categories: bool = False
+
+
+def import_products(call: Call, path: Path, options: Options) -> dict[str, Any]:
+    """Import a table, and return what became of it. Safe to repeat.
+
+    Raises:
+        click.ClickException: the table cannot be read, or the run stopped on the way.
+    """
+    started = time.monotonic()
+    try:
+        table = product_csv.read(path.read_bytes(), options.prices)
+    except TableError as error:
+        raise click.ClickException(str(error)) from None
+    if table.ignored:
+        click.echo(f"Columns that mean nothing here: {', '.join(table.ignored)}.", err=True)
+    run = _Run(call, _Categories(call, options), options.dry_run)
+    rows, stopped = table.rows, None
+    with click.progressbar(length=len(rows), label=path.name, file=sys.stderr) as bar:
+        for start in range(0, len(rows), MAX_AT_ONCE):
+            batch = rows[start : start + MAX_AT_ONCE]
+            try:
+                run.send(batch)
+            except AppError as error:
+                stopped = f"Stopped after {start} of {len(rows)} rows: {error.message}"
+                break
+            bar.update(len(batch))
+    for warning in run.warnings:
+        click.echo(warning, err=True)
+    if run.refused:
+        options.report.write_bytes(product_csv.report(table, run.refused))
+    if stopped:
+        msg = f"{stopped} Run it again: what is done stays as it is."
+        raise click.ClickException(msg)
+    names = ("wouldCreate", "wouldUpdate") if options.dry_run else ("created", "updated")
+    return {
+        **{name: run.counts[name] for name in (*names, "unchanged")},
+        "failed": len(run.refused),
+        "categoriesCreated": run.categories.created,
+        "calls": run.calls,
+        "seconds": round(time.monotonic() - started, 1),
+        "report": str(options.report) if run.refused else None,
+    }
+
+
+@dataclass
+class _Run:
+    """An import under way."""
+
+    call: Call
+    categories: "_Categories"
+    dry_run: bool
+    counts: Counter[str] = field(default_factory=Counter)
+    refused: list[tuple[Row, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    calls: int = 0
+
+    def send(self, batch: Sequence[Row]) -> None:
+        """Upsert what can be taken of some rows; refuse the others."""
+        refused: dict[int, tuple[Row, str]] = {}
+        sent: list[tuple[Row, dict[str, Any]]] = []
+        for row in batch:
+            try:
+                sent.append((row, self._item(row)))
+            except (AppError, CellError) as error:
+                refused[row.number] = row, str(error)
+        by_sku = [(row, item) for row, item in sent if "sku" in item]
+        by_id = [(row, item) for row, item in sent if "sku" not in item]
+        refused |= self._upsert("upsert_products", by_sku)
+        refused |= self._upsert("upsert_products_by_id", by_id)
+        self.refused += [refused[number] for number in sorted(refused)]
+
+    def _upsert(
+        self, operation: str, sent: Sequence[tuple[Row, dict[str, Any]]]
+    ) -> dict[int, tuple[Row, str]]:
+        """Upsert some rows in a call, and return those that were refused, by their numbers."""
+        if not sent:
+            return {}
+        items = [item for _, item in sent]
+        answer = self.call(operation, {"items": items, "dryRun": self.dry_run})
+        self.calls += 1
+        refused = {}
+        for (row, _), result in zip(sent, answer["results"], strict=True):
+            if result["status"] == OK:
+                self.counts[PRINTED[result["message"]]] += 1
+            else:
+                refused[row.number] = row, result["message"]
+            notes = [row.note] if row.note else []
+            self.warnings += [
+                f"Row {row.number} ({row.sku}): {each}" for each in notes + result["warnings"]
+            ]
+        return refused
+
+    def _item(self, row: Row) -> dict[str, Any]:
+        """Return what the upsert takes of a row.
+
+        Raises:
+            CellError: the row, or its category, cannot be taken.
+            ValidationError: a value is out of bounds; no category is created for such a row.
+        """
+        if row.fault:
+            raise CellError(row.fault)
+        item = dict(row.item)
+        if "sku" in item:
+            item.pop("id", None)
+        category, exported_id = item.pop("category", None), item.pop("categoryId", None)
+        parsing.parse(UpsertItem if "sku" in item else ItemById, item)
+        if exported_id is not None:
+            category_id = self.categories.find_exported(exported_id, category or "")
+        elif category is not None:
+            category_id = self.categories.find(category)
+        else:
+            category_id = None
+        if category_id:
+            item["categoryId"] = category_id
+        return item
+
+
+def category_paths(call: Call) -> list[tuple[tuple[str, ...], str]]:
+    """Return the ids of a workspace's product categories, each with the names from the top."""
+    rows = call("list_categories", {"kind": "product"})["categories"]
+    by_id = {row["id"]: row for row in rows}
+    found = []
+    for row in rows:
+        way = [row]
+        while (above := by_id.get(way[0]["parentId"])) is not None:
+            way.insert(0, above)
+        found.append((tuple(each["name"] for each in way), row["id"]))
+    return found
+
+
+class _Categories:
+    """The product categories of the workspace, by name and by path; missing ones made if asked."""
+
+    def __init__(self, call: Call, options: Options) -> None:
+        self._call, self._options = call, options
+        self._paths: dict[str, list[str]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._exact: dict[tuple[str, ...], str] = {}
+        self.created = 0
+        paths = category_paths(call)
+        self._ids = frozenset(category_id for _, category_id in paths)
+        for names, category_id in paths:
+            self._add(list(names), category_id)
+
+    def find(self, text: str) -> str | None:
+        """Return the id of a category; None if it would be made, were the run not dry.
+
+        Raises:
+            CellError: there is none, and none is to be made; or there are several of the name.
+        """
+        wanted = _compared(text)
+        found = self._paths.get(wanted) or self._names.get(wanted) or []
+        if len(found) > 1:
+            msg = f'category: several are named "{text}"; write the path, such as "Above / {text}"'
+            raise CellError(msg)
+        if not found and not self._options.create_categories:
+            msg = f'category: there is no "{text}"; create it, or use --create-categories'
+            raise CellError(msg)
+        if found:
+            return found[0]
+        way = [part.strip() for part in text.split("/")]
+        return self._made(
+            way, lambda names: self._paths.get(_compared(" / ".join(names)), [None])[0]
+        )
+
+    def find_exported(self, category_id: str, path: str) -> str | None:
+        """Return the id of an exported category: its own, or where it is none that of its path.
+
+        Raises:
+            CellError: there is none, and none is to be made.
+        """
+        if category_id in self._ids:
+            return category_id
+        way = list(product_csv.path_names(path))
+        if (found := self._exact.get(tuple(way))) is not None:
+            return found
+        if not way or not self._options.create_categories:
+            msg = f'category: there is no "{path}"; create it, or use --create-categories'
+            raise CellError(msg)
+        return self._made(way, lambda names: self._exact.get(tuple(names)))
+
+    def _made(self, way: list[str], find: Callable[[list[str]], str | None]) -> str | None:
+        """Make a category with all above it that ``find`` does not find."""
+        parent: str | None = None
+        for depth in range(1, len(way) + 1):
+            found = find(way[:depth])
+            if found is not None:
+                parent = found or None
+                continue
+            made = {"name": way[depth - 1], "kind": "product"}
+            if parent is not None:
+                made["parentId"] = parent
+            parent = "" if self._options.dry_run else self._create(made)
+            self.created += 1
+            self._add(way[:depth], parent)
+            parent = parent or None
+        return parent
+
+    def _create(self, made: dict[str, str]) -> str:
+        category: str = self._call("create_category", made)["category"]["id"]
+        return category
+
+    def _add(self, way: list[str], category_id: str) -> None:
+        self._exact.setdefault(tuple(way), category_id)
+        self._paths.setdefault(_compared(" / ".join(way)), []).append(category_id)
+        self._names.setdefault(_compared(way[-1]), []).append(category_id)
+
+
+def _compared(path: str) -> str:
+    """Return a name or a path of names as it compares, whatever spaces stand around slashes."""
+    return "/".join(" ".join(part.split()) for part in fold(path).split("/"))

@@ -1,0 +1,1 @@
+"""Export of a workspace to a file, and its import."""

@@ -1,0 +1,95 @@
+"""Rows written in bulk: no conditions, 25 a request, some requests at a time."""
+
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from types import TracebackType
+from typing import Any, Self
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from chalicelib.core import retry
+from chalicelib.core.errors import UnavailableError
+from chalicelib.engine.connection import connection, is_passing
+from chalicelib.engine.reading import Item
+from chalicelib.engine.tables import Row
+
+REQUEST_ROWS = 25
+"""Rows in one BatchWriteItem (DynamoDB quota)."""
+WRITERS = 8
+MAX_WAITING = 4 * WRITERS
+"""Pieces of work that wait or are under way: what is read meanwhile must not fill the memory."""
+ATTEMPTS = 20
+LONGEST_PAUSE = 10.0
+"""Seconds. A table on demand takes minutes to get used to a load that it has not had before."""
+
+
+class BatchWriter:
+    """Writes rows, and does other work, in threads; it is all done once its block is left."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str, str], Item] = {}
+        self._pool = ThreadPoolExecutor(WRITERS)
+        self._pending: set[Future[None]] = set()
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        """End what was begun.
+
+        Raises:
+            UnavailableError: DynamoDB keeps refusing; some rows may have been written.
+        """
+        try:
+            if kind is None:
+                self.flush()
+        finally:
+            self._pool.shutdown(cancel_futures=True)
+
+    def put(self, row: type[Row], item: Item) -> None:
+        """Write a row of a class, given as DynamoDB's JSON, in place of one with the same key."""
+        self._rows[row.Meta.table_name, item["pk"]["S"], item["sk"]["S"]] = item
+        if len(self._rows) >= REQUEST_ROWS:
+            self._send()
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Do something else meanwhile, such as storing an object."""
+        if len(self._pending) >= MAX_WAITING:
+            done, self._pending = wait(self._pending, return_when="FIRST_COMPLETED")
+            for each in done:
+                each.result()
+        self._pending.add(self._pool.submit(work))
+
+    def flush(self) -> None:
+        """Wait until all is written."""
+        if self._rows:
+            self._send()
+        done, _ = wait(self._pending, return_when=FIRST_EXCEPTION)
+        for each in done:
+            each.result()
+        self._pending.clear()
+
+    def _send(self) -> None:
+        requests: dict[str, list[Any]] = {}
+        for (table, _, _), item in self._rows.items():
+            requests.setdefault(table, []).append({"PutRequest": {"Item": item}})
+        self._rows = {}
+        self.do(lambda: _write(requests))
+
+
+def _write(requests: dict[str, list[Any]]) -> None:
+    """Send rows until DynamoDB has taken them all; it leaves some over when it is throttled."""
+    left = requests
+    for number in range(ATTEMPTS):
+        try:
+            left = connection().client.batch_write_item(RequestItems=left)["UnprocessedItems"]
+        except (BotoCoreError, ClientError) as error:
+            if not is_passing(error):
+                raise
+        if not left:
+            return
+        retry.backoff(number, LONGEST_PAUSE)
+    raise UnavailableError

@@ -1,0 +1,204 @@
+"""What of a workspace an export holds, and why not the rest: every class of rows is named here.
+
+Records of nouns are taken by their listings, so a new noun is taken without a word. Any other class
+must be in one of the tables below; a test looks for those that are in none.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.application import invoke, refolding
+from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.domains.blog.operations import covers
+from chalicelib.domains.blog.store import posts
+from chalicelib.domains.bookings.flows import booking
+from chalicelib.domains.bookings.store import bookings, calendar_days, resources, time_off
+from chalicelib.domains.bots.store import bot_keys, visits
+from chalicelib.domains.catalog.store import products
+from chalicelib.domains.chat.flows import dialogs
+from chalicelib.domains.chat.store import chat_sessions, messages, open_streams
+from chalicelib.domains.chat.store.dialogs import TotalsRow
+from chalicelib.domains.contacts.store import clients
+from chalicelib.domains.files.flows import rehosting
+from chalicelib.domains.files.operations import uploads
+from chalicelib.domains.files.store import files
+from chalicelib.domains.identity.store import accounts, api_keys, console_sessions, workspaces
+from chalicelib.domains.leads.store import leads
+from chalicelib.domains.sites.flows import page_objects as html
+from chalicelib.domains.sites.store import pages, site_visits
+from chalicelib.engine import (
+    audit,
+    cache,
+    claims,
+    file_uses,
+    idempotency,
+    jobs,
+    limits,
+    locks,
+    metrics,
+    visitors,
+)
+from chalicelib.engine.listing import counters, index_entries, lookups
+from chalicelib.engine.listing.listing import NOUNS, Listing
+from chalicelib.engine.reading import Item
+from chalicelib.engine.tables import Row
+from infra.operator.transfer.marks import ImportRow
+
+TRASH = "#TRASH"
+
+
+def _closed(message: Item) -> Item:
+    """Return a message; an answer that is still being spoken ends with what was said so far.
+
+    The money that is held for it stays behind with the job that would have brought it to its end.
+    """
+    if "is_open" not in message:
+        return message
+    ended = "partial" if message["content"]["S"] else "error"
+    dropped = {"is_open", "input_tokens", "output_tokens", "session_hash"}
+    kept = {name: value for name, value in message.items() if name not in dropped}
+    return kept | {"status": {"S": ended}}
+
+
+def _released(session: Item) -> Item:
+    """Return a chat session that no request holds."""
+    return {k: v for k, v in session.items() if k not in {"holder", "held_until"}}
+
+
+def _without_holds(budget: Item) -> Item:
+    """Return a budget that has used what was settled: money that is held stays behind."""
+    kept = dict(budget)
+    for window in ("daily", "weekly", "monthly"):
+        held, used = f"{window}_held", f"{window}_used"
+        if held in kept:
+            rest = int(kept[used]["N"]) - int(kept[held]["N"])
+            kept |= {used: {"N": str(rest)}, held: {"N": "0"}}
+    return kept
+
+
+def _as_it_is(item: Item) -> Item:
+    return item
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A class of rows that is taken as it is stored.
+
+    ``at`` is its partition key behind ``W#<workspace>#``, or what that begins with, if it ends with
+    ``#``: then there is a partition for each of something. ``clean`` leaves out what must not go
+    along.
+    """
+
+    row: type[Row]
+    at: str
+    clean: Callable[[Item], Item] = _as_it_is
+
+
+PLAIN = (
+    Kind(leads.EventRow, "LEAD#HISTORY"),
+    Kind(bookings.EventRow, "BOOKING#HISTORY"),
+    Kind(resources.ScheduleRow, "SCHEDULE"),
+    Kind(time_off.TimeOffRow, "TIME_OFF"),
+    Kind(budgets.BudgetRow, "BUDGET", _without_holds),
+)
+"""A partition each."""
+LEAD_DATA = Kind(leads.DataRow, "LEAD#DATA")
+DESIGN = Kind(pages.DesignRow, "PAGE#DESIGN")
+"""These two go with their records, whose revision they must have."""
+MESSAGES = Kind(messages.MessageRow, "DIALOG#", _closed)
+SESSIONS = Kind(chat_sessions.SessionRow, "SESSION#", _released)
+METRICS = Kind(metrics.MetricsRow, "METRICS#")
+"""A partition for each dialog, visitor's chat and subject."""
+TAKEN = (*PLAIN, LEAD_DATA, DESIGN, MESSAGES, SESSIONS, METRICS)
+
+MADE_ANEW: Mapping[type[Row], str] = {
+    index_entries.EntryRow: "from its record",
+    index_entries.TextRow: "from its record",
+    lookups.LookupRow: "from its record",
+    claims.ClaimRow: "from its record; checked before anything is written",
+    file_uses.FileUseRow: "from what records show",
+    counters.CounterRow: "from the records that it counts",
+    calendar_days.CalendarDayRow: "from the bookings that block",
+    files.UsageRow: "from what files and pages take",
+    jobs.JobRow: "from pending bookings and dialogs; those of deletions under way are taken",
+    workspaces.WorkspaceRow: "with the owner's account of the place",
+    workspaces.MemberRow: "with its membership",
+    workspaces.MembershipRow: "for members who have an account in the place",
+}
+"""What follows from the rest. So it fits, even if the workspace was changed meanwhile."""
+LEFT_OUT: Mapping[type[Row], str] = {
+    accounts.AccountRow: "an account is of no workspace, and holds a password",
+    api_keys.ApiKeyRow: "a key is a secret between an account and a place; a new one is made",
+    api_keys.ApiKeyLookupRow: "as its key",
+    bot_keys.BotKeyRow: "as an API key",
+    bot_keys.BotKeyLookupRow: "as its key",
+    console_sessions.ConsoleSessionRow: "is an account's, and lets in who has it",
+    console_sessions.ConsoleSessionLookupRow: "as its session",
+    audit.AuditRow: "append-only: what a place has seen happen, not what is said to have happened",
+    ledger.WalletRow: "money is an account's, and of one place",
+    ledger.LedgerEntryRow: "as the wallet",
+    ledger.HoldRow: "as the wallet",
+    ledger.CreditKeyRow: "as the wallet",
+    posts.PostRow: "the blog is the platform's own",
+    posts.ContentTextRow: "as its post",
+    posts.FormerSlugRow: "as its post",
+    files.UploadRow: "an announced upload lapses within the hour",
+    leads.SubmissionRow: "keeps a visitor from submitting twice for ten minutes",
+    site_visits.SeenRow: "a hash under the place's salt of the day",
+    visits.VisitRow: "a widget's visit under way, forgotten after 30 days; it is counted again",
+    bookings.VisitorBookingsRow: "a hash under the place's salt of the day",
+    locks.LockRow: "is of no use but to who writes at that moment",
+    idempotency.IdempotencyRow: "answers for 24 hours, by principals of the place",
+    limits.TakenRow: "a rate limit's window",
+    open_streams.OpenStreamsRow: "connections of the moment",
+    visitors.SaltRow: "the platform's, and secret",
+    cache.CacheRow: "the platform's",
+    ImportRow: "the mark of an import",
+}
+"""What stays behind, and why."""
+VIEWS: tuple[type[Row], ...] = (
+    clients.ActivityRow,
+    file_uses.FileVersionRow,
+    pages.PageCountRow,
+    products.StockRow,
+    TotalsRow,
+)
+"""Other ways to write records that are taken."""
+
+JOBS_LEFT_OUT: Mapping[str, str] = {
+    booking.LAPSE: "made again from the booking",
+    dialogs.DIALOG_EXPIRED: "made again from the dialog",
+    ledger.SETTLE_HOLD: "money that is held stays behind",
+    invoke.ANSWER_EXPIRED: "stored answers stay behind",
+    uploads.LAPSED: "announced uploads stay behind",
+    rehosting.ORPHAN: "objects that no record names stay behind",
+    html.UNUSED: "as above",
+    covers.UNUSED: "the blog is the platform's own",
+    refolding.REFOLD: "an import folds all texts itself",
+}
+"""Scheduled jobs that are not taken. All others are: they finish deletions that have begun."""
+
+
+def nouns() -> list[Listing[Any]]:
+    """Return the listings of the nouns that are taken, always in the same order."""
+    return [NOUNS[name] for name in sorted(NOUNS) if NOUNS[name].row not in LEFT_OUT]
+
+
+def noun_at(at: str) -> Listing[Any] | None:
+    """Return the listing of the records, live or in the trash, of a partition; None if of none."""
+    name = at.removesuffix(TRASH)
+    return NOUNS[name] if name in NOUNS and NOUNS[name].row not in LEFT_OUT else None
+
+
+def kind_at(at: str) -> Kind | None:
+    """Return the kind of the other rows of a partition; None if they are of none."""
+    for kind in TAKEN:
+        if at == kind.at or (kind.at.endswith("#") and at.startswith(kind.at)):
+            return kind
+    return None
+
+
+def partition(workspace_id: str, at: str) -> str:
+    """Return the partition key of a place in a workspace."""
+    return f"W#{workspace_id}#{at}"

@@ -1,0 +1,339 @@
+"""``infra admin export``: everything of a workspace into a file, as far as ``contents`` says.
+
+Read consistently, page by page, while the workspace works: no snapshot, but what belongs together
+is taken together. A record whose long part, messages or objects are changed at that moment is
+looked at again; what follows from records is left to the import to make.
+"""
+
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from chalicelib import VERSION
+from chalicelib.core import clock, retry
+from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
+from chalicelib.core.operations import load_all
+from chalicelib.core.settings import settings
+from chalicelib.core.unit import AuditEvent
+from chalicelib.core.wire.schema import iso
+from chalicelib.domains.bots.store import bot_metrics
+from chalicelib.domains.chat.store import chat_sessions
+from chalicelib.domains.chat.store.dialogs import DialogRow
+from chalicelib.domains.files.store.files import FileRow
+from chalicelib.domains.identity.store import accounts, workspace_metrics, workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.leads.store import crm_metrics, leads
+from chalicelib.domains.leads.store.leads import LeadRow
+from chalicelib.domains.sites.store import pages, site_visits, sites
+from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.domains.sites.store.sites import SiteRow
+from chalicelib.engine import audit, jobs
+from chalicelib.engine.connection import reaching
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.index_entries import ENTRY_ATTRIBUTES
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.reading import Cost, Item, Key, Partition, fetch
+from chalicelib.engine.tables import Record
+from chalicelib.gateways.object_store import object_store
+from infra.operator.transfer import contents, members
+from infra.operator.transfer.file_format import StoredObject, Writer
+
+READERS = 8
+"""Records that are looked at at once, each with an object of at most 20 MB and its thumbnail."""
+ATTEMPTS = 20
+MADE_ANEW = {"pk", *ENTRY_ATTRIBUTES}
+"""Attributes of records that the import sets."""
+GROUPS = {
+    "project_id": "sites",
+    "site_id": "sites",
+    "form_id": "forms",
+    "agent_id": "agents",
+}
+"""Attributes by which records name what statistics are of, though it may be gone."""
+STATISTICS_OF = {"SITE": "sites", "FORM": "forms", "AGENT": "agents"}
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Whole:
+    """A record with what must be taken with it."""
+
+    item: Item
+    parts: list[tuple[str, Item]] = field(default_factory=list)
+    objects: list[StoredObject] = field(default_factory=list)
+    rows: list[tuple[contents.Kind, str, Item]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    """Keys of objects that should be there, and are not."""
+    domain: str | None = None
+
+
+def export(workspace_id: str, path: Path) -> dict[str, Any]:
+    """Write a workspace into a file; return what it holds.
+
+    Raises:
+        NotFoundError: there is no such workspace.
+        ClickException: the file is there already, or cannot be written.
+        UnavailableError: the database or the object store is out of reach; what was written is
+            called ``.part``.
+    """
+    load_all()
+    begun, started = clock.now(), time.monotonic()
+    workspace = workspaces.get(workspace_id)
+    with Writer(path) as writer, ThreadPoolExecutor(READERS) as pool:
+        run = _Export(workspace, writer, pool)
+        run.write()
+    changes = sum(row.at >= begun for row in audit.latest(workspace_id))
+    event = AuditEvent("export_workspace", "operator", resources=(f"workspace:{workspace_id}",))
+    with reaching():
+        audit.row(workspace_id, event).save()
+    if changes:
+        click.echo(
+            f"The workspace was changed {changes} time(s) or more while it was read: what refers to"
+            " each other may not fit. Export again when it is quiet, if that matters.",
+            err=True,
+        )
+    for key in run.missing:
+        click.echo(f"The object {key} is missing from the object store.", err=True)
+    return {
+        "workspaceId": workspace_id,
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "counts": dict(sorted(writer.counts.items())),
+        "objectsMissing": len(run.missing),
+        "changedMeanwhile": changes,
+        "seconds": round(time.monotonic() - started, 1),
+    }
+
+
+class _Export:
+    """One export under way."""
+
+    def __init__(self, workspace: WorkspaceRow, writer: Writer, pool: ThreadPoolExecutor) -> None:
+        self.missing: list[str] = []
+        self._workspace, self._writer, self._pool = workspace, writer, pool
+        self._groups: defaultdict[str, set[str]] = defaultdict(set)
+
+    def write(self) -> None:
+        """Write everything."""
+        listings = contents.nouns()
+        totals = {
+            listing.noun: counters.read(self._workspace.id, listing.noun)[counters.TOTAL]
+            for listing in listings
+        }
+        self._header({noun: total for noun, total in totals.items() if total})
+        with click.progressbar(
+            length=sum(totals.values()), label=f"exporting {self._workspace.slug}", file=sys.stderr
+        ) as bar:
+            for listing in listings:
+                for at in (listing.noun, listing.noun + contents.TRASH):
+                    for done in self._records(listing, at):
+                        bar.update(done)
+        for kind in contents.PLAIN:
+            self._rows(kind, kind.at, self._items(kind, kind.at))
+        self._statistics()
+        for job in jobs.of_workspace(self._workspace.id):
+            if job.kind not in contents.JOBS_LEFT_OUT:
+                due = job.due_at.isoformat()
+                line = {"kind": job.kind, "id": job.job_id, "due": due, "payload": job.payload}
+                self._writer.line("jobs", {"job": line})
+
+    def _header(self, totals: dict[str, int]) -> None:
+        workspace, place = self._workspace, settings()
+        self._writer.header(
+            {
+                "service": VERSION,
+                "stage": place.stage,
+                "publicUrl": place.public_url,
+                "sitesDomain": place.sites_domain,
+                "workspaceId": workspace.id,
+                "slug": workspace.slug,
+                "exportedAt": iso(clock.now()),
+                "counts": totals,
+            }
+        )
+        left = {"pk", "owner_id", "version"}
+        row = {k: v for k, v in workspace.serialize().items() if k not in left}
+        line = {
+            "workspace": row,
+            "owner": accounts.get(workspace.owner_id).email,
+            "members": members.of_workspace(workspace),
+        }
+        self._writer.line("workspace", line)
+
+    def _items(self, kind: contents.Kind, at: str) -> Iterator[Item]:
+        pk = contents.partition(self._workspace.id, at)
+        return Partition(pk, Cost(), kind.row).items(consistent_read=True)
+
+    def _rows(self, kind: contents.Kind, at: str, items: Iterable[Item]) -> None:
+        for item in items:
+            row = {k: v for k, v in kind.clean(item).items() if k != "pk"}
+            self._writer.line(kind.at.rstrip("#"), {"at": at, "item": row})
+
+    def _records(self, listing: Listing[Any], at: str) -> Iterator[int]:
+        """Write the records of a partition; yield how many, some at a time."""
+        pk = contents.partition(self._workspace.id, at)
+        items = Partition(pk, Cost(), listing.row).items(consistent_read=True)
+        if listing.row not in _LOOKS:
+            for item in items:
+                self._record(at, _Whole(item))
+                yield 1
+            return
+        for batch in _batches(items, READERS):
+            for whole in self._pool.map(lambda item: _whole(listing, item), batch):
+                if whole is not None:
+                    self._record(at, whole)
+            yield len(batch)
+
+    def _record(self, at: str, whole: _Whole) -> None:
+        """Write a record, its objects first: whoever reads knows their lengths then."""
+        for stored in whole.objects:
+            self._writer.object(stored)
+        if not at.endswith(contents.TRASH):
+            self.missing += whole.missing
+        item = {k: v for k, v in whole.item.items() if k not in MADE_ANEW}
+        line: dict[str, Any] = {"at": at, "item": item}
+        if whole.parts:
+            line["parts"] = [
+                {"at": part, "item": {k: v for k, v in row.items() if k != "pk"}}
+                for part, row in whole.parts
+            ]
+        if whole.domain:
+            line["domain"] = whole.domain
+        self._writer.line(at, line)
+        for kind, place, row in whole.rows:
+            self._rows(kind, place, [row])
+        if group := STATISTICS_OF.get(at.removesuffix(contents.TRASH)):
+            self._groups[group].add(item["sk"]["S"])
+        for name, group in GROUPS.items():
+            if value := item.get(name, {}).get("S"):
+                self._groups[group].add(value)
+
+    def _statistics(self) -> None:
+        """Write the daily counters of whatever the workspace has, or its records name."""
+        found = {name: sorted(ids) for name, ids in self._groups.items()}
+        all_sites, agents = found.get("sites", []), found.get("agents", [])
+        subjects = [crm_metrics.subject(), workspace_metrics.SUBJECT]
+        subjects += [crm_metrics.subject(form_id=each) for each in found.get("forms", [])]
+        for site in all_sites:
+            subjects += [crm_metrics.subject(project_id=site), site_visits.subject(site)]
+        for agent in agents:
+            subjects += [bot_metrics.subject(agent, test=test) for test in (False, True)]
+            subjects += [bot_metrics.widget_subject(agent, site) for site in (None, *all_sites)]
+        kind = contents.METRICS
+        for batch in _batches(subjects, READERS):
+            places = [kind.at + subject for subject in batch]
+            for place, items in zip(
+                places, self._pool.map(lambda at: list(self._items(kind, at)), places), strict=True
+            ):
+                self._rows(kind, place, items)
+
+
+def _whole(listing: Listing[Any], item: Item) -> _Whole | None:
+    """Return a record with what goes with it, all of one moment; None if it is gone by now."""
+    record, look = listing.row.from_raw_data(item), _LOOKS[listing.row]
+    for number in range(ATTEMPTS):
+        workspace_id = record.pk.split("#")[1]
+        with suppress(ConcurrentUpdateError):
+            return look(workspace_id, record)
+        retry.backoff(number)
+        (record,) = fetch([Key(listing.row, record.pk, record.sk)]) or (None,)
+        if record is None:
+            return None
+    raise UnavailableError
+
+
+def _lead(workspace_id: str, lead: LeadRow) -> _Whole:
+    whole = _Whole(lead.stored or {})
+    if lead.data_revision is not None:
+        data = fetch([leads.data_key(workspace_id, lead.id)])
+        leads.give_data([lead], data)
+        whole.parts = [(contents.LEAD_DATA.at, row.serialize()) for row in data]
+    return whole
+
+
+def _page(workspace_id: str, page: PageRow) -> _Whole:
+    whole = _Whole(page.stored or {})
+    if page.design_revision is not None:
+        designs = fetch([pages.design_key(workspace_id, page.id)])
+        if [row.attribute_values["revision"] for row in designs] != [page.design_revision]:
+            raise ConcurrentUpdateError
+        whole.parts = [(contents.DESIGN.at, row.serialize()) for row in designs]
+    _take_objects(whole, page, page.html_key)
+    return whole
+
+
+def _file(_: str, file: FileRow) -> _Whole:
+    whole = _Whole(file.stored or {})
+    _take_objects(whole, file, file.key, file.thumbnail_key)
+    return whole
+
+
+def _take_objects(whole: _Whole, record: Record, *keys: str | None) -> None:
+    """Take a record's objects; one that is not there may belong to an earlier state of it.
+
+    Raises:
+        ConcurrentUpdateError: the record has changed since it was read.
+    """
+    for key in keys:
+        if key is None:
+            continue
+        body = object_store().get(key)
+        if body is not None:
+            whole.objects.append(StoredObject(key, body))
+            continue
+        now = fetch([Key(type(record), record.pk, record.sk)])
+        if [row.serialize() for row in now] != [record.serialize()]:
+            raise ConcurrentUpdateError
+        whole.missing.append(key)
+
+
+def _dialog(workspace_id: str, dialog: DialogRow) -> _Whole:
+    """Return a dialog with the messages that it knows of, and the chat that continues it."""
+    whole = _Whole(dialog.stored or {})
+    kind, place = contents.MESSAGES, contents.MESSAGES.at + dialog.id
+    for item in Partition(contents.partition(workspace_id, place), Cost(), kind.row).items(
+        consistent_read=True
+    ):
+        if int(item["sk"]["S"]) <= dialog.last_number:
+            whole.rows.append((kind, place, item))
+    if dialog.session_hash is not None:
+        session = chat_sessions.by_hash(workspace_id, dialog.session_hash)
+        if session is not None:
+            kind = contents.SESSIONS
+            whole.rows.append((kind, kind.at + dialog.session_hash, session.serialize()))
+    return whole
+
+
+def _site(_: str, site: SiteRow) -> _Whole:
+    whole = _Whole(site.stored or {})
+    if site.domain is not None:
+        held = sites.find_domain_claim(site.domain.name)
+        if held is not None and held.target == site.id:
+            whole.domain = site.domain.name
+    return whole
+
+
+_LOOKS: dict[type, Callable[[str, Any], _Whole]] = {
+    LeadRow: _lead,
+    PageRow: _page,
+    FileRow: _file,
+    DialogRow: _dialog,
+    SiteRow: _site,
+}
+"""How records are looked at that have more than their row."""
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch

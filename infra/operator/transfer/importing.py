@@ -1,0 +1,242 @@
+"""``infra admin import``: a file of ``export`` as a workspace that is not there yet.
+
+Nothing is written before the whole file was read and found whole, and everything that it claims is
+free. Then come rows and objects, that nobody sees; then, in one transaction, the workspace itself;
+then its jobs. One that was interrupted goes on where the last of these steps began.
+"""
+
+import secrets
+import time
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from pynamodb.expressions.update import Action
+
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.operations import load_all
+from chalicelib.core.settings import settings
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
+from chalicelib.domains.sites.store import sites
+from chalicelib.engine.claims import ClaimRow
+from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+from chalicelib.lib import slugs
+from infra.operator.transfer import marks, members
+from infra.operator.transfer.file_format import Line
+from infra.operator.transfer.marks import ImportRow
+from infra.operator.transfer.restoring import Restoring
+from infra.operator.transfer.rewriting import Addresses, NewIds, Place, Rewriting
+from infra.operator.transfer.survey import Claim, Survey, survey, taken
+
+Ids = Literal["keep", "new"]
+ROWS_A_UNIT = 90
+
+
+def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[str, Any]:
+    """Import a workspace; return what became of it. Safe to repeat after an interruption.
+
+    Args:
+        path: the file.
+        owner: e-mail of the account that owns it here; that of the former owner if omitted.
+        ids: whether ids stay or all become new ones; if omitted they stay, and a file of another
+            stage is refused.
+
+    Raises:
+        FileError: the file is no whole export.
+        ClickException: the import is refused; nothing was written.
+        AppError: the database or the object store is out of reach: run it again.
+    """
+    load_all()
+    started = time.monotonic()
+    found = survey(path, with_ids=ids == "new")
+    _check_stage(found.header, ids)
+    account = _owner(found, owner)
+    mark, resumed = _mark(found, is_copy=ids == "new")
+    rewriting = _rewriting(found, mark)
+    restoring = Restoring(path, mark.workspace_id, rewriting, mark.slugs)
+    without_account = []
+    if not mark.sealed:
+        restoring.write()
+        without_account = _seal(found, mark, restoring.claims, account)
+    jobs = restoring.write_jobs()
+    marks.end(mark)
+    workspace = workspaces.get(mark.workspace_id)
+    return {
+        "workspaceId": workspace.id,
+        "slug": workspace.slug,
+        "plan": workspace.plan,
+        "owner": account.email,
+        "ids": ids or "keep",
+        "resumed": resumed,
+        "counts": {**found.trailer["counts"], "jobs": jobs},
+        "slugsChanged": {old: new for old, new in mark.slugs.items() if old != new},
+        "domainsDropped": found.domains if ids == "new" else [],
+        "membersWithoutAccount": without_account,
+        "seconds": round(time.monotonic() - started, 1),
+    }
+
+
+def _check_stage(header: Line, ids: Ids | None) -> None:
+    here, there = settings().stage, header["stage"]
+    if ids is None and there != here:
+        msg = (
+            f"This is an export of the stage {there}, and this stage is {here}. Say whether its ids"
+            " stay: --ids new makes a copy with new ones, --ids keep moves it here with its own."
+        )
+        raise click.ClickException(msg)
+
+
+def _owner(found: Survey, email: str | None) -> AccountRow:
+    """Return the account that is to own the workspace."""
+    wanted = email or found.workspace["owner"]
+    try:
+        return accounts.by_email(wanted)
+    except NotFoundError:
+        msg = (
+            f"No account here has the address {wanted}"
+            f"{'' if email else ', whose the workspace was'}. Create it with create-account, or"
+            " name another: --owner EMAIL."
+        )
+        raise click.ClickException(msg) from None
+
+
+def _mark(found: Survey, *, is_copy: bool) -> tuple[ImportRow, bool]:
+    """Return the mark of the import, and whether it was there: an interrupted one goes on."""
+    checksum: str = found.trailer["sha256"]
+    there = marks.find(found.workspace_id, checksum if is_copy else None)
+    if there is not None and there.checksum != checksum:
+        msg = (
+            f"The import of another file into this workspace, exported at {there.exported_at}, was "
+            "interrupted. Import that file again to finish it, or make a copy of this one: "
+            "--ids new."
+        )
+        raise click.ClickException(msg)
+    if not (there is not None and there.sealed) and not is_copy:
+        _check_free(found)
+    if there is not None:
+        return there, True
+    seed = secrets.token_hex(32) if is_copy else None
+    target = found.workspace_id
+    if seed:
+        target = NewIds(bytes.fromhex(seed), found.ids).of(target)
+    begun = marks.begin(
+        found.workspace_id,
+        checksum if is_copy else None,
+        checksum=checksum,
+        exported_at=found.header["exportedAt"],
+        workspace_id=target,
+        seed=seed,
+        slug=_free(workspaces.SLUG_CLAIM, [_slug(found)])[_slug(found)]
+        if is_copy
+        else _slug(found),
+        slugs=_free(sites.SLUG_CLAIM, found.sites) if is_copy else {s: s for s in found.sites},
+    )
+    if begun is None:
+        raise click.ClickException("The same file is being imported at this moment.")
+    return begun, False
+
+
+def _slug(found: Survey) -> str:
+    slug: str = found.workspace["workspace"]["slug"]["S"]
+    return slug
+
+
+def _check_free(found: Survey) -> None:
+    """Refuse a workspace that is there, or one that claims what others have."""
+    try:
+        workspaces.get(found.workspace_id)
+    except NotFoundError:
+        pass
+    else:
+        msg = (
+            f"The workspace {found.workspace_id} is there already, and nothing is written over. "
+            "--ids new imports the file as a copy beside it."
+        )
+        raise click.ClickException(msg)
+    own = Claim(workspaces.SLUG_CLAIM, _slug(found), found.workspace_id)
+    if held := taken([own, *found.claims], found.workspace_id):
+        msg = (
+            f"Others have here what the workspace claims: {', '.join(map(str, held))}. Free it, or "
+            "import the file as a copy with slugs of its own: --ids new."
+        )
+        raise click.ClickException(msg)
+
+
+def _free(kind: str, wanted: Iterable[str]) -> dict[str, str]:
+    """Return a free slug for each wanted one: itself, or with a number behind it."""
+    chosen: dict[str, str] = {}
+    for slug in wanted:
+        options = list(slugs.candidates(slug))
+        held = ClaimRow.taken(kind, options) | set(chosen.values())
+        chosen[slug] = slugs.first_free(options, held, slugs.RESERVED)
+    return chosen
+
+
+def _rewriting(found: Survey, mark: ImportRow) -> Rewriting:
+    addresses = Addresses(Place.of_file(found.header), Place.of_settings(settings()), mark.slugs)
+    ids = NewIds(bytes.fromhex(mark.seed), found.ids) if mark.seed else None
+    return Rewriting(addresses, ids)
+
+
+def _seal(found: Survey, mark: ImportRow, claims: list[ClaimRow], owner: AccountRow) -> list[str]:
+    """Stake the claims, and make the workspace; return the e-mails of members without an account.
+
+    Raises:
+        ConflictError: somebody has claimed one of them since the import began.
+    """
+    workspace_id = mark.workspace_id
+    for batch in in_batches(claims, ROWS_A_UNIT):
+        run_unit(workspace_id, None, partial(_stake, claims=batch))
+    found_members = list(members.with_accounts(found.workspace["members"], workspace_id, owner.id))
+    memberships = [row for _, row in found_members if row is not None]
+    for some in in_batches(memberships, ROWS_A_UNIT // 2):
+        run_unit(workspace_id, None, partial(_join, memberships=some))
+    made = _workspace(found, mark, owner)
+
+    def stage(unit: UnitOfWork) -> None:
+        unit.create(made, on_conflict=ConflictError(f"The workspace {workspace_id} is there now."))
+        taken = ConflictError(f'The slug "{made.slug}" was taken meanwhile. Run it again.')
+        unit.create(workspaces.slug_claim(made), on_conflict=taken)
+        joined_at = made.created_at
+        place = workspaces.membership_row(owner.id, workspace_id, role="owner", joined_at=joined_at)
+        _join(unit, [place])
+        unit.update(mark, [ImportRow.sealed.set(True)])
+
+    resources = (f"workspace:{workspace_id}",)
+    run_unit(workspace_id, AuditEvent("import_workspace", "operator", resources=resources), stage)
+    return [email for email, row in found_members if row is None and email != owner.email]
+
+
+def _stake(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
+    """Stage claims that nobody else has; an import that was interrupted may have them already."""
+    for claim in claims:
+        free = ClaimRow.pk.does_not_exist()
+        own = (ClaimRow.workspace_id == unit.workspace_id) & (ClaimRow.target == claim.target)
+        values: list[Action] = [
+            ClaimRow.target.set(claim.target),
+            ClaimRow.workspace_id.set(claim.workspace_id),
+        ]
+        msg = f"Another workspace has taken {claim.pk.partition('#')[2]} meanwhile. Run it again."
+        unit.update(claim, values, free | own, on_conflict=ConflictError(msg))
+
+
+def _join(unit: UnitOfWork, memberships: list[MembershipRow]) -> None:
+    for membership in memberships:
+        unit.save(membership)
+        unit.save(workspaces.member_row(membership.account_id, membership.workspace_id))
+
+
+def _workspace(found: Survey, mark: ImportRow, owner: AccountRow) -> WorkspaceRow:
+    """Return the workspace as it is to be here."""
+    key = workspaces.row(mark.workspace_id)
+    item = found.workspace["workspace"] | {"pk": {"S": key.pk}, "owner_id": {"S": owner.id}}
+    workspace: WorkspaceRow = WorkspaceRow.from_raw_data(item)
+    workspace.slug = mark.slug
+    if workspace.logo_url:
+        workspace.logo_url = _rewriting(found, mark).in_text(workspace.logo_url)
+    return workspace

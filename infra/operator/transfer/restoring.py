@@ -1,0 +1,201 @@
+"""The rows and objects of a file, written; and what follows from them, made as units of work do.
+
+All of it may be written again, and is the same then: so an import that was interrupted begins again
+and ends whole.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from chalicelib.domains.bookings.flows.booking import lapse_job
+from chalicelib.domains.bookings.rules.slots import BusyEntry
+from chalicelib.domains.bookings.store import calendar_days
+from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.chat.flows.dialogs import expiry_job
+from chalicelib.domains.chat.store.dialogs import DialogRow
+from chalicelib.domains.files.rules import stored_files
+from chalicelib.domains.files.store import files
+from chalicelib.domains.files.store.files import FileRow
+from chalicelib.domains.leads.store import leads
+from chalicelib.domains.leads.store.leads import LeadRow
+from chalicelib.domains.sites.flows.page_objects import HTML_TYPE
+from chalicelib.domains.sites.store import sites
+from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.domains.sites.store.sites import SiteRow
+from chalicelib.engine import file_uses, jobs
+from chalicelib.engine.claims import ClaimRow
+from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.counters import CounterRow
+from chalicelib.engine.listing.index_entries import ENTRY_ATTRIBUTES
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.reading import Item
+from chalicelib.engine.tables import Record
+from chalicelib.gateways.object_store import object_store
+from infra.operator.transfer import contents
+from infra.operator.transfer.batch_writes import BatchWriter
+from infra.operator.transfer.file_format import Line, StoredObject, read
+from infra.operator.transfer.rewriting import Rewriting
+from infra.operator.transfer.survey import FILES, progress
+
+
+@dataclass
+class Restoring:
+    """Writes what a file holds into a workspace that is not there yet.
+
+    ``slugs`` are the sites' slugs here by those in the file. Its memory grows with the numbers of
+    bookings and of counters, by a hundred bytes each.
+    """
+
+    path: Path
+    workspace_id: str
+    rewriting: Rewriting
+    slugs: Mapping[str, str]
+    claims: list[ClaimRow] = field(default_factory=list)
+    """The claims of the records, to be staked once all is written."""
+    counts: Counter[str] = field(default_factory=Counter)
+    _totals: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    _busy: list[tuple[str, BusyEntry]] = field(default_factory=list)
+    _used: int = 0
+    _html_bytes: dict[str, int] = field(default_factory=dict)
+    """Of the objects since the last record, whose links may have made them longer."""
+
+    def write(self) -> None:
+        """Write all but the workspace itself, its claims and its jobs."""
+        with progress(self.path, "importing") as moved, BatchWriter() as writer:
+            for line in self._lines(moved):
+                if isinstance(line, StoredObject):
+                    self._put_object(writer, line)
+                elif "at" in line:
+                    self._put_row(writer, line)
+            for noun, totals in self._totals.items():
+                for item in counters.whole_rows(self.workspace_id, noun, totals):
+                    writer.put(CounterRow, item)
+            for day in calendar_days.whole_rows(self.workspace_id, self._busy):
+                writer.put(type(day), day.serialize())
+            if self._used:
+                usage = files.usage_row(self.workspace_id, self._used)
+                writer.put(type(usage), usage.serialize())
+
+    def write_jobs(self) -> int:
+        """Write what is due later, and return how much that is: once the workspace is there."""
+        written = 0
+        with progress(self.path, "scheduling") as moved, BatchWriter() as writer:
+            for line in self._lines(moved):
+                for job in self._jobs(line) if not isinstance(line, StoredObject) else ():
+                    writer.put(JobRow, job.serialize())
+                    written += 1
+        return written
+
+    def _lines(self, moved: Any) -> Iterator[Line | StoredObject]:  # noqa: ANN401  a progress bar's
+        return read(self.path, moved, self.rewriting.in_text if self.rewriting else None)
+
+    def _jobs(self, line: Line) -> Iterator[JobRow]:
+        if job := line.get("job"):
+            due = datetime.fromisoformat(job["due"])
+            yield jobs.row(job["kind"], self.workspace_id, job["payload"], due, job_id=job["id"])
+        listing = contents.noun_at(line.get("at", ""))
+        if listing is None or line["at"] != listing.noun:
+            return
+        if listing.row is BookingRow:
+            booking: BookingRow = self._record(listing, line)
+            if hold := lapse_job(self.workspace_id, booking):
+                yield hold
+        elif listing.row is DialogRow:
+            yield expiry_job(self.workspace_id, self._record(listing, line))
+
+    def _put_object(self, writer: BatchWriter, stored: StoredObject) -> None:
+        key, body = stored
+        if key.startswith(FILES):
+            headers = stored_files.headers_of(body, key.rpartition("/")[2])
+            kind = headers["Content-Type"]
+            writer.do(partial(object_store().put, key, body, kind, headers))
+        else:  # a page's HTML: the survey has refused all others
+            if self.rewriting:
+                body = self.rewriting.in_text(body.decode()).encode()
+            self._html_bytes[key] = len(body)
+            writer.do(partial(object_store().put, key, body, HTML_TYPE))
+        self.counts["objects"] += 1
+
+    def _put_row(self, writer: BatchWriter, line: Line) -> None:
+        at: str = line["at"]
+        self.counts["rows"] += 1
+        if listing := contents.noun_at(at):
+            self._put_record(writer, listing, line)
+            return
+        kind = contents.kind_at(at)
+        assert kind is not None, at  # noqa: S101  the survey has refused it
+        writer.put(kind.row, self._item(at, line["item"]))
+
+    def _item(self, at: str, item: Item) -> Item:
+        return {"pk": {"S": contents.partition(self.workspace_id, at)}, **item}
+
+    def _record(self, listing: Listing[Any], line: Line) -> Any:  # noqa: ANN401  of any noun
+        """Return the record of a line with the attributes that differ here."""
+        item = self._item(line["at"], line["item"])
+        if listing.row is SiteRow:
+            if self.rewriting.ids is not None:
+                item.pop("domain_binding", None)  # its owner proves it again for another site
+            slug = item["slug"]["S"]
+            item["slug"] = {"S": self.slugs.get(slug, slug)}
+        elif listing.row is PageRow and (key := item.get("html_key")):
+            size = self._html_bytes.get(key["S"])
+            if size is not None:
+                item["html_bytes"] = {"N": str(size)}
+        return listing.row.from_raw_data(item)
+
+    def _put_record(self, writer: BatchWriter, listing: Listing[Any], line: Line) -> None:
+        record = self._record(listing, line)
+        self._html_bytes.clear()
+        parts = []
+        for part in line.get("parts", ()):
+            kind = contents.kind_at(part["at"])
+            assert kind is not None, part["at"]  # noqa: S101  as above
+            item = self._item(part["at"], part["item"])
+            writer.put(kind.row, item)
+            parts.append(kind.row.from_raw_data(item))
+        if isinstance(record, LeadRow):
+            leads.give_data([record], parts)
+        is_live = line["at"] == listing.noun
+        listing.set_index_keys(record)
+        if not is_live:
+            record.r = None
+        made = record.serialize()
+        keys = {name: made[name] for name in ENTRY_ATTRIBUTES if name in made}
+        writer.put(listing.row, (record.stored or {}) | keys)
+        if is_live:
+            self._put_side_rows(writer, listing, record)
+            self._totals[listing.noun].update(listing.counters(record.facets))
+            self._note(record)
+        if domain := line.get("domain"):
+            self._claim_domain(domain, record.id)
+
+    def _put_side_rows(self, writer: BatchWriter, listing: Listing[Any], record: Record) -> None:
+        for side in listing.side_rows(self.workspace_id, record).values():
+            if isinstance(side.row, ClaimRow):
+                self.claims.append(side.row)
+            else:
+                writer.put(type(side.row), side.row.serialize())
+        if listing.files:
+            name = f"{listing.noun}#{record.id}"
+            for file_id in set(listing.files.ids(record)):
+                use = file_uses.use_row(self.workspace_id, file_id, name)
+                writer.put(type(use), use.serialize())
+
+    def _note(self, record: Record) -> None:
+        """Add a live record up to what is written at the end."""
+        if isinstance(record, BookingRow) and record.blocks:
+            self._busy.append((record.resource_id, record.busy))
+        elif isinstance(record, FileRow):
+            self._used += int(record.size)
+        elif isinstance(record, PageRow):
+            self._used += int(record.html_bytes)
+
+    def _claim_domain(self, domain: str, site_id: str) -> None:
+        if self.rewriting.ids is None:
+            self.claims.append(sites.domain_claim(self.workspace_id, domain, site_id))

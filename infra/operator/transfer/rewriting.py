@@ -1,0 +1,199 @@
+"""What changes in a workspace that comes to another place, or becomes a copy: ids and addresses.
+
+A new id keeps the time of the old one, and all random parts move by the same: so what was made in
+one millisecond stays in its order, too. Ids are known by the attributes that hold them; a text that
+only looks like one, such as an SKU of 26 capitals, stays as it is.
+"""
+
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from chalicelib.core.settings import Settings
+from chalicelib.domains.sites.rules import site_urls
+from infra.operator.transfer import contents
+from infra.operator.transfer.file_format import Line
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+"""Crockford's base 32, of which ULIDs are."""
+_LENGTH = 26
+_ID = re.compile(rf"[0-7][{_ALPHABET}]{{{_LENGTH - 1}}}")
+_RUN = re.compile(rf"[{_ALPHABET}]{{{_LENGTH},}}")
+_TIME = 10
+"""Characters of an id that say when it was made; the others are random."""
+_END = 32 ** (_LENGTH - _TIME)
+_DIGITS = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
+_REFERENCE = re.compile(r"(?:^|_)ids?$")
+"""How attributes are called that hold ids."""
+_MENTIONS = {"sk", "f1", "move", "payload"}
+"""Attributes that hold ids, too: f1 whose time off it is, move where a booking was."""
+_ENDS = r"(?=[/?#\"'\\\s<>)&,;|]|$)"
+_BEGINS = r"(?<=[\"'\s(=])"
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is an id that this service makes."""
+    return _ID.fullmatch(text) is not None
+
+
+def ids_in(line: Line) -> Iterable[str]:
+    """Return the ids that a line of a file holds as such, not in what people wrote."""
+    if "job" in line:
+        return _ID.findall(repr(line["job"]))
+    if "at" not in line:
+        return ()
+    found = _ID.findall(line["at"])
+    rows = [line["item"], *(part["item"] for part in line.get("parts", ()))]
+    is_statistics = line["at"].startswith(contents.METRICS.at)
+    for row in rows:
+        found += _ids_of(row, everywhere=is_statistics)
+    return found
+
+
+def _ids_of(item: Mapping[str, Any], *, everywhere: bool) -> list[str]:
+    """Return the ids in a map of DynamoDB's JSON; ``everywhere`` also those that a list has."""
+    found: list[str] = []
+    for name, value in item.items():
+        if name in _MENTIONS or _REFERENCE.search(name):
+            found += _ID.findall(repr(value))
+        for each in value.get("L", ()):
+            if everywhere and _ID.fullmatch(each.get("S", "")):
+                found.append(each["S"])
+            if "M" in each:
+                found += _ids_of(each["M"], everywhere=everywhere)
+        if "M" in value:
+            found += _ids_of(value["M"], everywhere=everywhere)
+    return found
+
+
+@dataclass
+class NewIds:
+    """New ids by the old ones, always the same with one seed."""
+
+    seed: bytes
+    known: set[str]
+    _step: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Choose how far the random parts move: not so far that one would pass the end."""
+        parts = [_number(each) for each in self.known]
+        above, below = _END - 1 - max(parts), min(parts)
+        chosen = int.from_bytes(hmac.digest(self.seed, b"step", "sha256"))
+        self._step = 1 + chosen % above if above > below else -1 - chosen % below
+
+    def of(self, old: str) -> str:
+        """Return the new id of an old one that is known."""
+        number, end = _number(old) + self._step, ""
+        while len(end) < _LENGTH - _TIME:
+            number, digit = divmod(number, len(_ALPHABET))
+            end = _ALPHABET[digit] + end
+        return old[:_TIME] + end
+
+    def in_text(self, text: str) -> str:
+        """Return a text with new ids in place of the old ones."""
+        return _RUN.sub(self._in_run, text)
+
+    def _in_run(self, match: re.Match[str]) -> str:
+        """Return a run of letters that may be of ids, one of which may touch what follows it."""
+        run, parts, start = match[0], [], 0
+        while start < len(run):
+            some = run[start : start + _LENGTH]
+            is_id = some in self.known
+            parts.append(self.of(some) if is_id else run[start])
+            start += _LENGTH if is_id else 1
+        return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What addresses begin with in a place."""
+
+    public_url: str
+    sites_domain: str
+
+    @classmethod
+    def of_file(cls, header: Line) -> "Place":
+        """Return the place that a file comes from."""
+        return cls(header["publicUrl"], header["sitesDomain"])
+
+    @classmethod
+    def of_settings(cls, settings: Settings) -> "Place":
+        """Return this place."""
+        return cls(settings.public_url, settings.sites_domain)
+
+    def site_url(self, slug: str) -> str:
+        """Return where a site is."""
+        return site_urls.site_url(slug, self.public_url, self.sites_domain)
+
+
+@dataclass
+class Addresses:
+    """The platform's own addresses of one place as those of another.
+
+    ``slugs`` are the new slugs of sites by their old ones. A link that begins with a site's path,
+    as such without a host of its own do, leads to the site's new path.
+    """
+
+    old: Place
+    new: Place
+    slugs: Mapping[str, str]
+    _changed: dict[str, str] = field(init=False)
+    _pattern: re.Pattern[str] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find out what changes."""
+        whole, paths = {self.old.public_url: self.new.public_url}, {}
+        for before, after in self.slugs.items():
+            urls = self.old.site_url(before), self.new.site_url(after)
+            whole[urls[0]] = urls[1]
+            if not self.old.sites_domain:
+                paths[f"/s/{before}"] = urlsplit(urls[1]).path
+        whole = {k: v for k, v in whole.items() if k != v}
+        paths = {k: v for k, v in paths.items() if k != v}
+        self._changed = whole | paths
+        choices = [_any_of(whole)] if whole else []
+        choices += [_BEGINS + _any_of(paths)] if paths else []
+        self._pattern = re.compile(f"(?:{'|'.join(choices)}){_ENDS}") if choices else None
+
+    def in_text(self, text: str) -> str:
+        """Return a text with the new addresses."""
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(self._instead, text)
+
+    def _instead(self, match: re.Match[str]) -> str:
+        changed = self._changed[match[0]]
+        return changed or ("" if match.string.startswith("/", match.end()) else "/")
+
+    def __bool__(self) -> bool:
+        """Tell whether anything changes."""
+        return self._pattern is not None
+
+
+def _number(ulid: str) -> int:
+    """Return the random part of an id as a number."""
+    return int(ulid[_TIME:].translate(_DIGITS), 32)
+
+
+def _any_of(texts: Iterable[str]) -> str:
+    return f"(?:{'|'.join(map(re.escape, sorted(texts, key=len, reverse=True)))})"
+
+
+@dataclass
+class Rewriting:
+    """Everything that changes, if anything does."""
+
+    addresses: Addresses
+    ids: NewIds | None
+
+    def in_text(self, text: str) -> str:
+        """Return a text, such as a line of the file or a page's HTML, as it is in this place."""
+        text = self.addresses.in_text(text)
+        return self.ids.in_text(text) if self.ids else text
+
+    def __bool__(self) -> bool:
+        """Tell whether anything changes."""
+        return bool(self.addresses) or self.ids is not None

@@ -1,0 +1,192 @@
+"""The first reading of a file to import: is it whole, what does it hold, what does it claim."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from chalicelib.core.plans import PLANS
+from chalicelib.domains.sites.store import sites
+from chalicelib.engine.claims import ClaimRow, claim
+from chalicelib.engine.listing import lookups
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.lookups import LookupRow
+from chalicelib.engine.reading import Key, fetch
+from infra.operator.transfer import contents, rewriting
+from infra.operator.transfer.file_format import FileError, Line, StoredObject, read
+
+FILES = "files/"
+"""What keys of objects begin with that are served; the others begin with the workspace's id."""
+_NAMED_BY_PEOPLE = {sites.SLUG_CLAIM: "site slug", sites.DOMAIN_CLAIM: "domain"}
+
+
+class Claim(NamedTuple):
+    """What may exist once on the platform, and whose it is."""
+
+    kind: str
+    name: str
+    target: str
+
+    def __str__(self) -> str:
+        """Return how people know it."""
+        return f'{_NAMED_BY_PEOPLE.get(self.kind, self.kind.replace("-", " "))} "{self.name}"'
+
+    def row(self, workspace_id: str) -> ClaimRow:
+        """Return the row that claims it."""
+        return claim(self.kind, self.name, self.target, workspace_id)
+
+
+@dataclass
+class Survey:
+    """What a file holds.
+
+    Its memory grows with the numbers of ids, claims and unique values, by a hundred bytes each.
+    """
+
+    path: Path
+    with_ids: bool
+    header: Line = field(default_factory=dict)
+    workspace: Line = field(default_factory=dict)
+    trailer: Line = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+    sites: list[str] = field(default_factory=list)
+    """Slugs of the live sites."""
+    domains: list[str] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    _unique: dict[bytes, str] = field(default_factory=dict)
+
+    @property
+    def workspace_id(self) -> str:
+        """The workspace's id where the file comes from."""
+        return str(self.header["workspaceId"])
+
+    def take(self, line: Line) -> None:
+        """Take a line in.
+
+        Raises:
+            FileError: it is none that this version writes, or clashes with one before.
+        """
+        match line:
+            case {"at": str(at), "item": item}:
+                self._note_ids(line)
+                if listing := contents.noun_at(at):
+                    record = listing.row.from_raw_data({"pk": {"S": "-"}, **item})
+                    listing.set_index_keys(record)  # as the import will, were it possible
+                    if not at.endswith(contents.TRASH):
+                        self._take_record(listing, record, line)
+                else:
+                    known = contents.kind_at(at) is not None
+                    _demand(known, f"this version knows no rows at {at!r}")
+            case {"job": {"kind": str()}}:
+                self._note_ids(line)
+            case {"workspace": {"plan": {"S": plan}, "name": {"S": str(name)}}}:
+                self.workspace = line
+                _demand(
+                    plan in PLANS and name.strip(), f"no workspace is called {name!r} on {plan!r}"
+                )
+            case {"format": _, "workspaceId": str(workspace_id)}:
+                self.header = line
+                self.ids.add(workspace_id)
+                _demand(rewriting.is_id(workspace_id), f"{workspace_id!r} is no workspace's id")
+            case {"trailer": trailer}:
+                self.trailer = trailer
+            case _:
+                raise FileError("The file is damaged: it has lines that are none of an export.")
+
+    def take_object(self, stored: StoredObject) -> None:
+        """Take an object in.
+
+        Raises:
+            FileError: it is no object of the workspace.
+        """
+        own = stored.key.startswith((FILES, f"{self.workspace_id}/"))
+        _demand(own, f"the object {stored.key!r} is not the workspace's")
+
+    def _note_ids(self, line: Line) -> None:
+        if not self.with_ids:
+            return
+        self.ids.update(rewriting.ids_in(line))
+        if contents.noun_at(line.get("at", "")) and line["item"]["sk"]["S"] not in self.ids:
+            msg = (
+                f"{line['item']['sk']['S']!r} is no id that this service makes, as made-up records "
+                "have: no new one can take its place. Import the file with --ids keep."
+            )
+            raise FileError(msg)
+
+    def _take_record(self, listing: Listing[Any], record: Any, line: Line) -> None:  # noqa: ANN401  of any noun
+        for lookup in listing.lookups:
+            if lookup.platform_wide or lookup.unique:
+                for side in lookups.rows(lookup, self.workspace_id, listing.noun, record):
+                    if isinstance(side.row, LookupRow):
+                        self._note_unique(listing, lookup.name, side.row, record.id)
+                    else:
+                        (value,) = lookup.values(record)
+                        self.claims.append(Claim(lookup.name, value, record.id))
+        if listing.row is sites.SiteRow:
+            self.sites.append(record.slug)
+            if record.domain is not None:
+                self.domains.append(record.domain.name)
+        if domain := line.get("domain"):
+            self.claims.append(Claim(sites.DOMAIN_CLAIM, domain, record.id))
+
+    def _note_unique(self, listing: Listing[Any], name: str, row: LookupRow, record: str) -> None:
+        key = bytes.fromhex(row.pk.rpartition("#")[2])[:12]
+        if (other := self._unique.setdefault(key, record)) != record:
+            msg = (
+                f"The {listing.noun.lower()}s {other} and {record} have the same {name}: it moved "
+                "from one to the other during the export. Export again when it is quiet."
+            )
+            raise FileError(msg)
+
+
+def _demand(holds: object, otherwise: str) -> None:
+    if not holds:
+        msg = f"The file is damaged: {otherwise}."
+        raise FileError(msg)
+
+
+def survey(path: Path, *, with_ids: bool) -> Survey:
+    """Read a file from end to end, and return what it holds. Nothing is written.
+
+    Its ids are noted only if they will be asked for.
+
+    Raises:
+        FileError: it is no whole export that this version can read.
+    """
+    found = Survey(path, with_ids)
+    with progress(path, "checking") as moved:
+        try:
+            for line in read(path, moved):
+                if isinstance(line, StoredObject):
+                    found.take_object(line)
+                else:
+                    found.take(line)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            msg = f"The file is damaged: {type(error).__name__} in a line."
+            raise FileError(msg) from error
+    if not found.workspace or not found.header:
+        raise FileError("The file is damaged: it does not say what workspace it holds.")
+    return found
+
+
+@contextmanager
+def progress(path: Path, label: str) -> Iterator[Any]:
+    """Show how much of a file was read; yields what is told of it."""
+    length = path.stat().st_size if path.is_file() else 0
+    with click.progressbar(length=length, label=f"{label} {path.name}", file=sys.stderr) as bar:
+        yield bar.update
+
+
+def taken(claims: Iterable[Claim], workspace_id: str) -> list[Claim]:
+    """Return those of some claims that another workspace holds here."""
+    wanted = {(row := each.row(workspace_id)).pk: (each, row.sk) for each in claims}
+    held = fetch(Key(ClaimRow, pk, sk) for pk, (_, sk) in wanted.items())
+    return [
+        wanted[row.pk][0]
+        for row in held
+        if isinstance(row, ClaimRow) and row.workspace_id != workspace_id
+    ]

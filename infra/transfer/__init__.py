@@ -1,1 +1,0 @@
-"""``infra admin export`` and ``import``: a whole workspace as one file (ADR 0034)."""

@@ -1,0 +1,243 @@
+"""Idempotency keys: one thing made, the same answer, for 24 hours (tools.md, Conventions)."""
+
+import json
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from chalicelib.application.invoke import Context, invoke
+from chalicelib.core import retry
+from chalicelib.core.errors import (
+    AlreadyCreatedError,
+    ConcurrentUpdateError,
+    ConflictError,
+    InProgressError,
+)
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY, Registry, operation
+from chalicelib.core.principals import ApiKeyPrincipal
+from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import IdempotencyRecord
+from chalicelib.core.wire.schema import Id, NoInput, Wire
+from chalicelib.domains.identity.store import api_keys
+from chalicelib.domains.sites.store.sites import SITES
+from chalicelib.engine import idempotency
+from tests.conftest import Api, Owner, Time, everything
+from tests.support.patience import PATIENCE
+
+CREATE = "/api/projects/create"
+
+
+def test_the_same_key_and_arguments_replay_the_stored_answer(api: Api) -> None:
+    first = api.call("POST", CREATE, {"title": "A", "slug": "a"}, {"Idempotency-Key": "k"})
+    again = api.call("POST", CREATE, {"slug": "a", "title": "A"}, {"Idempotency-Key": "k"})
+    assert again.body == first.body
+    assert "Idempotency-Replayed" not in first.headers
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert api.get("/api/projects/list")["pagination"]["total"] == 1
+
+
+def test_other_arguments_under_the_same_key_are_refused(api: Api) -> None:
+    api.post(CREATE, {"title": "A"}, key="k")
+    answer = api.refused("POST", CREATE, {"title": "B"}, **{"Idempotency-Key": "k"})
+    assert (answer.status, answer.data["code"]) == (409, "idempotency_mismatch")
+
+
+def test_a_key_belongs_to_one_operation(api: Api) -> None:
+    site = api.post(CREATE, {"title": "A"}, key="k")["project"]["id"]
+    body = {"projectId": site, "title": "A"}
+    page = api.post("/api/pages/create", body, key="k")
+    assert api.post("/api/pages/create", body, key="k") == page
+
+
+def test_two_integrators_orders_of_one_name_are_two_calls(owner: Owner) -> None:
+    one, two = owner.api(), owner.api()
+    first, second = (a.post(CREATE, {"title": "A"}, key="order-1")["project"] for a in (one, two))
+    assert first["id"] != second["id"]
+
+
+def test_a_replay_survives_the_thing_it_made(api: Api) -> None:
+    first = api.post(CREATE, {"title": "A", "slug": "a"}, key="k")
+    api.post("/api/projects/delete", {"id": first["project"]["id"]})
+    assert api.post(CREATE, {"title": "A", "slug": "a"}, key="k") == first
+    assert api.get("/api/projects/list")["pagination"]["total"] == 0
+
+
+def test_a_replay_is_found_even_where_the_call_would_fail_now(api: Api) -> None:
+    site = api.post(CREATE, {"title": "A"})["project"]["id"]
+    body = {"projectId": site, "title": "Home"}
+    first = api.post("/api/pages/create", body, key="k")
+    api.post("/api/projects/delete", {"id": site})
+    assert api.post("/api/pages/create", body, key="k") == first
+    assert api.refused("POST", "/api/pages/create", body).status == 404
+
+
+def test_a_key_is_free_again_after_24_hours(api: Api, time: Time) -> None:
+    api.post(CREATE, {"title": "A"}, key="k")
+    time.pass_by(hours=23.9)
+    api.post(CREATE, {"title": "A"}, key="k")
+    assert api.get("/api/projects/list")["pagination"]["total"] == 1
+    time.pass_by(hours=0.2)
+    api.post(CREATE, {"title": "B"}, key="k")
+    assert api.get("/api/projects/list")["pagination"]["total"] == 2
+
+
+def test_keys_of_two_workspaces_do_not_meet(new_owner: Any) -> None:
+    one, two = new_owner().api(), new_owner().api()
+    first, second = (a.post(CREATE, {"title": "A"}, key="k")["project"] for a in (one, two))
+    assert first["id"] != second["id"]
+
+
+def test_a_failed_call_leaves_its_key_unused(api: Api) -> None:
+    api.post(CREATE, {"title": "A", "slug": "taken"})
+    body = {"title": "B", "slug": "taken"}
+    assert api.refused("POST", CREATE, body, **{"Idempotency-Key": "k"}).status == 409
+    assert api.post(CREATE, {"title": "C"}, key="k")["project"]["title"] == "C"
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256])
+def test_a_key_has_1_to_255_characters(api: Api, key: str) -> None:
+    answer = api.refused("POST", CREATE, {"title": "A"}, **{"Idempotency-Key": key})
+    assert answer.status == 400
+    assert answer.data["errors"][0]["field"] == "idempotencyKey"
+
+
+def test_operations_that_are_idempotent_by_themselves_ignore_keys(api: Api) -> None:
+    site = api.post(CREATE, {"title": "A"})["project"]["id"]
+    for title in ("B", "C"):
+        api.post("/api/projects/update", {"id": site, "title": title}, key="k")
+    assert api.get("/api/projects/list")["projects"][0]["title"] == "C"
+
+
+class MadeResult(Wire):
+    """What the test's operation answers."""
+
+    id: Id
+
+
+class Fetching:
+    """An operation with an outside effect that the test holds up."""
+
+    def __init__(self) -> None:
+        self.registry = Registry()
+        self.started, self.go_on = Event(), Event()
+        self.effects = 0
+        self.fails = False
+
+        @operation(
+            tool="svc_fetch",
+            rest="POST /api/fetch",
+            scope=Scope.PROJECTS_WRITE,
+            title="Fetch",
+            open_world=True,
+            registry=self.registry,
+        )
+        def fetch(ctx: Context, args: NoInput) -> MadeResult:
+            """Fetch something."""
+            ctx.unit.run_side_effect_once("fetch", self.effect)
+            site = SITES.new(ctx.workspace_id, title="x", slug="x", status="active")
+            ctx.unit.create(site)
+            return MadeResult(id=site.id)
+
+    def effect(self) -> None:
+        self.effects += 1
+        self.started.set()
+        assert self.go_on.wait(PATIENCE)
+        if self.fails:
+            raise ConflictError("The other side says no.")
+
+    def call(self, owner: Owner, request_id: str) -> Any:
+        principal = ApiKeyPrincipal(
+            workspace_id=owner.workspace.id,
+            account_id=owner.workspace.owner_id,
+            plan="business",
+            scopes=frozenset(Scope),
+            key_id="k",
+        )
+        return invoke(
+            self.registry["fetch"], principal, dict, request_id=request_id, idempotency_key="key"
+        )
+
+
+def test_a_call_in_flight_keeps_its_key_from_a_second_one(owner: Owner) -> None:
+    fetching, answers = Fetching(), []
+    first = Thread(target=lambda: answers.append(fetching.call(owner, "one")))
+    first.start()
+    assert fetching.started.wait(PATIENCE)
+    with pytest.raises(InProgressError):
+        fetching.call(owner, "two")
+    fetching.go_on.set()
+    first.join()
+    assert fetching.call(owner, "three").body == answers[0].body
+    assert fetching.effects == 1
+
+
+def test_a_failed_outside_effect_frees_its_key(owner: Owner) -> None:
+    fetching = Fetching()
+    fetching.go_on.set()
+    fetching.fails = True
+    with pytest.raises(ConflictError):
+        fetching.call(owner, "one")
+    fetching.fails = False
+    assert fetching.call(owner, "two").replayed is False
+    assert fetching.call(owner, "three").replayed is True
+
+
+def test_a_crashed_call_holds_its_key_for_two_minutes(owner: Owner, time: Time) -> None:
+    fetching = Fetching()
+    fetching.go_on.set()
+    from chalicelib.application.invoke import _fingerprint  # what the crashed call had marked
+
+    record = IdempotencyRecord("key:k#fetch", "key", _fingerprint(NoInput()))
+    assert idempotency.mark_in_progress(owner.workspace.id, record, owner="crashed")
+    with pytest.raises(InProgressError):
+        fetching.call(owner, "one")
+    time.pass_by(minutes=2.1)
+    assert fetching.call(owner, "two").replayed is False
+
+
+def test_a_key_that_created_a_secret_shows_it_once(owner: Owner) -> None:
+    from chalicelib.core.principals import OperatorPrincipal
+
+    def create() -> dict[str, Any]:
+        body = {"workspaceId": owner.workspace.id, "name": "CI", "scopes": ["*:read"]}
+        reply = invoke(
+            REGISTRY["create_key"],
+            OperatorPrincipal(),
+            lambda: body,
+            request_id=new_id(),
+            idempotency_key="once",
+        )
+        data: dict[str, Any] = json.loads(reply.body)["data"]
+        return data
+
+    made = create()
+    with pytest.raises(AlreadyCreatedError) as refused:
+        create()
+    assert refused.value.details == {"keyId": made["keyId"], "scopes": ["*:read"]}
+    assert [key.name for key in api_keys.live(owner.workspace.id)].count("CI") == 1
+    assert made["token"] not in repr(everything())
+
+
+def test_warnings_of_an_abandoned_attempt_do_not_survive_it(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[None] = []
+    registry = Registry()
+
+    @operation(rest="POST /api/try", scope=Scope.PROJECTS_WRITE, title="Try", registry=registry)
+    def try_twice(ctx: Context, args: NoInput) -> MadeResult:
+        """Be second once."""
+        attempts.append(None)
+        ctx.warn(f"attempt {len(attempts)}")
+        if len(attempts) == 1:
+            raise ConcurrentUpdateError
+        return MadeResult(id="x")
+
+    monkeypatch.setattr(retry, "sleep", lambda _: None)
+    principal = ApiKeyPrincipal(
+        workspace_id=owner.workspace.id, plan="business", scopes=frozenset(Scope), key_id="k"
+    )
+    reply = invoke(registry["try_twice"], principal, dict, request_id="r")
+    assert json.loads(reply.body)["data"]["warnings"] == ["attempt 2"]

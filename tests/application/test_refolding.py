@@ -1,0 +1,257 @@
+"""Rows that an older rule of folding has written are folded again, and found as new ones are."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from chalicelib.application import refolding as flow
+from chalicelib.core.settings import settings
+from chalicelib.core.text import fold
+from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.engine.connection import connection
+from chalicelib.engine.listing import listing, lookups
+from chalicelib.engine.listing.index_entries import TextRow, texts_partition
+from chalicelib.engine.listing.lookups import LookupRow
+from chalicelib.transports import schedules
+from infra.operator import refolding
+from tests.conftest import Api, Owner, Time
+from tests.factories.products import LIST, create, read, update
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.fixture
+def as_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """Have what is written within a block be folded as it was before diacritics were dropped."""
+
+    @contextmanager
+    def former() -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(listing, "search_fold", fold)
+            yield
+
+    return former
+
+
+def with_former_key(owner: Owner, product: Any) -> None:
+    """Put the claim of a product's SKU where it was before white space was folded."""
+    row = PRODUCTS.find(owner.workspace.id, product["id"])
+    assert row is not None
+    (sku, *_) = PRODUCTS.lookups
+    moved = lookups.moved(sku, owner.workspace.id, PRODUCTS.noun, row)
+    assert moved is not None
+    moved.before.save()
+    moved.now.delete()
+
+
+def claims(owner: Owner, product: Any) -> set[str]:
+    """Return which keys a product has of its SKU's: that of now, or the former one."""
+    row = PRODUCTS.find(owner.workspace.id, product["id"])
+    assert row is not None
+    (sku, *_) = PRODUCTS.lookups
+    moved = lookups.moved(sku, owner.workspace.id, PRODUCTS.noun, row)
+    if moved is None:
+        return set()
+    return {
+        name
+        for name, key in moved._asdict().items()
+        if key.pk in {r.pk for r in moved.held_by(row.id)}
+    }
+
+
+def fold_again(time: Time) -> int:
+    """Do as a deployment does, and run the jobs; return how many jobs were scheduled."""
+    chosen = settings()
+    scheduled = refolding.schedule(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
+    time.pass_by(minutes=2)
+    schedules.run_jobs()
+    return scheduled
+
+
+def names(api: Api, query: str) -> list[str]:
+    """Return the names that a list has."""
+    return [product["name"] for product in api.get(f"{LIST}?{query}")["products"]]
+
+
+def test_rows_of_the_former_folding_are_found_once_they_are_folded_again(
+    api: Api, time: Time, as_before: Callable[[], Any]
+) -> None:
+    with as_before():
+        category = api.post("/api/categories/create", {"name": "Sweets"})["category"]["id"]
+        create(api, "Café crème", categoryId=category)
+        create(api, "Bread")
+    assert names(api, "q=cafe") == []
+    assert fold_again(time) > 0
+    for query in ("q=cafe", "q=caf%C3%A9", f"q=creme&categoryId={category}"):
+        assert names(api, query) == ["Café crème"], query
+    assert names(api, "sort=name") == ["Bread", "Café crème"]
+
+
+def submit(api: Api, text: str) -> None:
+    """Submit a text to a form of a workspace."""
+    fields = [{"name": "email", "type": "email"}, {"name": "text", "type": "textarea"}]
+    form = api.post("/api/forms/create", {"title": "Contact", "fields": fields})["form"]["id"]
+    sent = {"email": "ada@example.com", "text": text}
+    Api(None).post(f"/api/public/forms/{form}/submit", sent)
+
+
+def leads_with(api: Api, search: str) -> int:
+    """Return how many leads a search finds."""
+    found: int = api.get(f"/api/forms/collection-list?search={search}")["total"]
+    return found
+
+
+def long_texts(owner: Owner) -> list[str]:
+    """Return the leads' search texts that are too long for their entries."""
+    return [row.whole for row in TextRow.partition(texts_partition(owner.workspace.id, "LEAD"))]
+
+
+@pytest.mark.parametrize("length", [2_000, 6_000])
+def test_long_texts_are_folded_again(
+    length: int, api: Api, owner: Owner, time: Time, as_before: Callable[[], Any]
+) -> None:
+    with as_before():
+        submit(api, f"Crème {'x' * length} Ångström")
+    assert leads_with(api, "angstrom") == 0
+    fold_again(time)
+    assert (leads_with(api, "angstrom"), leads_with(api, "creme")) == (1, 1)
+    (text,) = long_texts(owner)
+    assert "ångström" not in text
+
+
+def test_a_text_that_fits_once_it_is_folded_leaves_no_row_of_its_own(
+    api: Api, owner: Owner, time: Time, as_before: Callable[[], Any]
+) -> None:
+    with as_before():
+        submit(api, "\u1ea5" * 400)
+    assert len(long_texts(owner)) == 1
+    fold_again(time)
+    assert long_texts(owner) == []
+    assert leads_with(api, "a" * 200) == 1
+
+
+def test_a_record_that_is_folded_again_keeps_its_version_and_time(
+    api: Api, owner: Owner, time: Time, as_before: Callable[[], Any]
+) -> None:
+    with as_before():
+        product = create(api, "Café", sku="A  1")
+    before = PRODUCTS.find(owner.workspace.id, product["id"])
+    fold_again(time)
+    after = PRODUCTS.find(owner.workspace.id, product["id"])
+    assert before is not None
+    assert after is not None
+    assert (after.version, after.updated_at) == (before.version, before.updated_at)
+    assert read(api, product) == product
+
+
+def test_slices_follow_each_other_through_all_records(
+    api: Api, time: Time, as_before: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "SLICE", 2)
+    monkeypatch.setattr(flow, "SECONDS", 0)
+    with as_before():
+        for number in range(7):
+            create(api, f"Café {number}")
+    fold_again(time)
+    assert names(api, "q=cafe") == []  # the first job came to another noun
+    while schedules.run_jobs()["refold"]:
+        pass
+    assert len(names(api, "q=cafe")) == 7
+
+
+def test_folding_again_twice_changes_nothing_more(
+    api: Api, owner: Owner, time: Time, as_before: Callable[[], Any]
+) -> None:
+    with as_before():
+        create(api, "Café", sku="A  1")
+    fold_again(time)
+    first = connection().client.scan(TableName=settings().table_name("content"))["Items"]
+    flow.job(owner.workspace.id, time.now).save()
+    schedules.run_jobs()
+    again = connection().client.scan(TableName=settings().table_name("content"))["Items"]
+    assert again == first
+
+
+def test_a_version_that_is_folded_already_schedules_nothing(time: Time, owner: Owner) -> None:
+    assert fold_again(time) == 2  # the workspace, and the platform
+    assert fold_again(time) == 0
+    chosen = settings()
+    refolding.forget(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
+    assert fold_again(time) == 2
+
+
+class TestSkus:
+    def test_one_with_doubled_spaces_is_found_as_one_with_single_spaces(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
+        product = create(api, "Loaf", sku="A  1")
+        with_former_key(owner, product)
+        assert names(api, "sku=A+1") == []
+        fold_again(time)
+        assert names(api, "sku=A+1") == names(api, "sku=a%20%20%201") == ["Loaf"]
+        assert claims(owner, product) == {"now"}
+        assert (
+            api.refused(
+                "POST", "/api/products/create", {"name": "B", "price": 1, "sku": "a 1"}
+            ).data["code"]
+            == "sku_taken"
+        )
+
+    def test_the_second_of_two_that_have_become_the_same_is_found_otherwise(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
+        first = create(api, "First", sku="A  1")
+        with_former_key(owner, first)
+        second = create(api, "Second", sku="A   1")
+        with_former_key(owner, second)
+        fold_again(time)
+        assert names(api, "sku=A+1") == ["First"]
+        assert names(api, "q=second") == ["Second"]
+        assert read(api, second)["sku"] == "A   1"
+        assert update(api, second, price=7)["price"] == 7
+        assert names(api, "sku=A+1") == ["First"]
+        api.post("/api/products/delete", {"id": second["id"]})
+        assert names(api, "sku=A+1") == ["First"]
+
+    def test_the_second_of_two_is_found_once_it_has_an_sku_of_its_own(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
+        for name, sku in (("First", "A  1"), ("Second", "A   1")):
+            product = create(api, name, sku=sku)
+            with_former_key(owner, product)
+        fold_again(time)
+        update(api, product, sku="B 1")
+        assert names(api, "sku=b+1") == ["Second"]
+        assert names(api, "sku=a+1") == ["First"]
+
+    @pytest.mark.parametrize("change", ["price", "sku", "delete"])
+    def test_a_product_that_changes_before_it_is_folded_again_leaves_no_claim_behind(
+        self, change: str, api: Api, owner: Owner, time: Time
+    ) -> None:
+        product = create(api, "Loaf", sku="A  1")
+        with_former_key(owner, product)
+        if change == "delete":
+            api.post("/api/products/delete", {"id": product["id"]})
+        else:
+            update(api, product, **{change: {"price": 5, "sku": "B"}[change]})
+        fold_again(time)
+        assert names(api, "sku=A+1") == (["Loaf"] if change == "price" else [])
+        left = [
+            row
+            for row in connection().client.scan(TableName=LookupRow.Meta.table_name)["Items"]
+            if "#BY#sku#" in row["pk"]["S"]
+        ]
+        assert len(left) == (0 if change == "delete" else 1)
+
+    @pytest.mark.parametrize("other", ["a 1", " A   1 ", "A\u00a01", "\ufeffA 1"])
+    def test_new_ones_that_differ_in_white_space_are_the_same(self, other: str, api: Api) -> None:
+        create(api, "Loaf", sku="A 1")
+        refused = api.refused(
+            "POST", "/api/products/create", {"name": "B", "price": 1, "sku": other}
+        )
+        assert (refused.status, refused.data["code"]) == (409, "sku_taken")
+        items = [{"sku": other, "price": 9}, {"sku": "A 2", "name": "New", "price": 1}]
+        results = api.post("/api/products/upsert", {"items": items})["results"]
+        assert [result["created"] for result in results] == [False, True]

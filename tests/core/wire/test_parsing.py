@@ -1,0 +1,483 @@
+"""Input: strict types, messages that let a caller fix the call, warnings for what was ignored."""
+
+import time as stopwatch
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Annotated, Any, ClassVar, Literal
+
+import pytest
+from pydantic import Field
+
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.wire.parsing import from_query, parse, unknown_fields
+from chalicelib.core.wire.schema import (
+    NULL_COUNTS,
+    Id,
+    Kopecks,
+    Patch,
+    Slug,
+    Timestamp,
+    Title,
+    When,
+    Wire,
+    optional,
+)
+
+
+class Interval(Wire):
+    """Opening hours."""
+
+    start_at: str = Field(description="Start.")
+    end_at: str = Field(default="24:00", description="End.")
+
+
+class Rule(Wire):
+    """A day."""
+
+    week_day: Literal["mon", "tue"] = Field(description="Day.")
+    intervals: list[Interval] = Field(default=[], description="Hours.")
+
+
+class Visitor(Wire):
+    """A visitor."""
+
+    full_name: Title = Field(description="Name.")
+    phone: str | None = optional("Phone.")
+
+
+class SortIndex(Wire):
+    """An order, with everything a body can have."""
+
+    REJECTED_FIELDS: ClassVar[dict[str, str]] = {"html": "save it with another call"}
+
+    id: Id = Field(description="Id.")
+    price: Kopecks = Field(default=0, description="Price.")
+    quantity: Annotated[int, Field(ge=1, le=5)] = Field(default=1, description="Number.")
+    is_gift: bool = Field(default=False, description="Gift.")
+    client: Visitor | None = optional("Who.")
+    rules: list[Rule] = Field(default=[], description="When.")
+    tags: list[str] = Field(default=[], max_length=3, description="Tags.")
+    extra: dict[str, Any] | None = optional("Anything.")
+
+
+class OrderPatch(Patch):
+    """Changes to an order."""
+
+    id: Id = Field(description="Id.")
+    note_text: str | None = optional("Note.")
+    price: Kopecks = optional("Price.")
+
+
+class Renamed(Patch):
+    """Changes of texts."""
+
+    slug: Slug | None = optional("Slug.")
+    name: Title = optional("Name.")
+
+
+class OrderQuery(Wire):
+    """Which orders to list."""
+
+    page: Annotated[int, Field(ge=1)] = Field(default=1, description="Page.")
+    min_price: Kopecks | None = optional("Least price.")
+    is_gift: bool | None = optional("Gifts.")
+    status: Literal["new", "old"] | None = optional("Status.")
+    search: str | None = optional("Text.")
+    ids: list[str] | None = optional("Ids.")
+    numbers: list[int] | None = optional("Numbers.")
+
+
+class Moved(Wire):
+    """A move, for which null counts."""
+
+    to: Annotated[Id | None, NULL_COUNTS] = optional("Where to; null is the root.")
+    flag: Annotated[bool, NULL_COUNTS] = optional("Flips if omitted.")
+    slug: Slug | None = optional("Slug.")
+
+
+class Moment(Wire):
+    """A moment."""
+
+    created_at: Timestamp = Field(description="When.")
+
+
+def errors(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
+    """Return the messages with which input is refused, by field."""
+    with pytest.raises(ValidationError) as refusal:
+        parse(model, raw)
+    error = refusal.value
+    for field in error.errors[:5]:
+        assert f"{field.field}: {field.message}" in error.message
+    return {field.field: field.message for field in error.errors}
+
+
+def warnings(raw: dict[str, Any]) -> list[str]:
+    """Return the warnings that input earns."""
+    return unknown_fields(SortIndex, raw)
+
+
+class TestParse:
+    def test_reads_camel_case_names(self) -> None:
+        raw = {"id": "x", "isGift": True, "client": {"fullName": " Ann "}}
+        order = parse(SortIndex, raw)
+        assert order.is_gift is True
+        assert order.client is not None
+        assert order.client.full_name == "Ann"
+
+    def test_does_not_read_python_names(self) -> None:
+        assert parse(SortIndex, {"id": "x", "is_gift": True}).is_gift is False
+        assert errors(Rule, {"week_day": "mon"}) == {"weekDay": 'is required; you sent "week_day"'}
+
+    @pytest.mark.parametrize("value", ["1", "1.0", 1.5, True, False, [1], {"n": 1}])
+    def test_an_integer_must_be_a_json_integer(self, value: Any) -> None:
+        assert set(errors(SortIndex, {"id": "x", "price": value})) == {"price"}
+        assert set(errors(SortIndex, {"id": "x", "quantity": value})) == {"quantity"}
+
+    def test_an_integral_number_is_an_integer_however_it_is_written(self) -> None:
+        order = parse(SortIndex, {"id": "x", "price": 19990.0, "quantity": 5.0})
+        assert (order.price, order.quantity) == (19990, 5)
+        assert isinstance(order.price, int)
+        assert parse(OrderQuery, {"numbers": [1.0, 2]}).numbers == [1, 2]
+        assert parse(SortIndex, {"id": "x", "extra": {"n": 1.0}}).extra == {"n": 1.0}
+
+    def test_a_number_too_large_to_be_exact_is_no_integer(self) -> None:
+        message = errors(SortIndex, {"id": "x", "quantity": 1e300})["quantity"]
+        assert message.startswith("expected an integer, received number")
+
+    @pytest.mark.parametrize("value", ["true", "false", "", 1, 0, 1.0])
+    def test_a_boolean_must_be_a_json_boolean(self, value: Any) -> None:
+        assert set(errors(SortIndex, {"id": "x", "isGift": value})) == {"isGift"}
+
+    @pytest.mark.parametrize("value", [1, 1.5, True, None, ["x"], {}])
+    def test_text_must_be_a_json_string(self, value: Any) -> None:
+        assert set(errors(SortIndex, {"id": value})) == {"id"}
+
+    @pytest.mark.parametrize("value", ["x", {"0": "x"}, 1])
+    def test_an_array_must_be_a_json_array(self, value: Any) -> None:
+        assert set(errors(SortIndex, {"id": "x", "tags": value})) == {"tags"}
+
+    @pytest.mark.parametrize(
+        ("raw", "field", "received"),
+        [
+            ({"price": "100"}, "price", 'received text "100"'),
+            ({"price": 1.5}, "price", "received number 1.5"),
+            ({"price": True}, "price", "received boolean true"),
+            ({"rules": [None]}, "rules.0", "received null"),
+            ({"price": -1}, "price", "0, received number -1"),
+            ({"quantity": 6}, "quantity", "5, received number 6"),
+            ({"price": 10**11 + 1}, "price", "received number 100000000001"),
+            ({"price": 10**4000}, "price", "a very large one"),
+            ({"tags": {}}, "tags", "received an object"),
+            ({"tags": list("abcd")}, "tags", "received an array of 4"),
+            ({"client": {"fullName": ""}}, "client.fullName", 'received text ""'),
+            ({"client": {"fullName": "x" * 201}}, "client.fullName", "(201 characters)"),
+            ({"rules": [{"weekDay": "mon"}, {"weekDay": "sun"}]}, "rules.1.weekDay", "'mon'"),
+            (
+                {"rules": [{"weekDay": "mon", "intervals": [{"startAt": 9}]}]},
+                "rules.0.intervals.0.startAt",
+                "received number 9",
+            ),
+        ],
+    )
+    def test_names_the_field_what_was_expected_and_what_came(
+        self, raw: dict[str, Any], field: str, received: str
+    ) -> None:
+        found = errors(SortIndex, {"id": "x", **raw})
+        assert list(found) == [field]
+        assert "expected" in found[field] or "should" in found[field]
+        assert received in found[field]
+
+    def test_names_a_missing_field_in_camel_case(self) -> None:
+        assert errors(SortIndex, {"client": {}}) == {
+            "id": "is required",
+            "client.fullName": "is required",
+        }
+
+    def test_never_echoes_a_long_text_whole_or_a_library(self) -> None:
+        message = errors(SortIndex, {"id": "secret-" * 1000})["id"]
+        assert len(message) < 200
+        assert "(7000 characters)" in message
+        assert "pydantic" not in message
+
+    def test_takes_the_bounds_themselves(self) -> None:
+        assert parse(SortIndex, {"id": "x" * 64, "price": 10**11, "quantity": 5}).price == 10**11
+        assert parse(SortIndex, {"id": "x", "price": 0, "quantity": 1}).quantity == 1
+
+    def test_refuses_what_belongs_in_another_call_even_as_null(self) -> None:
+        for value in ("<p>", None):
+            found = errors(SortIndex, {"id": "x", "html": value})
+            assert found == {"html": "save it with another call"}
+
+    def test_an_omitted_field_differs_from_a_null_one(self) -> None:
+        assert parse(OrderPatch, {"id": "x", "noteText": None}).provided("id") == {
+            "note_text": None
+        }
+        assert parse(OrderPatch, {"id": "x", "price": 1}).provided("id") == {"price": 1}
+
+    def test_null_means_omitted_where_a_field_cannot_be_null(self) -> None:
+        visitor = {"fullName": "Ann", "phone": None}
+        raw = {"id": "x", "price": None, "tags": None, "extra": None, "client": visitor}
+        order = parse(SortIndex, raw)
+        assert order.provided() == {"id": "x", "client": order.client}
+        assert (order.price, order.tags) == (0, [])
+        assert order.client is not None
+        assert order.client.provided() == {"full_name": "Ann"}
+        nested = parse(SortIndex, {"id": "x", "rules": [{"weekDay": "mon", "intervals": None}]})
+        assert nested.rules[0].provided() == {"week_day": "mon"}
+
+    def test_null_is_no_value_of_a_required_field(self) -> None:
+        assert errors(SortIndex, {"id": None}) == {"id": "expected text, received null"}
+
+    def test_null_clears_what_a_patch_may_clear_and_leaves_the_rest(self) -> None:
+        patch = parse(OrderPatch, {"id": "x", "noteText": None, "price": None})
+        assert patch.provided("id") == {"note_text": None}
+
+    def test_null_counts_where_a_field_says_so(self) -> None:
+        assert parse(Moved, {"to": None}).provided() == {"to": None}
+        assert parse(Moved, {}).provided() == {}
+        assert errors(Moved, {"flag": None}) == {"flag": "expected true or false, received null"}
+
+    def test_a_missing_field_is_told_with_what_was_sent_instead(self) -> None:
+        assert errors(SortIndex, {"productId": "x", "prise": 1}) == {
+            "id": 'is required; you sent "productId"'
+        }
+        assert errors(SortIndex, {"id": "x", "client": {"fulName": "A", "age": 4}}) == {
+            "client.fullName": 'is required; you sent "fulName", "age"'
+        }
+
+    @pytest.mark.parametrize(
+        ("price", "kopecks"),
+        [
+            (199.9, "19990 for 199.9 ₽"),
+            (1.005, "101 for 1.005 ₽"),
+            ("199.90", "19990 for 199.90 ₽"),
+            (" 0,5 ", "50 for 0,5 ₽"),
+            ("12,90", "1290 for 12,90 ₽"),
+            ("199 ₽", "19900 for 199 ₽"),
+            ("1 290 ₽", "129000 for 1 290 ₽"),
+            ("1\u00a0290,50 руб.", "129050 for 1\u00a0290,50 руб."),
+        ],
+    )
+    def test_a_refused_price_in_rubles_names_its_kopecks(self, price: Any, kopecks: str) -> None:
+        message = errors(SortIndex, {"id": "x", "price": price})["price"]
+        assert message.startswith("expected an integer of kopecks, received ")
+        assert f"kopecks: {kopecks}" in message
+
+    @pytest.mark.parametrize("price", [-1, 10**11 + 1, "cheap", "1290", True, [1], {}, "-5 ₽"])
+    def test_every_refused_price_names_its_unit(self, price: Any) -> None:
+        assert "kopecks" in errors(SortIndex, {"id": "x", "price": price})["price"]
+
+    @pytest.mark.parametrize("price", ["1e3", "1.5.5", 1e300, -1.5, "999999999999.5"])
+    def test_what_is_no_price_in_rubles_is_only_refused(self, price: Any) -> None:
+        assert "rubles" not in errors(SortIndex, {"id": "x", "price": price})["price"]
+
+    def test_a_pattern_is_told_in_words(self) -> None:
+        message = errors(Moved, {"slug": "No Slug"})["slug"]
+        assert message.startswith("expected 1 to 63 lower-case Latin letters")
+        assert message.endswith('received text "No Slug"')
+
+    @pytest.mark.parametrize("more", [{}, {"note_text": "x"}, {"nothing": 1}])
+    def test_an_update_of_nothing_names_what_could_change(self, more: dict[str, Any]) -> None:
+        with pytest.raises(ValidationError) as refusal:
+            parse(OrderPatch, {"id": "x", **more})
+        assert refusal.value.message == "Nothing to change; send at least one of noteText, price"
+        assert refusal.value.errors == ()
+
+    def test_the_errors_of_a_long_array_stay_few(self) -> None:
+        assert len(errors(SortIndex, {"id": "x", "rules": [1] * 10_000})) <= 100
+
+
+class TestUnknownFields:
+    def test_are_none_where_all_is_known(self) -> None:
+        raw = {"id": "x", "client": {"fullName": "A"}, "rules": [{"weekDay": "mon"}]}
+        assert warnings(raw) == []
+
+    @pytest.mark.parametrize(
+        ("typo", "near"),
+        [
+            ("prise", "price"),
+            ("Price", "price"),
+            ("is_gift", "isGift"),
+            ("isgift", "isGift"),
+            ("quantitty", "quantity"),
+        ],
+    )
+    def test_are_named_with_the_nearest_known_name(self, typo: str, near: str) -> None:
+        (warning,) = warnings({"id": "x", typo: 1})
+        assert f'"{typo}"' in warning
+        assert f'did you mean "{near}"?' in warning
+
+    def test_unlike_any_known_name_come_with_the_list_of_those(self) -> None:
+        (warning,) = warnings({"id": "x", "zzz": 1})
+        assert "id, price, quantity, isGift, client, rules, tags, extra" in warning
+
+    def test_are_found_in_nested_objects_and_arrays(self) -> None:
+        found = warnings(
+            {
+                "id": "x",
+                "client": {"fullName": "A", "fone": "1"},
+                "rules": [
+                    {"weekDay": "mon"},
+                    {"weekDay": "tue", "intervals": [{"startAt": "9", "endsAt": "10"}]},
+                ],
+            }
+        )
+        assert len(found) == 2
+        assert '"client.fone"' in found[0]
+        assert '"phone"' in found[0]
+        assert '"rules.1.intervals.0.endsAt"' in found[1]
+        assert '"endAt"' in found[1]
+
+    def test_free_objects_have_no_unknown_fields(self) -> None:
+        assert warnings({"id": "x", "extra": {"anything": {"goes": 1}}}) == []
+
+    def test_many_of_them_cost_little_and_are_summed_up(self) -> None:
+        raw = {"id": "x", **{f"field{number}": 1 for number in range(20_000)}}
+        began = stopwatch.thread_time()
+        found = warnings(raw)
+        assert stopwatch.thread_time() - began < 5  # of this thread alone; it is 0.01
+        assert len(found) <= 100
+
+
+class Filled(Wire):
+    """An input as a client that fills every field sends it."""
+
+    name: Title = Field(description="Name.")
+    note: str | None = optional("A note, which may be empty.")
+    slug: Slug | None = optional("Slug.")
+    owner_id: Id | None = optional("Id.")
+    status: Literal["new", "old"] = Field(default="new", description="Status.")
+    min_price: Kopecks | None = optional("Least price.")
+    ids: list[Id] | None = optional("Ids.")
+    to: Annotated[Id | None, NULL_COUNTS] = optional("Where to; null is the root.")
+    visitor: Visitor | None = optional("Who.")
+    visits: list[Moved] = Field(default=[], description="Moves.")
+
+
+class TestEmptyTexts:
+    def test_an_empty_text_that_an_optional_field_refuses_is_an_omission(self) -> None:
+        raw = {"name": "x", "slug": "", "ownerId": "", "status": ""}
+        filled = parse(Filled, raw, drop_empty=True)
+        assert filled.provided() == {"name": "x"}
+        assert filled.status == "new"
+
+    def test_an_empty_text_that_a_field_accepts_is_kept(self) -> None:
+        assert parse(Filled, {"name": "x", "note": "", "slug": ""}, drop_empty=True).note == ""
+
+    def test_an_empty_text_where_a_number_or_a_list_is_expected_is_refused(self) -> None:
+        with pytest.raises(ValidationError) as refusal:
+            parse(Filled, {"name": "x", "minPrice": "", "ids": ""}, drop_empty=True)
+        assert [error.field for error in refusal.value.errors] == ["minPrice", "ids"]
+
+    def test_an_empty_text_in_a_required_field_is_refused(self) -> None:
+        with pytest.raises(ValidationError, match="name: expected at least 1"):
+            parse(Filled, {"name": "", "slug": ""}, drop_empty=True)
+
+    def test_an_empty_text_is_refused_where_null_has_a_meaning_of_its_own(self) -> None:
+        with pytest.raises(ValidationError, match="to: expected at least 1"):
+            parse(Filled, {"name": "x", "to": ""}, drop_empty=True)
+
+    def test_an_empty_text_inside_nested_objects_is_an_omission(self) -> None:
+        raw = {
+            "name": "x",
+            "visits": [{"to": "a", "slug": ""}, {"to": "b"}],
+            "visitor": {"fullName": "", "phone": ""},
+        }
+        with pytest.raises(ValidationError) as refusal:
+            parse(Filled, raw, drop_empty=True)
+        assert [error.field for error in refusal.value.errors] == ["visitor.fullName"]
+        filled = parse(Filled, raw | {"visitor": {"fullName": "Ann"}}, drop_empty=True)
+        assert [each.slug for each in filled.visits] == [None, None]
+
+    def test_an_empty_text_is_refused_unless_the_operation_drops_it(self) -> None:
+        assert set(errors(Filled, {"name": "x", "slug": "", "ownerId": ""})) == {"slug", "ownerId"}
+
+    def test_an_empty_text_in_an_update_is_refused_with_how_to_clear_the_field(self) -> None:
+        told = errors(Renamed, {"slug": "", "name": ""})
+        assert told["slug"].endswith('received text ""; send null to clear it')
+        assert told["name"].endswith('received text ""')
+
+
+class TestFromQuery:
+    @pytest.mark.parametrize(
+        ("query", "read"),
+        [
+            ({"page": ["2"]}, {"page": 2}),
+            ({"page": ["007"]}, {"page": 7}),
+            ({"page": ["-1"]}, {"page": -1}),
+            ({"page": ["2.0"]}, {"page": 2}),
+            ({"minPrice": ["0"]}, {"minPrice": 0}),
+            ({"isGift": ["true"]}, {"isGift": True}),
+            ({"isGift": ["false"]}, {"isGift": False}),
+            ({"search": ["5"]}, {"search": "5"}),
+            ({"search": ["true"]}, {"search": "true"}),
+            ({"search": [""]}, {"search": ""}),
+            ({"status": ["new"]}, {"status": "new"}),
+            ({"ids": ["1", "2"]}, {"ids": ["1", "2"]}),
+            ({"ids": ["1"]}, {"ids": ["1"]}),
+            ({"numbers": ["1", "x"]}, {"numbers": [1, "x"]}),
+            ({"min_price": ["1"], "unknown": ["1", "2"]}, {"min_price": "1", "unknown": "2"}),
+            ({"page": []}, {}),
+            ({}, {}),
+        ],
+    )
+    def test_reads_values_by_their_declared_type(
+        self, query: dict[str, list[str]], read: dict[str, Any]
+    ) -> None:
+        found = from_query(OrderQuery, query)
+        assert found == read
+        assert {name: type(value) for name, value in found.items()} == {
+            name: type(value) for name, value in read.items()
+        }
+
+    @pytest.mark.parametrize(
+        ("query", "field"),
+        [
+            *(({"page": [text]}, "page") for text in ("", "1.5", "+1", " 1", "1e2", "٣", "0x1")),
+            *(({"isGift": [text]}, "isGift") for text in ("", "True", "1", "yes")),
+            ({"status": [""]}, "status"),
+            ({"numbers": ["1", "x"]}, "numbers.1"),
+        ],
+    )
+    def test_leaves_what_does_not_read_for_validation_to_name(
+        self, query: dict[str, list[str]], field: str
+    ) -> None:
+        found = errors(OrderQuery, from_query(OrderQuery, query))
+        assert list(found) == [field]
+        assert 'received text "' in found[field]
+
+
+class Meeting(Wire):
+    """What takes place at a time."""
+
+    at: When = Field(description="When.")
+
+
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("text", "read"),
+        [
+            ("2030-01-31", "2030-01-31"),
+            ("2030-01-31 10:00", "2030-01-31T10:00:00"),
+            ("2030-01-31T10:00 03:00", "2030-01-31T10:00:00+03:00"),
+            ("2030-01-31T10:00:00.500 0530", "2030-01-31T10:00:00.500000+05:30"),
+            ("2030-01-31 10:00 03:00", "2030-01-31T10:00:00+03:00"),
+        ],
+    )
+    def test_take_a_space_before_an_offset_for_the_plus_it_was(self, text: str, read: str) -> None:
+        assert parse(Meeting, {"at": text}).at.isoformat() == read
+
+    @pytest.mark.parametrize(
+        ("moment", "shown"),
+        [
+            (datetime(2027, 1, 15, 12, tzinfo=UTC), "2027-01-15T12:00:00.000Z"),
+            (datetime(2027, 1, 15, 12, 0, 0, 987654, tzinfo=UTC), "2027-01-15T12:00:00.987Z"),
+            (
+                datetime(2027, 1, 1, 2, tzinfo=timezone(timedelta(hours=3))),
+                "2026-12-31T23:00:00.000Z",
+            ),
+        ],
+    )
+    def test_are_shown_in_utc_with_milliseconds_and_z(self, moment: datetime, shown: str) -> None:
+        made = Moment(created_at=moment)
+        assert made.model_dump(by_alias=True) == {"createdAt": shown}
+        assert made.model_dump(by_alias=True, mode="json") == {"createdAt": shown}

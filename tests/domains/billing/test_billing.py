@@ -1,0 +1,243 @@
+"""An account's money: credited and adjusted once a key, read by its owner and nobody else."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.errors import AppError, ConflictError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import SessionPrincipal
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Terms
+from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.identity.store import accounts
+from chalicelib.engine import audit
+from infra.bench.dynamodb_usage import metering
+from tests.conftest import Owner, Time, as_operator, at_once, in_console
+from tests.factories.examples import Things
+
+pytestmark = pytest.mark.store
+
+
+@pytest.fixture
+def email(owner: Owner) -> str:
+    found: str = accounts.get(owner.workspace.owner_id).email
+    return found
+
+
+def change(operation: str, email: str, kopecks: int, key: str, reason: str = "Paid") -> Any:
+    """Credit or adjust."""
+    return as_operator(operation, account=email, kopecks=kopecks, reason=reason, idempotencyKey=key)
+
+
+def code_of(*arguments: Any) -> str:
+    """Change what must be refused; return the code."""
+    with pytest.raises(AppError) as caught:
+        change(*arguments)
+    return caught.value.code
+
+
+def balance(email: str) -> tuple[int, int, int]:
+    found = as_operator("get_balance", account=email)
+    return found["available"], found["reserved"], found["entries"]
+
+
+class TestCredit:
+    def test_adds_to_what_there_is(self, email: str, owner: Owner) -> None:
+        assert balance(email) == (0, 0, 0)
+        assert change("credit", email, 500, "a") == {
+            "accountId": owner.workspace.owner_id,
+            "balance": 500,
+        }
+        assert change("credit", email, 250, "b")["balance"] == 750
+        assert balance(email) == (750, 0, 2)
+
+    def test_under_the_same_key_answers_the_same_for_good(self, email: str, time: Time) -> None:
+        first = change("credit", email, 500, "a")
+        change("credit", email, 1, "b")
+        time.pass_by(days=1000)
+        assert change("credit", email, 500, "a") == first
+        assert balance(email) == (501, 0, 2)
+
+    def test_under_the_same_key_with_something_else_is_a_mistake(
+        self, email: str, owner: Owner
+    ) -> None:
+        change("credit", email, 500, "a")
+        as_operator("create_account", email="other@example.com", password="long enough")
+        assert code_of("credit", email, 501, "a") == "idempotency_mismatch"
+        assert code_of("credit", "other@example.com", 500, "a") == "idempotency_mismatch"
+        assert balance("other@example.com") == (0, 0, 0)
+        assert change("adjust", email, 500, "a")["balance"] == 1000
+
+    def test_of_many_at_once_under_one_key_happens_once(self, email: str) -> None:
+        answers = at_once(8, lambda _: change("credit", email, 500, "a"))
+        assert answers == [answers[0]] * 8
+        assert balance(email) == (500, 0, 1)
+
+    def test_of_many_at_once_adds_all(self, email: str) -> None:
+        balances = at_once(8, lambda n: change("credit", email, 10**n, f"{n}")["balance"])
+        assert max(balances) == 11_111_111
+        assert len(set(balances)) == 8
+        assert balance(email) == (11_111_111, 0, 8)
+
+    @pytest.mark.parametrize("kopecks", [0, -1, 10**11 + 1])
+    def test_refuses_what_is_no_payment(self, email: str, kopecks: int) -> None:
+        assert code_of("credit", email, kopecks, "a") == "validation_error"
+
+    def test_is_in_the_accounts_audit_log(self, email: str, owner: Owner) -> None:
+        change("credit", email, 500, "a")
+        (record,) = audit.latest(owner.workspace.owner_id)
+        assert (record.operation, record.actor) == ("credit", "operator")
+        assert record.resources == [f"account:{owner.workspace.owner_id}"]
+
+
+class TestAdjust:
+    def test_goes_both_ways_but_never_below_nothing(self, email: str) -> None:
+        assert code_of("adjust", email, -1, "a") == "conflict"
+        assert change("adjust", email, 100, "b")["balance"] == 100
+        assert code_of("adjust", email, -101, "c") == "conflict"
+        assert change("adjust", email, -100, "d")["balance"] == 0
+        assert code_of("adjust", email, 0, "e") == "validation_error"
+
+    def test_of_many_at_once_leaves_nothing_below_nothing(self, email: str) -> None:
+        change("credit", email, 250, "a")
+
+        def act(number: int) -> bool:
+            try:
+                return bool(change("adjust", email, -100, f"{number}"))
+            except ConflictError:
+                return False
+
+        assert sum(at_once(6, act)) == 2
+        assert balance(email) == (50, 0, 3)
+
+
+def test_the_ledger_is_read_newest_first(email: str) -> None:
+    for number in range(12):
+        change("credit", email, number + 1, f"{number}")
+    entries = as_operator("list_ledger", account=email)["entries"]
+    assert [entry["id"] for entry in entries] == [str(n) for n in range(12, 0, -1)]
+    assert entries[0] == {
+        "id": "12",
+        "kind": "topup",
+        "amount": 12,
+        "held": 0,
+        "balanceAfter": 78,
+        "requestId": None,
+        "agentId": None,
+        "at": entries[0]["at"],
+    }
+    assert as_operator("list_ledger", account=email, limit=2)["entries"] == entries[:2]
+    row = ledger.entries(accounts.by_email(email).id, 1)[0]
+    assert row.reason == "Paid"
+
+
+class TestSession:
+    """Of the console."""
+
+    def read(self, operation: str, account_id: str, **arguments: Any) -> Any:
+        principal = SessionPrincipal(account_id=account_id, workspace_id="w", membership="member")
+        reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="r")
+        return json.loads(reply.body)["data"]
+
+    def test_reads_its_own_account(self, email: str, owner: Owner) -> None:
+        change("credit", email, 500, "a")
+        own = owner.workspace.owner_id
+        for arguments in ({}, {"account": email}):
+            assert self.read("get_balance", own, **arguments)["available"] == 500
+            assert len(self.read("list_ledger", own, **arguments)["entries"]) == 1
+
+    def test_reads_nobody_elses(self, email: str) -> None:
+        made = as_operator("create_account", email="eve@example.com", password="long enough")
+        assert self.read("get_balance", made["accountId"])["available"] == 0
+        for operation in ("get_balance", "list_ledger"):
+            with pytest.raises(AppError) as caught:
+                self.read(operation, made["accountId"], account=email)
+            assert caught.value.status == 404
+
+
+class TestStatement:
+    """One's own ledger, page by page, in words."""
+
+    def read(self, owner: Owner, **arguments: Any) -> Any:
+        who = {"account_id": owner.workspace.owner_id}
+        return in_console(owner.workspace.id, "get_statement", **who, **arguments)
+
+    def chat(self, owner: Owner, agent_id: str) -> None:
+        """Have a bot answer 30 tokens to 10, at a kopeck each."""
+        place = owner.workspace
+        prices = Prices(10**6, 10**6)
+        terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")
+        charging.settle(charging.reserve(terms, new_id(), 10, 100), Usage(10, 30))
+
+    def test_tells_what_each_entry_was_for(self, email: str, owner: Owner, things: Things) -> None:
+        before = self.read(owner)["entries"]
+        change("credit", email, 500, "a", "Invoice 7")
+        self.chat(owner, things.agent)
+        shown = self.read(owner)
+        settled, reserved, paid = shown["lines"][:3]
+        assert (shown["reserved"], shown["entries"]) == (0, before + 3)
+        assert shown["available"] == settled["balanceAfter"]
+        assert (paid["kind"], paid["amount"], paid["reason"]) == ("topup", 500, "Invoice 7")
+        assert (paid["agentName"], paid["model"], paid["inputTokens"]) == (None, None, None)
+        assert (reserved["kind"], reserved["held"], reserved["model"]) == ("reserve", 110, None)
+        assert settled | {"requestId": "r", "at": "t", "id": "n", "balanceAfter": 0} == {
+            "id": "n",
+            "kind": "settle",
+            "amount": -40,
+            "held": -110,
+            "balanceAfter": 0,
+            "requestId": "r",
+            "agentId": things.agent,
+            "agentName": "Baker",
+            "reason": None,
+            "model": "large-model",
+            "inputTokens": 10,
+            "outputTokens": 30,
+            "at": "t",
+        }
+
+    def test_goes_on_where_the_last_page_ended(self, email: str, owner: Owner) -> None:
+        for number in range(7):
+            change("credit", email, number + 1, f"{number}")
+        pages, before = [], None
+        while True:
+            shown = self.read(owner, limit=3, before=before)
+            assert (shown["available"], shown["entries"]) == (28, 7)
+            pages.append([entry["id"] for entry in shown["lines"]])
+            before = shown["next"]
+            if before is None:
+                break
+        assert pages == [["7", "6", "5"], ["4", "3", "2"], ["1"]]
+        older = as_operator("list_ledger", account=email, before=3)["entries"]
+        assert [entry["id"] for entry in older] == ["2", "1"]
+
+    def test_of_who_never_had_money_is_empty(self, owner: Owner) -> None:
+        who = {"account_id": "nobody", "membership": "member"}
+        assert in_console(owner.workspace.id, "get_statement", **who) == {
+            "accountId": "nobody",
+            "available": 0,
+            "reserved": 0,
+            "entries": 0,
+            "lines": [],
+            "next": None,
+        }
+
+    def test_names_no_bot_of_a_workspace_that_one_is_not_in(
+        self, owner: Owner, things: Things, new_owner: Callable[..., Owner]
+    ) -> None:
+        self.chat(owner, things.agent)
+        elsewhere = new_owner().workspace.id
+        shown = in_console(elsewhere, "get_statement", account_id=owner.workspace.owner_id)
+        assert shown["lines"][0]["agentId"] == things.agent
+        assert shown["lines"][0]["agentName"] is None
+
+    def test_takes_three_requests(self, owner: Owner, things: Things) -> None:
+        with metering() as usage:
+            self.read(owner)
+        assert sorted(usage.calls) == ["BatchGetItem", "GetItem", "Query"]

@@ -1,0 +1,243 @@
+"""Charging: what is granted and refused, what it costs, and that each step happens once."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import AppError, ConflictError
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Hold, Settled, Terms
+from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.spending import Window
+from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.engine import jobs
+from chalicelib.engine.connection import connection
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from tests.conftest import Time
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
+
+KOPECK = 10**6
+TERMS = Terms("acc", "ws", "bot", "Europe/Moscow", Prices(KOPECK, KOPECK), "model")
+"""A kopeck a token."""
+
+
+def top_up(kopecks: int, account_id: str = "acc") -> None:
+    def stage(unit: UnitOfWork) -> None:
+        ledger.post(unit, ledger.wallet(account_id), ledger.TOPUP, amount=kopecks)
+
+    run_unit(account_id, None, stage)
+
+
+def limit(**limits: int | None) -> None:
+    """Set limits of the bot: ``limit(daily=100)``."""
+    wanted: dict[Window, int | None] = limits  # type: ignore[assignment]  # names of windows
+
+    def stage(unit: UnitOfWork) -> None:
+        budgets.set_limits(unit, budgets.budget("ws", "bot"), wanted)
+
+    run_unit("acc", None, stage)
+
+
+def money() -> tuple[int, int]:
+    """Return what is available and what is reserved."""
+    wallet = ledger.wallet("acc")
+    return wallet.available, wallet.reserved
+
+
+def used() -> tuple[int, int, int]:
+    """Return what is used of the day, the week and the month."""
+    budget = budgets.budget("ws", "bot")
+    return budget.daily_used, budget.weekly_used, budget.monthly_used
+
+
+def kinds() -> list[str]:
+    return [entry.kind for entry in reversed(ledger.entries("acc"))]
+
+
+def reserve(request_id: str = "r", most: int = 100, terms: Terms = TERMS) -> Hold:
+    return charging.reserve(terms, request_id, 10, most)
+
+
+def refusal(request_id: str = "refused", most: int = 100) -> tuple[str, str | None]:
+    """Reserve what must be refused; return the code and when to come again."""
+    before = money(), used()
+    with pytest.raises(AppError) as caught:
+        reserve(request_id, most)
+    assert caught.value.status == 429
+    assert not any(character.isdigit() for character in caught.value.message)
+    assert (money(), used()) == before
+    assert ledger.find_hold("acc", request_id) is None
+    return caught.value.code, caught.value.headers.get("Retry-After")
+
+
+def test_an_account_without_a_wallet_has_no_money() -> None:
+    assert refusal() == ("insufficient_balance", None)
+
+
+def test_what_is_reserved_is_charged_by_usage_and_the_rest_returned() -> None:
+    top_up(1000)
+    hold = reserve()
+    assert (hold.granted, hold.amount) == (100, 110)
+    assert (money(), used()) == ((890, 110), (110, 110, 110))
+    assert charging.settle(hold, Usage(10, 30)) == Settled("settled", 40)
+    assert (money(), used()) == ((960, 0), (40, 40, 40))
+    assert kinds() == ["topup", "reserve", "settle"]
+    last, reserved, _ = ledger.entries("acc")
+    assert (reserved.amount, reserved.held, reserved.balance_after) == (0, 110, 890)
+    assert (last.amount, last.held, last.balance_after) == (-40, -110, 960)
+    assert (last.request_id, last.agent_id, last.model) == ("r", "bot", "model")
+    assert (last.input_tokens, last.output_tokens) == (10, 30)
+
+
+def test_what_is_released_costs_nothing() -> None:
+    top_up(1000)
+    hold = reserve()
+    assert charging.release(hold) == Settled("released", 0)
+    assert (money(), used()) == ((1000, 0), (0, 0, 0))
+    assert kinds() == ["topup", "reserve", "release"]
+
+
+def test_who_closes_a_hold_second_adopts_the_outcome_and_writes_nothing() -> None:
+    top_up(1000)
+    hold, written = reserve(), list[str]()
+    charging.settle(hold, Usage(10, 30), lambda _: written.append("first"))
+    ways: list[Callable[[], Settled]] = [
+        lambda: charging.settle(hold, Usage(10, 99), lambda _: written.append("second")),
+        lambda: charging.release(hold, lambda _: written.append("third")),
+    ]
+    for way in ways:
+        assert way() == Settled("settled", 40, adopted=True)
+    assert written == ["first"]
+    assert kinds() == ["topup", "reserve", "settle"]
+
+
+def test_no_more_is_charged_than_was_held_and_the_excess_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    top_up(1000)
+    hold = reserve()
+    assert charging.settle(hold, Usage(10, 500)).cost == 110
+    assert charging.settle(hold, Usage(10, 500)).adopted
+    assert money() == (890, 0)
+    (record,) = [r for r in caplog.records if r.name == charging.__name__]
+    assert "excess" in record.getMessage()
+
+
+class TestLowerGrant:
+    def test_of_output_that_the_balance_suffices_for(self) -> None:
+        top_up(10 + 64)
+        hold = reserve()
+        assert (hold.granted, hold.amount) == (64, 74)
+        assert money() == (0, 74)
+
+    def test_of_output_that_a_limit_suffices_for(self) -> None:
+        top_up(1000)
+        limit(weekly=85)
+        assert reserve().granted == 75
+
+    def test_is_refused_if_it_is_no_answer(self) -> None:
+        top_up(10 + 63)
+        assert refusal() == ("insufficient_balance", None)
+
+    def test_may_be_all_that_was_asked_for(self) -> None:
+        top_up(10 + 20)
+        assert reserve(most=20).granted == 20
+
+
+class TestLimits:
+    @pytest.fixture(autouse=True)
+    def _rich(self, time: Time) -> None:
+        time.now = datetime(2027, 1, 14, 20, 59, 30, tzinfo=UTC)  # 23:59:30 on a Thursday
+        top_up(10_000)
+
+    def test_of_zero_lets_nothing_through(self) -> None:
+        limit(daily=0)
+        assert refusal() == ("limit_daily", "30")
+
+    def test_name_the_longest_window_that_is_short(self) -> None:
+        limit(daily=50, weekly=50)
+        assert refusal() == ("limit_weekly", str(3 * 86_400 + 30))
+        limit(monthly=50)
+        assert refusal() == ("limit_monthly", str(17 * 86_400 + 30))
+
+    def test_come_before_the_balance(self) -> None:
+        limit(daily=10_000)
+        reserve(most=9_900)
+        limit(daily=50)
+        assert refusal()[0] == "limit_daily"
+
+    def test_that_open_holds_fill_are_soon_free_again(self) -> None:
+        limit(daily=150)
+        hold = reserve()
+        assert refusal() == ("limit_daily", "5")
+        charging.settle(hold, Usage(10, 90))
+        assert refusal() == ("limit_daily", "30")
+
+    def test_count_what_was_used_before_they_were_set(self) -> None:
+        charging.settle(reserve(), Usage(10, 100))
+        limit(daily=150)
+        assert refusal()[0] == "limit_daily"
+        limit(daily=None)
+        assert reserve().granted == 100
+
+
+class TestWithoutAPrice:
+    TERMS = TERMS._replace(prices=Prices(0, 0))
+
+    def test_nothing_is_held_and_each_step_happens_once(self) -> None:
+        written = list[str]()
+        hold = charging.reserve(self.TERMS, "r", 10, 100, lambda _: written.append("reserved"))
+        assert (hold.granted, hold.amount) == (100, 0)
+        assert jobs.is_there(hold.job)
+        first = charging.settle(hold, Usage(10, 5), lambda _: written.append("settled"))
+        second = charging.settle(hold, Usage(10, 5))
+        assert (first, second.adopted) == (Settled("settled", 0), True)
+        assert not jobs.is_there(hold.job)
+        assert kinds() == []
+        assert used() == (0, 0, 0)
+
+
+class TestStage:
+    def test_of_a_reserve_that_refuses_reserves_nothing(self) -> None:
+        top_up(1000)
+
+        def busy(_: UnitOfWork) -> None:
+            raise ConflictError("busy")
+
+        with pytest.raises(ConflictError):
+            charging.reserve(TERMS, "r", 10, 100, busy)
+        assert (money(), kinds()) == ((1000, 0), ["topup"])
+
+    def test_is_written_with_the_step_it_belongs_to(self) -> None:
+        top_up(1000)
+        note = jobs.row("note", "ws", {})
+        hold = charging.reserve(TERMS, "r", 10, 100, lambda unit: unit.create(note))
+        assert jobs.is_there(note)
+        charging.release(hold, lambda unit: unit.delete(note))
+        assert not jobs.is_there(note)
+
+
+def test_a_request_is_reserved_for_once() -> None:
+    top_up(1000)
+    assert reserve() == reserve()
+    assert kinds() == ["topup", "reserve"]
+
+
+def test_a_step_is_one_read_and_one_transaction() -> None:
+    """Of the wallet, its entry, the hold, the budget and the job, and nothing else."""
+    top_up(1000)
+    seen: list[tuple[str, int]] = []
+
+    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
+        seen.append((model.name, len(params.get("TransactItems", ()))))
+
+    events = connection().client.meta.events
+    events.register("provide-client-params.dynamodb", note)
+    try:
+        charging.settle(reserve(), Usage(10, 30))
+    finally:
+        events.unregister("provide-client-params.dynamodb", note)
+    assert seen == [("BatchGetItem", 0), ("TransactWriteItems", 5)] * 2

@@ -1,0 +1,256 @@
+"""Money under every interleaving: steps that begin, crash or lose their answers within others.
+
+Whatever happens, happens between two requests to the database: there a crash ends the process, an
+answer is lost, or another process does a whole step of its own.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pytest
+from botocore.exceptions import ConnectionClosedError
+from hypothesis import given
+from hypothesis import strategies as st
+from pynamodb.attributes import NumberAttribute
+
+from chalicelib.core import retry
+from chalicelib.core.errors import ConflictError, SpendingError
+from chalicelib.core.ids import new_id
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Hold, Recovered, Terms
+from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.spending import WINDOWS
+from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.engine import jobs
+from chalicelib.engine.connection import connection
+from chalicelib.engine.tables import ControlRow
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from tests.conftest import Time, as_operator
+from tests.domains.billing import books
+from tests.support.effort import examples
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
+
+PRICES = [Prices(10**6, 10**6), Prices(300_000, 1_700_000), Prices(0, 0)]
+
+
+class CrashError(BaseException):
+    """The process is gone."""
+
+
+class TallyRow(ControlRow):
+    """What the steps of a request have written beside the ledger: each once."""
+
+    reserved = NumberAttribute(default=0)
+    closed = NumberAttribute(default=0)
+
+
+class Interruption(NamedTuple):
+    """What happens before or after the request of this number that a step sends."""
+
+    request: int
+    after: bool
+    what: Any
+    """``crash``, ``lose`` (the answer, so always after), or another action."""
+
+
+class Action(NamedTuple):
+    """Something that a process does; ``numbers`` are drawn, and mean what it makes of them."""
+
+    name: str
+    numbers: tuple[int, int, int]
+    interruption: Interruption | None = None
+
+
+@contextmanager
+def interrupted(interruption: Interruption | None, act: Callable[[Action], None]) -> Iterator[None]:
+    """Let something happen between the requests that follow."""
+    sent, busy = 0, False
+
+    def happens(*, after: bool) -> None:
+        nonlocal sent, busy
+        if busy or interruption is None:
+            return
+        sent += not after
+        if sent != interruption.request or after != interruption.after:
+            return
+        if interruption.what == "crash":
+            raise CrashError
+        if interruption.what == "lose":
+            raise ConnectionClosedError(endpoint_url="http://nowhere")
+        busy = True
+        try:
+            act(interruption.what)
+        finally:
+            busy = False
+
+    def before(**_: Any) -> None:
+        happens(after=False)
+
+    def after(**_: Any) -> None:
+        happens(after=True)
+
+    events = connection().client.meta.events
+    events.register_first("before-call.dynamodb", before)
+    events.register_first("after-call.dynamodb", after)
+    try:
+        yield
+    finally:
+        events.unregister("before-call.dynamodb", before)
+        events.unregister("after-call.dynamodb", after)
+
+
+@dataclass
+class World:
+    """An account with two bots, whose processes come and go."""
+
+    time: Time
+    email: str
+    account: str
+    workspace: str = field(default_factory=new_id)
+    agents: tuple[str, str] = field(default_factory=lambda: (new_id(), new_id()))
+    held: list[Hold] = field(default_factory=list)
+    usages: dict[str, Usage | None] = field(default_factory=dict)
+    """What each request has left behind, for whoever finds it."""
+    asked: int = 0
+
+    def act(self, action: Action) -> None:
+        """Do something; a crash ends the process that does it."""
+        try:
+            with interrupted(action.interruption, self.act):
+                getattr(self, action.name)(*action.numbers)
+        except (CrashError, SpendingError, ConflictError):
+            pass
+
+    def tally(self, request_id: str) -> tuple[int, int]:
+        row = TallyRow.find(f"TALLY#{request_id}", "-")
+        return (row.reserved, row.closed) if row else (0, 0)
+
+    def note(self, request_id: str, what: str) -> Callable[[UnitOfWork], None]:
+        row = TallyRow(f"TALLY#{request_id}", "-")
+        action = getattr(TallyRow, what).add(1)
+        either = TallyRow.pk.exists() | TallyRow.pk.does_not_exist()
+        return lambda unit: unit.update(row, [action], either)
+
+    def reserve(self, which: int, tokens: int, most: int) -> None:
+        self.asked += 1
+        request_id = f"{self.workspace}-{self.asked}"
+        agent = self.agents[which % 2]
+        terms = Terms(
+            self.account, self.workspace, agent, "Europe/Moscow", PRICES[which % 3], "model"
+        )
+        self.usages[request_id] = Usage(tokens, most // 2) if which % 5 else None
+        stage = self.note(request_id, "reserved")
+        self.held.append(charging.reserve(terms, request_id, tokens, most + 1, stage))
+
+    def settle(self, which: int, tokens: int, output: int) -> None:
+        if self.held:
+            hold = self.held[which % len(self.held)]
+            charging.settle(hold, Usage(tokens, output), self.note(hold.request_id, "closed"))
+
+    def release(self, which: int, *_: int) -> None:
+        if self.held:
+            hold = self.held[which % len(self.held)]
+            charging.release(hold, self.note(hold.request_id, "closed"))
+
+    def recover(self, hold: Hold) -> Recovered:
+        return Recovered(self.usages[hold.request_id], self.note(hold.request_id, "closed"))
+
+    def run_jobs(self, *_: int) -> None:
+        self.time.pass_by(minutes=11)
+        jobs.run({ledger.SETTLE_HOLD: charging.settle_hold})
+
+    def credit(self, kopecks: int, *_: int) -> None:
+        self._change("credit", kopecks + 1)
+
+    def adjust(self, kopecks: int, down: int, _: int) -> None:
+        self._change("adjust", -kopecks - 1 if down % 2 else kopecks + 1)
+
+    def _change(self, operation: str, kopecks: int) -> None:
+        same = {"account": self.email, "reason": "x", "idempotencyKey": new_id()}
+        answers = [as_operator(operation, kopecks=kopecks, **same) for _ in range(2)]
+        assert answers[0] == answers[1]
+
+    def limit(self, which: int, kopecks: int, lifted: int) -> None:
+        window = WINDOWS[which % 3]
+
+        def stage(unit: UnitOfWork) -> None:
+            budget = budgets.budget(self.workspace, self.agents[which % 2])
+            budgets.set_limits(unit, budget, {window: None if lifted % 3 == 0 else kopecks})
+
+        run_unit(self.workspace, None, stage)
+
+    def pass_time(self, hours: int, *_: int) -> None:
+        self.time.pass_by(hours=hours % 40)
+
+    def check(self) -> None:
+        books.audit(self.account, self.workspace, *self.agents)
+        rows = {row.sk: row for row in ledger.holds(self.account)}
+        for request_id in self.usages:
+            reserved, closed = self.tally(request_id)
+            if request_id in rows:
+                is_open = rows[request_id].state == ledger.OPEN
+                assert (reserved, closed) == (1, 0 if is_open else 1)
+            else:  # refused, crashed before, or without a price
+                assert 0 <= closed <= reserved <= 1
+
+
+names = st.sampled_from(
+    ["reserve"] * 6 + ["settle"] * 4 + ["release"] * 2 + ["credit"] * 2
+    + ["run_jobs", "adjust", "limit", "pass_time"]
+)  # fmt: skip
+numbers = st.tuples(st.integers(0, 200), st.integers(0, 200), st.integers(0, 200))
+requests = st.integers(1, 5)
+quiet = st.tuples(names, numbers).map(lambda drawn: Action(*drawn))
+interruptions = st.one_of(
+    st.none(),
+    st.tuples(requests, st.booleans(), st.just("crash") | quiet).map(lambda d: Interruption(*d)),
+    requests.map(lambda request: Interruption(request, after=True, what="lose")),
+)
+actions = st.tuples(names, numbers, interruptions).map(lambda drawn: Action(*drawn))
+
+
+@pytest.fixture
+def world_of(time: Time, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]:
+    """Makes a new world for each example."""
+    monkeypatch.setattr(retry, "sleep", lambda _: None)
+    known: list[World] = []
+    monkeypatch.setattr(charging, "_recoveries", [])
+
+    @charging.recovers_holds
+    def recover(hold: Hold) -> Recovered:
+        (world,) = [w for w in known if w.workspace == hold.workspace_id]
+        return world.recover(hold)
+
+    def make() -> World:
+        # Ten minutes before a midnight that begins a month on a Monday, in Moscow.
+        time.now = datetime(2027, 1, 31, 20, 50, tzinfo=UTC)
+        email = f"{new_id()}@example.com"
+        made = as_operator("create_account", email=email, password="long enough")
+        known.append(World(time, email, made["accountId"]))
+        return known[-1]
+
+    return make
+
+
+@examples(80)
+@given(first=st.integers(0, 3000), happening=st.lists(actions, min_size=1, max_size=14))
+def test_the_books_are_right_after_every_step(
+    world_of: Callable[[], World], first: int, happening: list[Action]
+) -> None:
+    world = world_of()
+    world.credit(first)
+    for action in happening:
+        world.act(action)
+        world.check()
+    for _ in range(3):
+        world.run_jobs()
+    world.check()
+    assert books.open_holds(world.account) == []
+    assert ledger.wallet(world.account).reserved == 0
+    for request_id in world.usages:
+        reserved, closed = world.tally(request_id)
+        assert reserved == closed

@@ -1,0 +1,186 @@
+"""Many at once on one wallet: nobody is refused who has the money, nobody spends it twice."""
+
+import time as real_time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from threading import Lock
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from chalicelib.core import deadline
+from chalicelib.core.errors import AppError, UnavailableError
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Terms
+from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.engine.connection import connection
+from tests.conftest import at_once
+from tests.domains.billing import books
+from tests.domains.billing.test_charging import limit, money, top_up
+from tests.support.effort import slow_but_for
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "slow_clock")]
+
+TERMS = Terms("acc", "ws", "bot", "Europe/Moscow", Prices(10**6, 10**6), "model")
+MANY = 200
+SECONDS_IN_FLIGHT = 0.004
+"""About what DynamoDB takes for a transaction."""
+
+
+@pytest.fixture
+def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that is slow, for a database that shares two cores with all its callers."""
+    monkeypatch.setattr(deadline, "monotonic", lambda: real_time.monotonic() / 20)
+
+
+def outcome(act: Callable[[], Any]) -> str:
+    """Return "" for what succeeds, else the code."""
+    try:
+        act()
+    except AppError as error:
+        return error.code
+    return ""
+
+
+@contextmanager
+def rejecting_overlaps() -> Iterator[Counter[str]]:
+    """Reject a transaction that writes a wallet while another one does, as DynamoDB does.
+
+    Databases for development run transactions one by one, and never show this. Yields how many
+    were sent and rejected.
+    """
+    client, mutex = connection().client, Lock()
+    send, in_flight, seen = client._make_api_call, set[str](), Counter[str]()
+
+    def wallets(request: dict[str, Any]) -> set[str]:
+        writes = [write for item in request["TransactItems"] for write in item.values()]
+        keys = (write.get("Key") or write.get("Item") or {} for write in writes)
+        return {key["pk"]["S"] for key in keys if key["pk"]["S"].count("#") == 1} & {"A#acc"}
+
+    def call(name: str, request: dict[str, Any]) -> Any:
+        if name != "TransactWriteItems":
+            return send(name, request)
+        written = wallets(request)
+        with mutex:
+            seen["sent"] += 1
+            if written & in_flight:
+                seen["rejected"] += 1
+                raise rejection(len(request["TransactItems"]))
+            in_flight.update(written)
+        try:
+            real_time.sleep(SECONDS_IN_FLIGHT)
+            return send(name, request)
+        finally:
+            with mutex:
+                in_flight.difference_update(written)
+
+    client._make_api_call = call
+    try:
+        yield seen
+    finally:
+        client._make_api_call = send
+
+
+def rejection(count: int) -> ClientError:
+    reasons = [{"Code": "None"}] * (count - 1) + [{"Code": "TransactionConflict"}]
+    error = {"Code": "TransactionCanceledException", "Message": "cancelled"}
+    return ClientError(
+        {"Error": error, "CancellationReasons": reasons},  # type: ignore[typeddict-unknown-key]
+        "TransactWriteItems",
+    )
+
+
+def test_two_hundred_on_money_for_three_full_holds_are_three() -> None:
+    top_up(3 * 110 + 73)  # what is left over does not cover an answer
+
+    def act(number: int) -> str:
+        return outcome(lambda: spend(number))
+
+    def spend(number: int) -> None:
+        hold = charging.reserve(TERMS, f"r{number}", 10, 100)
+        assert hold.amount == 110
+        charging.settle(hold, Usage(10, 100))
+
+    assert Counter(at_once(MANY, act)) == {"": 3, "insufficient_balance": MANY - 3}
+    assert money() == (73, 0)
+    books.audit("acc", "ws", "bot")
+
+
+def test_two_hundred_at_a_limit_of_three_full_holds_are_three() -> None:
+    top_up(10**6)
+    limit(monthly=3 * 110 + 73)
+
+    def act(number: int) -> str:
+        return outcome(lambda: charging.reserve(TERMS, f"r{number}", 10, 100))
+
+    assert Counter(at_once(MANY, act)) == {"": 3, "limit_monthly": MANY - 3}
+    books.audit("acc", "ws", "bot")
+
+
+def charge(number: int) -> str:
+    def act() -> None:
+        hold = charging.reserve(TERMS, f"r{number}", 10, 100)
+        settled = charging.settle(hold, Usage(10, number % 100))
+        assert (settled.cost, settled.adopted) == (10 + number % 100, False)
+
+    return outcome(act)
+
+
+def check_charges(count: int) -> None:
+    cost = sum(10 + number % 100 for number in range(count))
+    assert money() == (10**6 - cost, 0)
+    assert budgets.budget("ws", "bot").monthly_used == cost
+    entries = Counter(entry.kind for entry in ledger.entries("acc"))
+    assert entries == {"topup": 1, "reserve": count, "settle": count}
+    books.audit("acc", "ws", "bot")
+
+
+@pytest.mark.slow
+def test_two_hundred_at_once_are_all_served_and_charged_once() -> None:
+    top_up(10**6)
+    with rejecting_overlaps() as seen:
+        assert Counter(at_once(MANY, charge)) == {"": MANY}
+    assert seen == {"sent": 2 * MANY}  # they wait for each other
+    check_charges(MANY)
+
+
+@pytest.mark.parametrize("count", slow_but_for([20], [20, 100]))
+def test_as_many_processes_as_requests_are_all_served_and_charged_once(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Processes do not wait for each other: they lose, and try again."""
+    monkeypatch.setattr(charging, "_alone_with_wallet", lambda _: nullcontext())
+    top_up(10**6)
+    with rejecting_overlaps() as seen:
+        assert Counter(at_once(count, charge)) == {"": count}
+    assert seen["rejected"] > 0
+    check_charges(count)
+
+
+def test_a_wallet_that_stays_busy_is_a_503_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    top_up(10**6)
+    now = [0.0]
+    monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr("chalicelib.core.retry.sleep", pause)
+    client = connection().client
+    send = client._make_api_call
+
+    def call(name: str, request: dict[str, Any]) -> Any:
+        if name == "TransactWriteItems":
+            raise rejection(len(request["TransactItems"]))
+        return send(name, request)
+
+    monkeypatch.setattr(client, "_make_api_call", call)
+    with pytest.raises(UnavailableError):
+        charging.reserve(TERMS, "r", 10, 100)
+    assert 15 <= sum(pauses) < 16.5
+    assert max(pauses) <= 1.5

@@ -1,0 +1,60 @@
+"""What an answer costs, and how much of one some money suffices for."""
+
+from fractions import Fraction
+from math import ceil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domains.billing.rules.pricing import (
+    LEAST_OUTPUT,
+    Prices,
+    Usage,
+    cost,
+    fitting_output,
+    least_cost,
+)
+
+prices = st.builds(Prices, st.integers(0, 10**7), st.integers(0, 10**7))
+tokens = st.integers(0, 10**6)
+
+
+@pytest.mark.parametrize(
+    ("price", "used", "kopecks"),
+    [
+        ((0, 0), (10**6, 10**6), 0),
+        ((1, 0), (1, 0), 1),
+        ((1, 0), (0, 10**6), 0),
+        ((0, 1), (0, 1), 1),
+        ((10**6, 0), (1, 0), 1),
+        ((10**6, 1), (1, 1), 2),
+        ((500_000, 500_000), (1, 1), 1),
+        ((30_000, 150_000), (1000, 500), 105),
+    ],
+)
+def test_a_request_is_rounded_up_once(
+    price: tuple[int, int], used: tuple[int, int], kopecks: int
+) -> None:
+    assert cost(Prices(*price), Usage(*used)) == kopecks
+
+
+@given(prices, st.builds(Usage, tokens, tokens))
+def test_a_cost_is_the_exact_sum_rounded_up(price: Prices, used: Usage) -> None:
+    exact = Fraction(price.input * used.input_tokens + price.output * used.output_tokens, 10**6)
+    assert cost(price, used) == ceil(exact)
+    assert (cost(price, used) == 0) == (exact == 0)
+
+
+@given(prices, tokens, st.integers(1, 10**5), st.integers(0, 10**6))
+def test_what_fits_is_the_most_that_the_room_covers(
+    price: Prices, asked: int, most: int, room: int
+) -> None:
+    granted = fitting_output(price, asked, most, room)
+    if granted is None:
+        assert cost(price, Usage(asked, min(LEAST_OUTPUT, most))) > room
+        assert least_cost(price, asked, most) > room
+        return
+    assert min(LEAST_OUTPUT, most) <= granted <= most
+    assert cost(price, Usage(asked, granted)) <= room
+    assert granted == most or cost(price, Usage(asked, granted + 1)) > room

@@ -1,0 +1,435 @@
+"""The platform's blog, as ADMIN accounts write it and as readers list it."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from chalicelib.core.principals import PLATFORM
+from chalicelib.core.settings import settings
+from chalicelib.domains.blog.operations import reading
+from chalicelib.domains.files.store.files import FILES
+from chalicelib.engine import audit, file_uses, jobs
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time, at_once, everything
+from tests.domains.sites.test_page_import import png
+from tests.factories.files import photo
+from tests.fakes.internet import Internet, says
+
+CREATE = "/api/admin/blog/create"
+LIST = "/api/admin/blog/list"
+
+
+@pytest.fixture
+def write(api: Api) -> Callable[..., dict[str, Any]]:
+    """Write a post, and return it."""
+
+    def make(title: str = "Bread", **fields: Any) -> dict[str, Any]:
+        post: dict[str, Any] = api.post(CREATE, {"title": title, **fields})["post"]
+        return post
+
+    return make
+
+
+def change(api: Api, post: dict[str, Any], **fields: Any) -> Any:
+    answer = api.call("PUT", f"/api/admin/blog/{post['id']}", fields)
+    assert answer.status == 200, answer.body
+    return answer.data
+
+
+def readers_see(**query: Any) -> Any:
+    text = "&".join(f"{name}={value}" for name, value in query.items())
+    return Api(None).get(f"/api/blog/list?{text}")
+
+
+class TestWriting:
+    def test_a_post_is_a_draft_until_it_is_published(self, api: Api, time: Time) -> None:
+        post = api.post(CREATE, {"title": "  How we bake  "})["post"]
+        assert post == {
+            "id": post["id"],
+            "title": "How we bake",
+            "slug": "how-we-bake",
+            "description": None,
+            "tags": [],
+            "category": None,
+            "author": None,
+            "status": "draft",
+            "coverImage": None,
+            "createdAt": "2027-01-15T12:00:00.000Z",
+            "updatedAt": "2027-01-15T12:00:00.000Z",
+            "publishedAt": None,
+            "url": f"{settings().public_url}/blog/how-we-bake",
+        }
+        assert readers_see()["total"] == 0
+        time.pass_by(hours=1)
+        published = change(api, post, status="published")["post"]
+        assert published["publishedAt"] == "2027-01-15T13:00:00.000Z"
+        assert [each["slug"] for each in readers_see()["posts"]] == ["how-we-bake"]
+
+    def test_when_it_was_published_is_set_once(self, api: Api, write: Any, time: Time) -> None:
+        post = write(status="published")
+        time.pass_by(days=1)
+        assert change(api, post, status="draft")["post"]["publishedAt"] == post["publishedAt"]
+        assert readers_see()["total"] == 0
+        again = change(api, post, status="published")["post"]
+        assert again["publishedAt"] == post["publishedAt"]
+
+    def test_everything_it_was_given_comes_back(self, api: Api, write: Any) -> None:
+        given = {
+            "title": "Закваска",
+            "slug": "sourdough",
+            "description": "Как  мы её\nкормим",
+            "content": "# Привет\n\nЭто *закваска*.",
+            "tags": ["хлеб", "рецепты", "хлеб"],
+            "category": "Кухня",
+            "author": "Анна",
+            "status": "published",
+        }
+        post = write(**given)
+        assert "content" not in post
+        full = api.get("/api/blog/sourdough")["post"]
+        expected = given | {"description": "Как мы её кормим", "tags": ["хлеб", "рецепты"]}
+        assert full == post | {"content": given["content"]}
+        assert {name: full[name] for name in expected} == expected
+
+    def test_an_update_changes_what_it_names(self, api: Api, write: Any) -> None:
+        post = write(content="One", tags=["a"], author="Ada", description="d")
+        new = change(api, post, content="Two", author=None)["post"]
+        assert (new["author"], new["tags"], new["description"]) == (None, ["a"], "d")
+        assert api.get("/api/blog/bread")["post"]["content"] == "Two"
+        change(api, post, title="Rolls")
+        kept = api.get("/api/blog/bread")["post"]
+        assert (kept["title"], kept["content"]) == ("Rolls", "Two")
+
+    def test_a_deleted_post_is_gone_with_all_its_rows(self, api: Api, write: Any) -> None:
+        before = [key for key in everything() if "POST" in key]
+        post = write(status="published", content="x")
+        change(api, post, slug="other")
+        path = f"/api/admin/blog/{post['id']}"
+        assert api.call("DELETE", f"{path}?dryRun=true").data["deleted"] is False
+        assert api.call("DELETE", path).data["deleted"] is True
+        assert api.refused("DELETE", path).status == 404
+        assert api.refused("GET", "/api/blog/other").status == 404
+        after = [key for key in everything() if "POST" in key and "#COUNT" not in key]
+        assert [key for key in after if key not in before] == []
+
+    @pytest.mark.parametrize(
+        ("field", "inside", "outside"),
+        [
+            ("title", "t" * 300, "t" * 301),
+            ("description", "d" * 500, "d" * 501),
+            ("tags", [f"t{n}" for n in range(20)], [f"t{n}" for n in range(21)]),
+            ("content", "я" * 102_400, "я" * 102_401),
+            ("slug", "s" * 63, "list"),
+            ("status", "published", "hidden"),
+        ],
+    )
+    def test_the_limits_of_the_spec_hold(
+        self, api: Api, field: str, inside: Any, outside: Any
+    ) -> None:
+        post = api.post(CREATE, {"title": "x", field: inside})["post"]
+        answer = api.refused("POST", CREATE, {"title": "x", field: outside})
+        assert (answer.status, [error["field"] for error in answer.data["errors"]]) == (
+            400,
+            [field],
+        )
+        answer = api.refused("PUT", f"/api/admin/blog/{post['id']}", {field: outside})
+        assert answer.status == 400
+
+    def test_the_list_has_drafts_and_all_accounts_posts(
+        self, api: Api, write: Any, new_owner: Callable[..., Owner]
+    ) -> None:
+        write("One")
+        other = new_owner("business", "admin").api()
+        other.post(CREATE, {"title": "Two", "status": "published"})
+        listed = api.get(LIST)
+        assert [post["title"] for post in listed["posts"]] == ["Two", "One"]
+        assert listed["total"] == 2
+        assert [p["title"] for p in api.get(f"{LIST}?status=draft")["posts"]] == ["One"]
+        assert [p["title"] for p in api.get(f"{LIST}?page=2&size=1")["posts"]] == ["One"]
+        assert api.get(f"{LIST}?page=9") | {"posts": []} == {
+            "status": True,
+            "posts": [],
+            "total": 2,
+        }
+
+    def test_a_repeated_creation_makes_one_post(self, api: Api) -> None:
+        first = api.post(CREATE, {"title": "Once"}, key="k")["post"]
+        assert api.post(CREATE, {"title": "Once"}, key="k")["post"] == first
+        assert api.get(LIST)["total"] == 1
+
+    def test_the_audit_log_of_the_keys_workspace_keeps_changes(
+        self, api: Api, owner: Owner, write: Any
+    ) -> None:
+        post = write("Logged")
+        (record,) = audit.latest(owner.workspace.id, 1)
+        assert record.operation == "create_blog_post"
+        assert record.resources == [f"post:{post['id']}"]
+        assert {each.actor for each in audit.latest(PLATFORM)} <= {"operator"}
+
+
+class TestSlugs:
+    def test_are_made_of_titles_and_numbered(self, write: Any) -> None:
+        slugs = [write("Щи да каша")["slug"] for _ in range(3)]
+        assert slugs == ["shchi-da-kasha", "shchi-da-kasha-2", "shchi-da-kasha-3"]
+
+    def test_that_would_be_hidden_are_not_made(self, api: Api, write: Any) -> None:
+        assert write("List")["slug"] == "list-2"
+        assert write("Blog")["slug"] == "blog"
+        assert write("!!!")["slug"] == "post"
+        answer = api.refused("POST", CREATE, {"title": "x", "slug": "list"})
+        assert answer.data["message"] == (
+            'slug: expected another slug than the reserved "list", received text "list"'
+        )
+
+    def test_that_are_given_and_taken_are_refused(self, api: Api, write: Any) -> None:
+        write(slug="bread")
+        other = write("Other")
+        answer = api.refused("POST", CREATE, {"title": "x", "slug": "bread"})
+        assert (answer.status, answer.data["code"]) == (409, "slug_taken")
+        answer = api.refused("PUT", f"/api/admin/blog/{other['id']}", {"slug": "bread"})
+        assert (answer.status, answer.data["code"]) == (409, "slug_taken")
+
+    @pytest.mark.store
+    def test_of_posts_written_at_once_all_differ(self, api: Api) -> None:
+        made = at_once(5, lambda _: api.post(CREATE, {"title": "Same"})["post"]["slug"])
+        assert len(set(made)) == 5
+
+    def test_that_a_published_post_had_lead_to_it(self, api: Api, write: Any) -> None:
+        post = write(slug="one", status="published")
+        change(api, post, slug="two")
+        change(api, post, slug="three")
+        assert reading.find("one") == reading.find("two") == ("three",)
+        answer = api.refused("GET", "/api/blog/one")
+        assert 'it is now "three"' in answer.data["message"]
+        change(api, post, status="draft")
+        assert reading.find("one") is None
+
+    def test_that_a_draft_had_lead_nowhere(self, api: Api, write: Any) -> None:
+        post = write(slug="one")
+        change(api, post, slug="two", status="published")
+        assert reading.find("one") is None
+
+    def test_lead_to_a_post_until_another_claims_them(self, api: Api, write: Any) -> None:
+        first = write(slug="one", status="published")
+        change(api, first, slug="two")
+        second = write(slug="one")
+        assert reading.find("one") is None, "a draft holds it now"
+        change(api, second, slug="other")
+        assert reading.find("one") is None
+        change(api, first, slug="one")
+        assert api.get("/api/blog/one")["post"]["id"] == first["id"]
+        assert reading.find("two") == ("one",)
+
+    def test_of_a_deleted_post_leave_those_that_another_had_since(
+        self, api: Api, write: Any
+    ) -> None:
+        first = write(slug="one", status="published")
+        change(api, first, slug="two")
+        second = write(slug="one", status="published")
+        change(api, second, slug="three")
+        assert reading.find("one") == ("three",)
+        api.call("DELETE", f"/api/admin/blog/{first['id']}")
+        assert reading.find("one") == ("three",)
+        assert reading.find("two") is None
+
+    def test_that_a_post_had_are_kept_up_to_fifty(self, api: Api, write: Any) -> None:
+        post = write(slug="s0", status="published")
+        for number in range(1, 53):
+            change(api, post, slug=f"s{number}")
+        assert reading.find("s1") is None
+        assert reading.find("s2") == ("s52",)
+
+
+AWAY = "https://images.example.com"
+
+
+def covers() -> list[str]:
+    """Return the URLs of all covers that the platform keeps."""
+    files = FILES.fetch(PLATFORM, [entry.id for entry in FILES.entries(PLATFORM)])
+    return [f"{settings().public_url}/{file.key}" for file in files]
+
+
+class TestCovers:
+    @pytest.fixture
+    def away(self, net: Internet) -> str:
+        server = net.serve(AWAY, says(b"no", "404 Not Found"))
+        server.pages = {f"/{n}.png": says(png(n)) for n in (1, 2)}
+        return AWAY
+
+    def test_are_copied_to_the_platform(
+        self, api: Api, owner: Owner, write: Any, away: str
+    ) -> None:
+        post = write(coverImage=f"{away}/1.png")
+        assert [post["coverImage"]] == covers()
+        (entry,) = FILES.entries(PLATFORM)
+        assert file_uses.records_showing(PLATFORM, entry.id) == [f"POST#{post['id']}"]
+        assert FILES.entries(owner.workspace.id) == []
+        assert change(api, post, coverImage=post["coverImage"])["post"]["coverImage"] in covers()
+
+    def test_go_when_no_post_shows_them(self, api: Api, write: Any, away: str) -> None:
+        post = write(coverImage=f"{away}/1.png")
+        new = change(api, post, coverImage=f"{away}/2.png")["post"]
+        assert covers() == [new["coverImage"]] != [post["coverImage"]]
+        other = write(coverImage=new["coverImage"])
+        assert change(api, post, coverImage=None)["post"]["coverImage"] is None
+        assert covers() == [other["coverImage"]]
+        api.call("DELETE", f"/api/admin/blog/{other['id']}")
+        assert covers() == []
+
+    def test_that_a_killed_process_left_go_with_the_runner(
+        self, time: Time, api: Api, write: Any, away: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        post = write(coverImage=f"{away}/1.png")
+        with monkeypatch.context() as killed:
+            killed.setattr(jobs, "attempt", lambda *_: False)
+            change(api, post, coverImage=None)
+        assert covers() == [post["coverImage"]]
+        assert run_jobs()["blog-cover-unused"] == 1
+        assert covers() == []
+
+    def test_may_be_files_of_the_workspace_which_are_copied(
+        self, api: Api, owner: Owner, write: Any
+    ) -> None:
+        content = base64.b64encode(photo()).decode()
+        file = api.post("/api/files/upload", {"name": "a.jpg", "content": content})["file"]
+        post = write(coverImage=file["url"])
+        assert covers() == [post["coverImage"]] != [file["url"]]
+        api.post("/api/files/delete", {"id": file["id"]})
+        assert api.get("/api/blog/bread")["post"]["coverImage"] == post["coverImage"]
+
+    def test_a_cover_that_cannot_be_fetched_keeps_its_url(
+        self, api: Api, write: Any, away: str, net: Internet
+    ) -> None:
+        url = f"{away}/none.png?size=1&q=ё"
+        made = api.post(CREATE, {"title": "x", "coverImage": url})
+        assert made["post"]["coverImage"] == url
+        assert any("was not taken" in warning for warning in made["warnings"])
+        assert any("links to the cover's URL" in warning for warning in made["warnings"])
+        post = made["post"]
+        assert change(api, post, title="y")["post"]["coverImage"] == url
+        assert change(api, post, coverImage=url)["post"]["coverImage"] == url
+        other = f"{away}/2.gif"
+        assert change(api, post, coverImage=other)["post"]["coverImage"] == other
+        assert covers() == []
+        assert change(api, post, coverImage=None)["post"]["coverImage"] is None
+
+    def test_a_linked_cover_becomes_a_copy_once_it_can_be_fetched(
+        self, api: Api, write: Any, net: Internet
+    ) -> None:
+        server = net.serve(AWAY, says(b"no", "404 Not Found"))
+        url = f"{AWAY}/1.png"
+        post = write(coverImage=url)
+        assert post["coverImage"] == url
+        server.pages["/1.png"] = says(png(1))
+        answer = change(api, post, coverImage=url)
+        assert [answer["post"]["coverImage"]] == covers()
+        assert "warnings" not in answer
+
+    def test_a_link_takes_the_place_of_a_copy(self, api: Api, write: Any, away: str) -> None:
+        post = write(coverImage=f"{away}/1.png")
+        assert covers() == [post["coverImage"]]
+        url = f"{away}/none.png"
+        assert change(api, post, coverImage=url)["post"]["coverImage"] == url
+        assert covers() == []
+
+    def test_that_cannot_be_taken_are_a_warning(
+        self, api: Api, write: Any, away: str, new_owner: Callable[..., Owner]
+    ) -> None:
+        other = new_owner("business", "admin").api()
+        content = base64.b64encode(photo()).decode()
+        theirs = other.post("/api/files/upload", {"name": "a.jpg", "content": content})["file"]
+        kept = write(coverImage=f"{away}/1.png")
+        urls = ("javascript:alert(1)", "x", "http://a.example.com/1.png", "https://10.0.0.1/1.png")
+        for url in (*urls, "https://me:pass@a.example.com/1.png", theirs["url"]):
+            made = api.post(CREATE, {"title": "x", "coverImage": url})
+            assert made["post"]["coverImage"] is None
+            assert made["warnings"]
+            changed = change(api, kept, coverImage=url)
+            assert changed["post"]["coverImage"] == kept["coverImage"]
+            assert "The post keeps the cover that it had." in changed["warnings"]
+        assert covers() == [kept["coverImage"]]
+
+
+class TestReaders:
+    def test_list_what_is_published_the_latest_first(
+        self, api: Api, write: Any, time: Time
+    ) -> None:
+        drafts = [write(f"Post {number}", tags=["хлеб", f"t{number}"]) for number in range(3)]
+        for number in (2, 0):
+            time.pass_by(hours=1)
+            change(api, drafts[number], status="published")
+        listed = readers_see()
+        assert [post["title"] for post in listed["posts"]] == ["Post 0", "Post 2"]
+        assert listed["total"] == 2
+        assert [p["title"] for p in readers_see(tag="t2")["posts"]] == ["Post 2"]
+        assert readers_see(tag=quote("хлеб"))["total"] == 2
+        assert readers_see(tag="t1")["total"] == 0
+        assert readers_see(page=2, size=1)["posts"][0]["title"] == "Post 2"
+
+    def test_see_how_a_post_begins_and_how_long_it_takes(self, write: Any) -> None:
+        words = "слово " * 500
+        write(content=f"# Title\n\nIt **begins** so. {words}", status="published")
+        (post,) = readers_see()["posts"]
+        assert post["description"].startswith("Title It begins so. слово")
+        assert len(post["description"]) <= 240
+        assert post["minutes"] == 3
+        assert set(post) == {
+            *("title", "slug", "url", "description", "tags", "category", "author"),
+            *("coverImage", "publishedAt", "minutes"),
+        }
+
+    def test_are_not_keys(self, api: Api) -> None:
+        """The spec: the public listing is not available with a key."""
+        answer = api.refused("GET", "/api/blog/list")
+        assert (answer.status, answer.data["code"]) == (403, "forbidden")
+        for sent in ("Bearer nonsense", "Basic x", ""):
+            answer = Api(None).call("GET", "/api/blog/list", headers={"Authorization": sent})
+            assert answer.status == 403
+        assert Api(None).refused("GET", "/api/blog/bread").status == 401
+
+    def test_may_be_scripts_of_any_page(self) -> None:
+        answer = Api(None).call("GET", "/api/blog/list")
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert Api(None).call("OPTIONS", "/api/blog/list").status == 204
+
+
+class TestWhoMayWrite:
+    @pytest.fixture
+    def user(self, new_owner: Callable[..., Owner]) -> Api:
+        return new_owner("business", "user").api("*:read", "*:write")
+
+    def test_not_a_user_account_over_rest(self, user: Api, write: Any) -> None:
+        path = f"/api/admin/blog/{write()['id']}"
+        for method, where in (
+            ("GET", LIST),
+            ("GET", "/api/blog/bread"),
+            ("POST", CREATE),
+            ("PUT", path),
+            ("DELETE", path),
+        ):
+            answer = user.refused(method, where, {"title": "x"} if method != "GET" else None)
+            assert (answer.status, answer.data["code"]) == (403, "admin_required")
+
+    def test_not_a_user_account_over_tools(self, user: Api, api: Api, write: Any) -> None:
+        def listed(caller: Api) -> set[str]:
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+            tools = json.loads(caller.call("POST", "/api/mcp", message).body)["result"]["tools"]
+            return {tool["name"] for tool in tools if "blog" in tool["name"]}
+
+        post = write()
+        assert len(listed(api)) == 5
+        assert listed(user) == set()
+        for tool, arguments in (
+            ("svc_list_blog_posts", {}),
+            ("svc_get_blog_post", {"slug": "bread"}),
+            ("svc_create_blog_post", {"title": "x"}),
+            ("svc_update_blog_post", {"id": post["id"], "title": "x"}),
+            ("svc_delete_blog_post", {"id": post["id"]}),
+        ):
+            failed, told = user.tool(tool, **arguments)
+            assert failed
+            assert told["httpStatus"] == 403

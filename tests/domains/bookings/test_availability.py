@@ -1,0 +1,253 @@
+"""Availability: how opening hours are set and shown (tools.md, rows 46 and 54)."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.bookings.operations import availability
+from chalicelib.domains.bookings.store import resources
+from chalicelib.domains.bookings.store.resources import RESOURCES
+from tests.conftest import Api, Owner, Time, at_once
+from tests.factories.services import make_resource, make_service, store_booking
+
+GET, SET = "/api/resources/availability", "/api/resources/set-availability"
+NINE_TO_SIX = {"start": "09:00", "end": "18:00"}
+
+
+@pytest.fixture
+def resource(api: Api) -> str:
+    made: str = make_resource(api)["id"]
+    return made
+
+
+def set_rules(api: Api, resource: str, *rules: Any, **more: Any) -> Any:
+    return api.post(SET, {"resourceId": resource, "rules": rules, **more})
+
+
+def read(api: Api, resource: str) -> Any:
+    return api.get(f"{GET}?resourceId={resource}")
+
+
+class TestSet:
+    def test_before_it_there_are_none(self, api: Api, resource: str) -> None:
+        assert read(api, resource) == {
+            "status": True,
+            "resourceId": resource,
+            "timezone": "Europe/Moscow",
+            "rules": [],
+            "updatedAt": None,
+        }
+
+    def test_answers_with_canonical_rules(self, api: Api, resource: str, time: Time) -> None:
+        made = set_rules(
+            api,
+            resource,
+            {"date": "2027-03-08", "intervals": []},
+            {"weekdays": ["Wednesday", 1, 0], **NINE_TO_SIX},
+            {"weekday": "mon", "intervals": [{"start": "17:00", "end": "20:00"}]},
+            {"weekday": 7, "intervals": [{"start": "22:00", "end": "02:00"}]},
+            {"date": "2027-01-02", "intervals": [{"start": "0:00", "end": "24:00"}]},
+        )
+        whole_day = {"start": "00:00", "end": "24:00"}
+        assert made == {
+            "status": True,
+            "resourceId": resource,
+            "timezone": "Europe/Moscow",
+            "rules": [
+                {"weekday": "mon", "date": None, "intervals": [NINE_TO_SIX | {"end": "20:00"}]},
+                {"weekday": "wed", "date": None, "intervals": [NINE_TO_SIX]},
+                {
+                    "weekday": "sun",
+                    "date": None,
+                    "intervals": [NINE_TO_SIX, {"start": "22:00", "end": "02:00"}],
+                },
+                {"weekday": None, "date": "2027-01-02", "intervals": [whole_day]},
+                {"weekday": None, "date": "2027-03-08", "intervals": []},
+            ],
+            "updatedAt": "2027-01-15T12:00:00.000Z",
+        }
+        assert read(api, resource) == made
+        assert set_rules(api, resource, *made["rules"]) == made  # they can be sent back
+
+    def test_replaces_the_whole_schedule(self, api: Api, resource: str) -> None:
+        set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})
+        (rule,) = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX})["rules"]
+        assert rule["weekday"] == "tue"
+        assert set_rules(api, resource)["rules"] == []
+        assert read(api, resource)["rules"] == []
+
+    def test_touching_intervals_stay_apart(self, api: Api, resource: str) -> None:
+        intervals = [{"start": "09:00", "end": "12:00"}, {"start": "12:00", "end": "15:00"}]
+        (rule,) = set_rules(api, resource, {"weekday": 1, "intervals": intervals})["rules"]
+        assert rule["intervals"] == intervals
+
+    def test_the_largest_schedule_is_kept_whole(self, api: Api, resource: str) -> None:
+        intervals = [{"start": f"{h:02}:00", "end": f"{h:02}:45"} for h in range(24)]
+        first = date(2027, 1, 1)
+        rules = [
+            {"date": str(first + timedelta(days=n)), "intervals": intervals} for n in range(400)
+        ]
+        set_rules(api, resource, *rules)
+        assert read(api, resource)["rules"] == [{"weekday": None, **rule} for rule in rules]
+        extra = {"date": "2030-01-01", "intervals": []}
+        answer = api.refused("POST", SET, {"resourceId": resource, "rules": [*rules, extra]})
+        assert answer.data["errors"][0]["field"] == "rules"
+
+    @pytest.mark.parametrize(
+        ("rule", "field"),
+        [
+            ({"weekday": "moonday", **NINE_TO_SIX}, "rules.1.weekday"),
+            ({"weekday": 8, **NINE_TO_SIX}, "rules.1.weekday"),
+            ({"weekday": True, **NINE_TO_SIX}, "rules.1.weekday"),
+            ({"weekday": 1.5, **NINE_TO_SIX}, "rules.1.weekday"),
+            ({"weekdays": ["mon", "?"], **NINE_TO_SIX}, "rules.1.weekdays.1"),
+            ({"weekdays": [], **NINE_TO_SIX}, "rules.1.weekdays"),
+            ({"weekday": 1, "date": "2027-01-01", **NINE_TO_SIX}, "rules.1.weekday"),
+            (NINE_TO_SIX, "rules.1.weekday"),
+            ({"weekday": 1}, "rules.1.intervals"),
+            ({"weekday": 1, "start": "09:00"}, "rules.1.end"),
+            ({"weekday": 1, "start": "09:00", "end": "09:00"}, "rules.1.end"),
+            ({"date": "2027-02-30", "intervals": []}, "rules.1.date"),
+            ({"date": "2027-01-01", "intervals": []}, "rules.1.date"),
+            (
+                {"weekday": 1, "intervals": [NINE_TO_SIX, {"start": "25:00", "end": "26:00"}]},
+                "rules.1.intervals.1.start",
+            ),
+            ({"weekday": 1, "intervals": [{"start": "09:00"}]}, "rules.1.intervals.0.end"),
+            (
+                {"weekday": 1, "intervals": [{"start": "09:00", "end": "24:30"}]},
+                "rules.1.intervals.0.end",
+            ),
+            ({"weekday": 1, "intervals": [NINE_TO_SIX] * 25}, "rules.1.intervals"),
+        ],
+    )
+    def test_a_rule_that_cannot_be_followed_is_named(
+        self, rule: Any, field: str, api: Api, resource: str
+    ) -> None:
+        first = {"date": "2027-01-01", "intervals": [NINE_TO_SIX]}
+        answer = api.refused("POST", SET, {"resourceId": resource, "rules": [first, rule]})
+        assert answer.status == 400
+        assert [error["field"] for error in answer.data["errors"]] == [field]
+        assert read(api, resource)["rules"] == []
+
+    def test_an_unknown_resource_is_404(self, api: Api, new_owner: Any) -> None:
+        for strange in (new_id(), make_resource(new_owner().api())["id"]):
+            answer = api.refused("POST", SET, {"resourceId": strange, "rules": []})
+            assert answer.status == 404
+            assert api.refused("GET", f"{GET}?resourceId={strange}").status == 404
+
+
+class TestZone:
+    def test_of_the_resource_may_change_with_it(self, api: Api, resource: str) -> None:
+        made = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX}, timezone="Asia/Omsk")
+        assert made["timezone"] == "Asia/Omsk"
+        assert "Bookings stay at the moments they were made for" in made["warnings"][0]
+        assert api.get(f"/api/resources/{resource}")["resource"]["timezone"] == "Asia/Omsk"
+        again = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX}, timezone="Asia/Omsk")
+        assert "warnings" not in again
+        assert set_rules(api, resource)["timezone"] == "Asia/Omsk"
+
+    def test_must_be_one(self, api: Api, resource: str) -> None:
+        body = {"resourceId": resource, "rules": [], "timezone": "Mars/Base"}
+        (error,) = api.refused("POST", SET, body).data["errors"]
+        assert error["field"] == "timezone"
+
+
+class TestBookingsOutside:
+    def test_are_a_warning(self, api: Api, owner: Owner, resource: str, time: Time) -> None:
+        """The clock stands on Friday 2027-01-15; Moscow is three hours ahead of UTC."""
+        at = {
+            "inside": datetime(2027, 1, 18, 6, tzinfo=UTC),
+            "over": datetime(2027, 1, 18, 14, 30, tzinfo=UTC),
+            "early": datetime(2027, 1, 25, 5, 59, tzinfo=UTC),
+            "past": datetime(2027, 1, 11, 3, tzinfo=UTC),
+            "sunday": datetime(2027, 1, 17, 9, tzinfo=UTC),
+        }
+        ids = {
+            name: store_booking(owner.workspace.id, resource, start) for name, start in at.items()
+        }
+        store_booking(owner.workspace.id, resource, at["sunday"], status="cancelled")
+        (warning,) = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})["warnings"]
+        assert warning.startswith("3 booking(s) to come are now outside the opening hours")
+        assert {name for name in ids if ids[name] in warning} == {"over", "early", "sunday"}
+        all_day = {"weekdays": list(range(7)), "start": "00:00", "end": "24:00"}
+        assert "warnings" not in set_rules(api, resource, all_day)
+
+    def test_are_counted_with_hours_that_touch(
+        self, api: Api, owner: Owner, resource: str, time: Time
+    ) -> None:
+        late = datetime(2027, 1, 18, 20, 30, tzinfo=UTC)  # 23:30 to 00:30
+        store_booking(owner.workspace.id, resource, late)
+        evening = {"weekday": "mon", "start": "18:00", "end": "24:00"}
+        assert set_rules(api, resource, evening)["warnings"]
+        night = {"weekday": "tue", "start": "00:00", "end": "02:00"}
+        assert "warnings" not in set_rules(api, resource, evening, night)
+
+    def test_made_while_the_hours_change_are_named(
+        self, api: Api, owner: Owner, resource: str, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """They are looked for after the commit: later ones have seen the new hours."""
+        save = resources.save_schedule
+
+        def meanwhile(*args: Any) -> Any:
+            store_booking(owner.workspace.id, resource, datetime(2027, 1, 17, 9, tzinfo=UTC))
+            return save(*args)
+
+        monkeypatch.setattr(availability.resources, "save_schedule", meanwhile)
+        assert set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})["warnings"]
+
+    def test_very_many_are_not_all_named(
+        self,
+        api: Api,
+        owner: Owner,
+        resource: str,
+        time: Time,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(availability, "MAX_NAMED", 2)
+        for day in (16, 17, 18):
+            start = datetime(2027, 1, day, 9, tzinfo=UTC)
+            store_booking(owner.workspace.id, resource, start)
+        (warning,) = set_rules(api, resource)["warnings"]
+        assert warning.startswith("3 booking(s)")
+        assert ", …" in warning
+
+    def test_of_another_resource_are_none_of_its(
+        self, api: Api, owner: Owner, resource: str, time: Time
+    ) -> None:
+        other = make_resource(api, "Boris")["id"]
+        store_booking(owner.workspace.id, other, time.now + timedelta(days=1))
+        assert "warnings" not in set_rules(api, resource)
+
+
+@pytest.mark.store
+def test_hours_set_at_once_are_one_of_them_and_all_raise_the_version(
+    api: Api, owner: Owner, resource: str
+) -> None:
+    before = RESOURCES.find(owner.workspace.id, resource)
+    days = ["mon", "tue", "wed", "thu", "fri"]
+    at_once(5, lambda n: set_rules(api, resource, {"weekday": days[n], **NINE_TO_SIX}))
+    (rule,) = read(api, resource)["rules"]
+    assert rule["weekday"] in days
+    after = RESOURCES.find(owner.workspace.id, resource)
+    assert before is not None
+    assert after is not None
+    assert after.version == before.version + 5
+
+
+def test_the_specs_chain_up_to_the_slots_works_by_tools(api: Api) -> None:
+    """Create a service and a resource, bind it, set its hours (spec, Services and bookings)."""
+    service = make_service(api)["id"]
+    failed, made = api.tool("svc_create_resource", name="Anna", serviceIds=[service])
+    assert not failed
+    resource = made["data"]["resource"]["id"]
+    failed, made = api.tool(
+        "svc_set_availability",
+        resourceId=resource,
+        rules=[{"weekdays": ["mon", "fri"], **NINE_TO_SIX}],
+    )
+    assert not failed
+    failed, seen = api.tool("svc_list_availability", resourceId=resource)
+    assert (failed, seen["data"]["rules"]) == (False, made["data"]["rules"])

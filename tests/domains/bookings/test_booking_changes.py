@@ -1,0 +1,408 @@
+"""Bookings confirmed, held, moved, listed and erased (tools.md, rows 23, 61-62; bookings.md)."""
+
+import pytest
+
+from chalicelib.core import jobs as job_kinds
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
+from chalicelib.engine import jobs
+from chalicelib.engine.listing import counters
+from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.factories.salon import CREATE, LIST, Salon, check_calendars, invalid, refusal
+
+RESCHEDULE = "/api/bookings/reschedule"
+
+
+class TestStatus:
+    def test_any_may_follow_any_and_history_keeps_who_when_and_why(
+        self, api: Api, owner: Owner, salon: Salon, time: Time
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")["id"]
+        walk = ["completed", "no_show", "pending_payment", "cancelled", "confirmed", "completed"]
+        for status in walk:
+            time.pass_by(minutes=1)
+            answer = salon.set_status(made, status, reason=f"to {status}")
+            assert answer.data["booking"]["status"] == status
+            check_calendars(owner.workspace.id, salon.resources)
+        kept = api.get(f"/api/bookings/{made}")["booking"]
+        assert kept == answer.data["booking"]
+        assert [event["status"] for event in kept["statusHistory"]] == ["confirmed", *walk]
+        assert kept["statusHistory"][1] | {"by": ""} == {
+            "status": "completed",
+            "at": "2027-01-15T12:01:00.000Z",
+            "by": "",
+            "reason": "to completed",
+            "move": None,
+        }
+        assert counters.read(owner.workspace.id, BOOKINGS.noun) == {
+            "total": 1,
+            "status:completed": 1,
+        }
+
+    def test_the_same_status_changes_nothing(self, api: Api, salon: Salon) -> None:
+        made = salon.book("2027-01-18T10:00")
+        same = {"startAt": "2027-01-18T10:00", "resourceId": salon.resource}
+        for fields in ({}, {"reason": "again"}, same):
+            answer = salon.set_status(made["id"], "confirmed", **fields)
+            assert answer.data["booking"] == made
+        assert api.get(f"/api/bookings/{made['id']}")["booking"] == made
+
+    @pytest.mark.parametrize("given_up", ["cancelled", "no_show"])
+    @pytest.mark.parametrize("back", ["pending_payment", "confirmed", "completed"])
+    def test_a_time_that_was_given_up_must_still_be_free(
+        self, given_up: str, back: str, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")["id"]
+        salon.set_status(made, given_up)
+        other = salon.book("2027-01-18T10:00", "Bob")["id"]
+        refusal(salon.set_status(made, back))
+        salon.set_status(other, "cancelled")
+        assert salon.set_status(made, back).data["booking"]["status"] == back
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_hours_notice_and_time_off_do_not_keep_it_away_but_a_deleted_resource_does(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")["id"]
+        salon.set_status(made, "cancelled")
+        salon.set_hours(api, salon.resource, [])
+        time.pass_by(days=30)
+        assert salon.set_status(made, "confirmed").status == 200
+        salon.set_status(made, "cancelled")
+        api.post("/api/resources/delete", {"id": salon.resource})
+        refusal(salon.set_status(made, "confirmed"), "no_resources")
+        assert salon.set_status(made, "no_show").status == 200
+
+    def test_between_confirmed_and_completed_nothing_is_checked(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")["id"]
+        api.post("/api/resources/delete", {"id": salon.resource, "force": True})
+        start = {"startAt": "2027-01-18T10:00+03:00", "resourceId": salon.resource}
+        assert salon.set_status(made, "completed", **start).status == 200
+        assert salon.set_status(made, "confirmed").status == 200
+        check_calendars(owner.workspace.id, salon.resources)
+
+
+class TestHolds:
+    @pytest.fixture
+    def salon(self, api: Api, time: Time) -> Salon:
+        return Salon.opened(api, requirePayment=True)
+
+    @staticmethod
+    def run_jobs() -> dict[str, int]:
+        return jobs.run(job_kinds.JOB_HANDLERS)
+
+    def test_lapse_after_half_an_hour_and_are_free_at_once(
+        self, api: Api, owner: Owner, salon: Salon, time: Time
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")
+        assert made["status"] == "pending_payment"
+        assert made["holdExpiresAt"] == "2027-01-15T12:30:00.000Z"
+        time.pass_by(minutes=29, seconds=59)
+        refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
+        self.run_jobs()
+        time.pass_by(seconds=1)
+        assert "2027-01-18T10:00" in salon.starts(first="2027-01-18", to="2027-01-18")
+        assert salon.book("2027-01-18T10:00", "Bob")
+        check_calendars(owner.workspace.id, salon.resources)
+        assert self.run_jobs()["lapse-of-hold"] == 1
+        lapsed = api.get(f"/api/bookings/{made['id']}")["booking"]
+        assert (lapsed["status"], lapsed["holdExpiresAt"]) == ("cancelled", None)
+        assert lapsed["statusHistory"][-1]["by"] == "job"
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_that_was_booked_over_cannot_be_confirmed(
+        self, owner: Owner, salon: Salon, time: Time
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")["id"]
+        time.pass_by(minutes=31)
+        salon.book("2027-01-18T10:00", "Bob")
+        time.pass_by(minutes=1)
+        refusal(salon.set_status(made, "confirmed"))
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_that_lapsed_can_be_confirmed_while_its_time_is_free(
+        self, owner: Owner, salon: Salon, time: Time
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")["id"]
+        time.pass_by(minutes=31)
+        confirmed = salon.set_status(made, "confirmed").data["booking"]
+        assert confirmed["holdExpiresAt"] is None
+        assert self.run_jobs().get("lapse-of-hold", 0) == 0
+        check_calendars(owner.workspace.id, salon.resources)
+        refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
+
+    def test_the_job_cancels_only_what_it_was_scheduled_for(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")["id"]
+        job = next(row for key, row in everything().items() if "lapse-of-hold" in key)
+        salon.set_status(made, "confirmed")
+        salon.set_status(made, "pending_payment")
+        time.pass_by(hours=1)
+        found = jobs.JobRow.from_raw_data(job)
+        job_kinds.JOB_HANDLERS["lapse-of-hold"](found)
+        assert api.get(f"/api/bookings/{made}")["booking"]["status"] == "pending_payment"
+
+    @pytest.mark.parametrize("status", ["confirmed", "pending_payment"])
+    def test_a_status_that_the_caller_gives_is_no_hold(
+        self, status: str, salon: Salon, time: Time
+    ) -> None:
+        made = salon.book("2027-01-18T10:00", status=status)
+        assert (made["status"], made["holdExpiresAt"]) == (status, None)
+        time.pass_by(hours=1)
+        refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
+
+    def test_that_is_moved_lapses_as_before(
+        self, api: Api, owner: Owner, salon: Salon, time: Time
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")
+        moved = salon.set_status(made["id"], "pending_payment", startAt="2027-01-18T12:00")
+        assert moved.data["booking"]["holdExpiresAt"] == made["holdExpiresAt"]
+        check_calendars(owner.workspace.id, salon.resources)
+        time.pass_by(minutes=30)
+        assert self.run_jobs()["lapse-of-hold"] == 1
+        assert api.get(f"/api/bookings/{made['id']}")["booking"]["status"] == "cancelled"
+
+
+class TestMove:
+    def test_in_place_with_its_snapshots_and_a_line_of_history(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        made = salon.book("2027-01-18T10:00", notes="n")
+        api.post("/api/services/update", {"id": salon.service, "price": 1})
+        answer = salon.set_status(
+            made["id"], "confirmed", startAt="2027-01-19T11:00", reason="Asked to"
+        )
+        moved = answer.data["booking"]
+        assert (moved["startLocal"], moved["price"]) == ("2027-01-19T11:00:00+03:00", 150_000)
+        assert (moved["id"], moved["notes"], moved["durationMin"]) == (made["id"], "n", 60)
+        assert moved["statusHistory"][-1]["move"] == {
+            "from": {
+                "startAt": made["startAt"],
+                "resourceId": salon.resource,
+                "resourceName": "Master 0",
+            },
+            "to": {
+                "startAt": moved["startAt"],
+                "resourceId": salon.resource,
+                "resourceName": "Master 0",
+            },
+        }
+        assert moved["statusHistory"][-1]["reason"] == "Asked to"
+        assert salon.book("2027-01-18T10:00", "Bob")
+        refusal(salon.try_to_book("2027-01-19T11:00", "Bob"))
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_is_not_in_its_own_way(self, api: Api, owner: Owner, time: Time) -> None:
+        salon = Salon.opened(api, slotStepMin=15)
+        made = salon.book("2027-01-18T10:00")["id"]
+        query = {"first": "2027-01-18T10:15", "to": "2027-01-18T10:45", "bookingId": made}
+        assert len(salon.starts(**query)) == 3
+        body = {"id": made, "startAt": "2027-01-18T10:15"}
+        assert api.post(RESCHEDULE, body)["booking"]["startLocal"][11:16] == "10:15"
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_to_another_resource_takes_its_name_and_zone(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
+        salon = Salon.opened(api, [{}, {"timezone": "Europe/Berlin"}])
+        first, second = salon.resources
+        made = salon.book("2027-01-18T11:00+03:00", resourceId=first)
+        moved = api.post(RESCHEDULE, {"id": made["id"], "resourceId": second})["booking"]
+        assert (moved["resourceId"], moved["resourceName"]) == (second, "Master 1")
+        assert (moved["startAt"], moved["timezone"]) == (made["startAt"], "Europe/Berlin")
+        assert moved["startLocal"] == "2027-01-18T09:00:00+01:00"
+        listed = [
+            api.get(f"{LIST}?resourceId={each}")["pagination"]["total"] for each in (first, second)
+        ]
+        assert listed == [0, 1]
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_to_where_it_cannot_be_is_refused_and_changes_nothing(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")
+        salon.book("2027-01-18T12:00", "Bob")
+        data = refusal(salon.set_status(made["id"], "confirmed", startAt="2027-01-18T12:00"))
+        starts = [each["startLocal"][11:16] for each in data["alternatives"]]
+        assert "10:00" in starts
+        cases = [("2027-01-18T20:00", "closed"), ("2027-01-18T12:30", "closed")]
+        for start, reason in cases:
+            refusal(salon.set_status(made["id"], "confirmed", startAt=start), reason)
+        invalid(salon.set_status(made["id"], "confirmed", startAt="2027-01-15T10:00"), "startAt")
+        other = Salon.opened(api).resource
+        refusal(salon.set_status(made["id"], "confirmed", resourceId=other), "not_bound")
+        assert salon.set_status(made["id"], "confirmed", resourceId="none").status == 404
+        assert api.get(f"/api/bookings/{made['id']}")["booking"] == made
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_of_a_cancelled_one_takes_a_status_that_blocks(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")["id"]
+        salon.set_status(made, "cancelled")
+        invalid(salon.set_status(made, "cancelled", startAt="2027-01-18T12:00"), "startAt")
+        invalid(
+            api.call("POST", RESCHEDULE, {"id": made, "startAt": "2027-01-18T12:00"}), "startAt"
+        )
+        moved = salon.set_status(made, "confirmed", startAt="2027-01-18T12:00").data["booking"]
+        assert (moved["status"], moved["startLocal"][11:16]) == ("confirmed", "12:00")
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_needs_somewhere_to_go(self, api: Api, salon: Salon) -> None:
+        made = salon.book("2027-01-18T10:00")["id"]
+        assert api.refused("POST", RESCHEDULE, {"id": made}).status == 400
+
+    def test_of_a_service_that_is_gone_ignores_its_schedule_or_fails(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")["id"]
+        api.post("/api/services/delete", {"id": salon.service})
+        body = {"id": made, "startAt": "2027-01-18T12:00"}
+        refusal(api.call("POST", RESCHEDULE, body), "service_inactive")
+        moved = api.post(RESCHEDULE, body | {"ignoreSchedule": True})["booking"]
+        assert moved["startLocal"][11:16] == "12:00"
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_over_midnight_with_buffers_enters_and_leaves_every_day(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
+        rules = [{"weekdays": ["mon", "tue", "wed"], "start": "00:00", "end": "24:00"}]
+        salon = Salon.opened(
+            api,
+            [{"timezone": "UTC"}],
+            rules,
+            durationMin=1440,
+            slotStepMin=60,
+            bufferBeforeMin=480,
+            bufferAfterMin=480,
+        )
+        made = salon.book("2027-01-18T12:00")["id"]
+        check_calendars(owner.workspace.id, salon.resources)
+        api.post(RESCHEDULE, {"id": made, "startAt": "2027-01-19T23:00"})
+        check_calendars(owner.workspace.id, salon.resources)
+        salon.set_status(made, "cancelled")
+        check_calendars(owner.workspace.id, salon.resources)
+
+
+class TestList:
+    @pytest.fixture
+    def booked(self, salon: Salon, time: Time) -> dict[str, str]:
+        """Three bookings: b before a by start, and of Monday, Tuesday and Wednesday."""
+        ids = {}
+        for name, start in (
+            ("Ada Lovelace", "2027-01-19T10:00"),
+            ("Ёлкина", "2027-01-18T10:00"),
+            ("Bob", "2027-01-20T00:00+03:00"),
+        ):
+            time.pass_by(minutes=1)
+            who = {"name": name, "phone": f"8 495 123-45-6{len(ids)}"}
+            body = salon.order(start, ignoreSchedule=True) | {"client": who}
+            ids[name.split()[0]] = salon.api.post(CREATE, body)["booking"]["id"]
+        return ids
+
+    @staticmethod
+    def names(api: Api, query: str = "") -> list[str]:
+        found = api.get(f"{LIST}?{query}")
+        assert found["pagination"]["total"] == len(found["bookings"])
+        return [each["client"]["name"].split()[0] for each in found["bookings"]]
+
+    @pytest.mark.usefixtures("booked")
+    def test_sorts(self, api: Api) -> None:
+        assert self.names(api) == ["Bob", "Ada", "Ёлкина"]
+        assert self.names(api, "sort=startAtAsc") == ["Ёлкина", "Ada", "Bob"]
+        assert self.names(api, "sort=createdAtDesc") == ["Bob", "Ёлкина", "Ada"]
+
+    @pytest.mark.usefixtures("booked")
+    def test_by_start_both_ends_included(self, api: Api, salon: Salon) -> None:
+        assert self.names(api, "from=2027-01-19&to=2027-01-19") == ["Ada"]
+        assert self.names(api, "from=2027-01-18T10:00&to=2027-01-19T10:00 03:00") == [
+            "Ada",
+            "Ёлкина",
+        ]
+        assert self.names(api, "from=2027-01-19T07:00:00.001Z") == ["Bob"]
+        assert self.names(api, "to=2027-01-18T06:59:59Z") == []
+
+    def test_dates_are_those_of_the_resource_asked_for(self, api: Api, time: Time) -> None:
+        salon = Salon.opened(api, [{"timezone": "Asia/Tokyo"}])
+        salon.book("2027-01-18T00:30", ignoreSchedule=True)
+        day = "from=2027-01-18&to=2027-01-18"
+        assert self.names(api, day) == []
+        assert self.names(api, f"{day}&resourceId={salon.resource}") == ["Ada"]
+        assert self.names(api, f"{day}&serviceId={salon.service}") == ["Ada"]
+
+    @pytest.mark.parametrize(
+        ("search", "found"),
+        [
+            ("елкина", ["Ёлкина"]),
+            ("LOVE", ["Ada"]),
+            ("8 (495) 123-45-61", ["Ёлкина"]),
+            ("+7 495 123 45 61", ["Ёлкина"]),
+            ("74951234562", ["Bob"]),
+            ("123-45-60", ["Ada"]),
+            ("8 495 123", ["Bob", "Ada", "Ёлкина"]),
+            ("nobody", []),
+        ],
+    )
+    @pytest.mark.usefixtures("booked")
+    def test_searches_clients_and_phones_in_any_spelling(
+        self, search: str, found: list[str], api: Api
+    ) -> None:
+        from urllib.parse import quote
+
+        assert self.names(api, f"q={quote(search)}") == found
+
+    def test_by_status_service_and_resource(
+        self, api: Api, salon: Salon, booked: dict[str, str]
+    ) -> None:
+        salon.set_status(booked["Bob"], "no_show")
+        assert self.names(api, "status=no_show") == ["Bob"]
+        assert self.names(api, "status=all&size=100") == ["Bob", "Ada", "Ёлкина"]
+        assert self.names(api, f"serviceId={salon.service}&status=confirmed") == ["Ada", "Ёлкина"]
+        assert self.names(api, "serviceId=none") == self.names(api, "resourceId=none") == []
+        page = api.get(f"{LIST}?page=2&size=2")
+        assert page["pagination"] == {"total": 3, "page": 2, "size": 2}
+        assert "statusHistory" not in page["bookings"][0]
+
+
+class TestErasure:
+    def test_takes_a_persons_words_out_of_bookings_and_leaves_their_time(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        who = {"name": "Zebedee", "phone": "8 495 123-45-67", "email": "zebedee@example.com"}
+        body = salon.order("2027-01-18T10:00", notes="Zebedee's") | {"client": who}
+        made = api.post(CREATE, body, key="k")["booking"]
+        salon.set_status(made["id"], "completed", reason="Zebedee came")
+        salon.book("2027-01-18T11:00", "Bob")
+        erased = as_operator("erase_client", workspaceId=owner.workspace.id, email=who["email"])
+        assert erased["bookings"] == 1
+        rest = str(everything())
+        assert "ebedee" not in rest
+        assert "4951234567" not in rest
+        kept = api.get(f"/api/bookings/{made['id']}")["booking"]
+        assert kept["client"] == {
+            "id": made["client"]["id"],
+            "name": None,
+            "phone": None,
+            "email": None,
+        }
+        assert (kept["notes"], kept["statusHistory"][-1]["reason"]) == (None, None)
+        check_calendars(owner.workspace.id, salon.resources)
+        assert api.get(f"{LIST}?q=bob")["pagination"]["total"] == 1
+
+    def test_cancels_a_booking_still_to_come_and_frees_its_time(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        made = salon.book("2027-01-18T10:00", "Zebedee", notes="or zebedee@work.example.com")
+        erased = as_operator(
+            "erase_client", workspaceId=owner.workspace.id, email="zebedee@work.example.com"
+        )
+        assert (erased["bookings"], erased["cancelledBookings"]) == (1, [made["id"]])
+        kept = api.get(f"/api/bookings/{made['id']}")["booking"]
+        assert (kept["status"], kept["client"]["name"]) == ("cancelled", None)
+        assert kept["statusHistory"][-1]["by"] == "operator"
+        assert kept["statusHistory"][-1]["reason"] == "The client was erased."
+        assert "ebedee" not in str(everything())
+        salon.book("2027-01-18T10:00", "Bob")
+        check_calendars(owner.workspace.id, salon.resources)

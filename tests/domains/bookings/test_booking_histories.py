@@ -1,0 +1,325 @@
+"""Random histories of a salon beside a naive model: what is free, who is refused, what is kept."""
+
+import random
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from chalicelib.core import jobs as job_kinds
+from chalicelib.engine import jobs
+from tests.conftest import Answer, Api, Owner, Time
+from tests.factories.salon import ALL_DAYS, Salon, check_calendars, iso
+from tests.support.effort import examples
+
+pytestmark = pytest.mark.store
+
+ROUND_THE_CLOCK = [{"weekdays": ALL_DAYS, "start": "00:00", "end": "24:00"}]
+EVENING = datetime(2027, 1, 18, 20, tzinfo=UTC)
+"""The bookings of a history begin within eight hours of it, on both sides of midnight."""
+BLOCKING = {"pending_payment", "confirmed", "completed"}
+STEPS = st.integers(0, 15)
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass
+class Booked:
+    """What the model knows of a booking."""
+
+    resource: int
+    start: datetime
+    minutes: int
+    buffers: tuple[int, int]
+    status: str
+    until: datetime | None = None
+
+    def blocks(self, now: datetime) -> bool:
+        return self.status in BLOCKING and not (self.until and self.until <= now)
+
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        before, after = self.buffers
+        return self.start - before * MINUTE, self.start + (self.minutes + after) * MINUTE
+
+
+@dataclass
+class Model:
+    """A salon as somebody with a paper diary would keep it."""
+
+    capacities: list[int]
+    minutes: int
+    buffers: tuple[int, int]
+    pays: bool
+    bookings: dict[str, Booked] = field(default_factory=dict)
+    off: dict[str, tuple[int | None, datetime, datetime]] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+    def is_free(self, wanted: Booked, now: datetime, own: str | None = None) -> bool:
+        """Whether a seat is free in every minute of a booking, buffers included."""
+        others = [
+            each
+            for key, each in self.bookings.items()
+            if key != own and each.resource == wanted.resource and each.blocks(now)
+        ]
+        first, last = wanted.span
+        minutes = [first + n * MINUTE for n in range((last - first) // MINUTE)]
+        return all(
+            sum(each.span[0] <= minute < each.span[1] for each in others)
+            < self.capacities[wanted.resource]
+            for minute in minutes
+        )
+
+    def is_off(self, wanted: Booked) -> bool:
+        end = wanted.start + wanted.minutes * MINUTE
+        return any(
+            resource in {None, wanted.resource} and wanted.start < last and first < end
+            for resource, first, last in self.off.values()
+        )
+
+
+class Histories(RuleBasedStateMachine):
+    """Whatever happens to bookings, one after the other, answered as the model says."""
+
+    api: Api
+    owner: Owner
+    time: Time
+
+    @initialize(
+        capacities=st.lists(st.integers(1, 2), min_size=1, max_size=2),
+        minutes=st.sampled_from([30, 45, 90]),
+        buffers=st.tuples(st.sampled_from([0, 15, 60]), st.sampled_from([0, 20])),
+        pays=st.booleans(),
+    )
+    def open(
+        self, capacities: list[int], minutes: int, buffers: tuple[int, int], pays: bool
+    ) -> None:
+        self.time.now = datetime(2027, 1, 15, 12, tzinfo=UTC)
+        self.model = Model(capacities, minutes, buffers, pays)
+        self.salon = Salon.opened(
+            self.api,
+            [{"capacity": each, "timezone": "UTC"} for each in capacities],
+            ROUND_THE_CLOCK,
+            durationMin=minutes,
+            slotStepMin=30,
+            bufferBeforeMin=buffers[0],
+            bufferAfterMin=buffers[1],
+            requirePayment=pays,
+        )
+
+    @property
+    def now(self) -> datetime:
+        return self.time.now
+
+    @rule(step=STEPS, which=st.integers(0, 2), ignores=st.booleans())
+    def book(self, step: int, which: int, ignores: bool) -> None:
+        model, start = self.model, EVENING + step * 30 * MINUTE
+        named = which if which < len(model.capacities) else None
+        status = "pending_payment" if model.pays else "confirmed"
+        until = self.now + timedelta(minutes=30) if model.pays else None
+        candidates = [
+            Booked(each, start, model.minutes, model.buffers, status, until)
+            for each in range(len(model.capacities))
+            if named in {None, each} and each not in model.gone
+        ]
+        free = [
+            each
+            for each in candidates
+            if model.is_free(each, self.now) and (ignores or not model.is_off(each))
+        ]
+        options = {} if named is None else {"resourceId": self.salon.resources[named]}
+        answer = self.salon.try_to_book(iso(start), ignoreSchedule=ignores, **options)
+        if named in model.gone:
+            assert answer.status in {404, 409}
+        elif self.agrees(answer, bool(free)):
+            made = answer.data["booking"]
+            assert made["resourceId"] == self.salon.resources[free[0].resource]
+            model.bookings[made["id"]] = free[0]
+
+    @precondition(lambda self: self.model.bookings)
+    @rule(
+        choice=st.randoms(use_true_random=False),
+        status=st.sampled_from(
+            ["pending_payment", "confirmed", "confirmed", "cancelled", "completed", "no_show"]
+        ),
+    )
+    def set_status(self, choice: random.Random, status: str) -> None:
+        key, booked = choice.choice(sorted(self.model.bookings.items(), key=lambda each: each[0]))
+        same = status == booked.status
+        eased = {status, booked.status} <= {"confirmed", "completed"}
+        may = (
+            same
+            or eased
+            or status not in BLOCKING
+            or (
+                booked.resource not in self.model.gone
+                and self.model.is_free(booked, self.now, own=key)
+            )
+        )
+        answer = self.salon.set_status(key, status)
+        if self.agrees(answer, may) and not same:
+            booked.status, booked.until = status, None
+
+    @precondition(lambda self: self.model.bookings)
+    @rule(choice=st.randoms(use_true_random=False), step=STEPS, which=st.integers(0, 1))
+    def move(self, choice: random.Random, step: int, which: int) -> None:
+        model = self.model
+        key, booked = choice.choice(sorted(model.bookings.items(), key=lambda each: each[0]))
+        resource = which % len(model.capacities)
+        status = booked.status if booked.status in BLOCKING else "confirmed"
+        until = booked.until if status == booked.status else None
+        wanted = Booked(
+            resource, EVENING + step * 30 * MINUTE, booked.minutes, booked.buffers, status, until
+        )
+        stays = (booked.resource, booked.start) == (wanted.resource, wanted.start)
+        free = model.is_free(wanted, self.now, own=key)
+        there = resource not in model.gone
+        if stays:
+            may = status == booked.status or (there and free)
+        else:
+            may = there and free and not model.is_off(wanted)
+        place = {"startAt": iso(wanted.start), "resourceId": self.salon.resources[resource]}
+        answer = self.salon.set_status(key, status, **place)
+        if resource in model.gone and not stays:
+            assert answer.status in {404, 409}
+        elif self.agrees(answer, may):
+            model.bookings[key] = wanted
+
+    @rule(step=STEPS, length=st.integers(1, 6), which=st.integers(0, 2))
+    def take_time_off(self, step: int, length: int, which: int) -> None:
+        resource = which if which < len(self.model.capacities) else None
+        if resource in self.model.gone:
+            return
+        first = EVENING + step * 30 * MINUTE
+        last = first + length * 30 * MINUTE
+        whose = {} if resource is None else {"resourceId": self.salon.resources[resource]}
+        body = {"startAt": iso(first), "endAt": iso(last)} | whose
+        made = self.api.post("/api/resources/create-time-off", body)["timeOff"]["id"]
+        self.model.off[made] = (resource, first, last)
+
+    @precondition(lambda self: self.model.off)
+    @rule()
+    def come_back(self) -> None:
+        key = min(self.model.off)
+        self.api.post("/api/resources/delete-time-off", {"id": key})
+        del self.model.off[key]
+
+    @rule(minutes=st.sampled_from([5, 20, 31]))
+    def wait(self, minutes: int) -> None:
+        self.time.pass_by(minutes=minutes)
+
+    @rule()
+    def run_jobs(self) -> None:
+        jobs.run(job_kinds.JOB_HANDLERS)
+        for booked in self.model.bookings.values():
+            if booked.until and booked.until <= self.now and booked.status == "pending_payment":
+                booked.status, booked.until = "cancelled", None
+
+    @rule(buffers=st.tuples(st.sampled_from([0, 30]), st.sampled_from([0, 30])))
+    def edit_the_service(self, buffers: tuple[int, int]) -> None:
+        body = {"bufferBeforeMin": buffers[0], "bufferAfterMin": buffers[1]}
+        self.api.post("/api/services/update", {"id": self.salon.service} | body)
+        self.model.buffers = buffers
+
+    @precondition(lambda self: len(self.model.gone) + 1 < len(self.model.capacities))
+    @rule(rarely=st.integers(0, 5))
+    def delete_a_resource(self, rarely: int) -> None:
+        if rarely == 0:
+            body = {"id": self.salon.resource, "force": True}
+            self.api.post("/api/resources/delete", body)
+            self.model.gone.add(0)
+
+    @invariant()
+    def is_as_the_model_says(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        for number, resource in enumerate(self.salon.resources):
+            capacity = self.model.capacities[number]
+            check_calendars(self.owner.workspace.id, [resource], capacity)
+
+    def teardown(self) -> None:
+        for key in getattr(self, "model", Model([], 0, (0, 0), pays=False)).off:
+            self.api.post("/api/resources/delete-time-off", {"id": key})
+
+    @staticmethod
+    def agrees(answer: Answer, may: bool) -> bool:
+        """Check that it was done if it may be, or refused; say which."""
+        assert answer.status == (200 if may else 409), answer.body
+        return may
+
+
+def test_histories_are_those_of_a_paper_diary(api: Api, owner: Owner, time: Time) -> None:
+    class Here(Histories):
+        pass
+
+    Here.api, Here.owner, Here.time = api, owner, time
+    run_state_machine_as_test(Here, settings=examples(60, stateful_step_count=15))
+
+
+@given(seed=st.integers(0, 10**6))
+@examples(40)
+def test_every_listed_slot_can_be_booked_and_no_other_time(seed: int, api: Api, time: Time) -> None:
+    """Through the public face, around a clock change, in zones of half hours and others."""
+    dice = random.Random(seed)
+    time.now = datetime(2027, 3, 12, 12, 7, tzinfo=UTC)
+    zone = dice.choice(["America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "UTC"])
+    rules = [
+        {
+            "weekday": day,
+            "intervals": [
+                {"start": f"{first:02}:{dice.choice(['00', '30'])}", "end": f"{last % 24:02}:00"}
+                for first, last in [(dice.randrange(9), dice.randrange(10, 16)), (18, 26)]
+            ],
+        }
+        for day in ("sat", "sun", "mon")
+    ]
+    salon = Salon.opened(
+        api,
+        [{"timezone": zone, "capacity": dice.choice([1, 2])} for _ in range(dice.choice([1, 2]))],
+        rules,
+        durationMin=dice.choice([20, 60, 150]),
+        slotStepMin=dice.choice([30, 45, 60]),
+        bufferBeforeMin=dice.choice([0, 30]),
+        bufferAfterMin=dice.choice([0, 45]),
+        minNoticeMin=dice.choice([0, 900]),
+        horizonDays=dice.choice([2, 60]),
+    )
+    first, last = "2027-03-12T12:00:00Z", "2027-03-15T23:00:00Z"
+
+    def listed() -> dict[str, dict[str, Any]]:
+        found = salon.search(first=first, to=last, timezone=zone)["slots"]
+        return {slot["startAt"]: slot for slot in found}
+
+    body = {"startAt": "2027-03-14T01:30", "endAt": "2027-03-14T08:00"}
+    if dice.random() < 0.5:
+        off = api.post("/api/resources/create-time-off", body)["timeOff"]["id"]
+    else:
+        off = None
+    for slot in dice.sample(sorted(listed()), min(4, len(listed()))):
+        assert salon.try_to_book(slot).status in {200, 409}  # one may be in the way of another
+    slots = listed()
+    tried = dice.sample(sorted(slots), min(5, len(slots)))
+    begin = datetime(2027, 3, 12, 12, 10, tzinfo=UTC)
+    tried += [iso(begin + timedelta(minutes=5 * dice.randrange(12 * 82))) for _ in range(5)]
+    tried += [iso(datetime.fromisoformat(each) + timedelta(minutes=15)) for each in tried[:3]]
+    for start in tried:
+        key = start if start in slots else start.replace("Z", ".000Z")
+        for number, resource in enumerate(salon.resources):
+            free = key in slots and resource in slots[key]["resourceIds"]
+            answer = salon.try_to_book(start, f"C {number}", resourceId=resource)
+            assert answer.status == (200 if free else 409), (start, answer.body)
+            if free:
+                salon.set_status(answer.data["booking"]["id"], "cancelled")
+    assert listed() == slots
+    if off:
+        api.post("/api/resources/delete-time-off", {"id": off})

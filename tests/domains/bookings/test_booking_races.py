@@ -1,0 +1,212 @@
+"""Many at once: no time is sold twice, nobody loses for being slow, and days say what is booked."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from time import sleep
+from typing import Any
+
+import pytest
+from urllib3.util import Timeout
+
+from chalicelib.core import jobs as job_kinds
+from chalicelib.engine import jobs
+from chalicelib.engine.connection import connection
+from tests.conftest import Answer, Api, Owner, Time, at_once
+from tests.factories.salon import ALL_DAYS, CREATE, Salon, bookings_of, check_calendars
+from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.store
+
+ROUND_THE_CLOCK = [{"weekdays": ALL_DAYS, "start": "00:00", "end": "24:00"}]
+
+
+def outcomes(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
+    return Counter((each.status, each.data.get("code")) for each in answers)
+
+
+@pytest.fixture
+def _slow_commits() -> Iterator[None]:
+    """Let every commit take 25 ms longer."""
+
+    def wait(**_: Any) -> None:
+        sleep(0.025)
+
+    events, name = connection().client.meta.events, "before-send.dynamodb.TransactWriteItems"
+    events.register(name, wait)
+    yield
+    events.unregister(name, wait)
+
+
+@pytest.fixture(autouse=True)
+def _late_answers(database: None) -> Iterator[None]:
+    """Wait as long as it takes for DynamoDB Local, which runs one transaction after another.
+
+    On a busy machine twenty at once keep some waiting longer than the service would wait for AWS.
+    """
+    pools = connection().client._endpoint.http_session._manager.pools  # no public way to them
+    before = {key: pools[key].timeout for key in pools.keys()}  # noqa: SIM118  not a mapping
+    for key in before:
+        pools[key].timeout = Timeout(connect=PATIENCE, read=PATIENCE)
+    yield
+    for key, timeout in before.items():
+        pools[key].timeout = timeout
+
+
+@pytest.mark.slow
+def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
+    api: Api, owner: Owner, time: Time
+) -> None:
+    salon = Salon.opened(api, [{}], ROUND_THE_CLOCK)
+    for number in range(20):
+        start = f"2027-01-{18 + number // 10}T{10 + number % 10}:00"
+        answers = at_once(20, lambda n, start=start: salon.try_to_book(start, f"Client {n}"))
+        assert outcomes(answers) == {(200, None): 1, (409, "slot_unavailable"): 19}
+    check_calendars(owner.workspace.id, salon.resources)
+    assert len(bookings_of(owner.workspace.id)) == 20
+
+
+@pytest.mark.usefixtures("_slow_commits")
+@pytest.mark.slow
+def test_fifty_who_want_fifty_times_of_one_day_all_get_them(
+    api: Api, owner: Owner, time: Time
+) -> None:
+    salon = Salon.opened(api, [{"timezone": "UTC"}], ROUND_THE_CLOCK, durationMin=15)
+    starts = [f"2027-01-18T{4 + n // 4:02}:{n % 4 * 15:02}" for n in range(50)]
+    answers = at_once(50, lambda n: salon.try_to_book(starts[n], f"Client {n}"))
+    assert outcomes(answers) == {(200, None): 50}
+    check_calendars(owner.workspace.id, salon.resources)
+    assert len(bookings_of(owner.workspace.id)) == 50
+
+
+def test_seats_are_sold_up_to_the_capacity(api: Api, owner: Owner, time: Time) -> None:
+    salon = Salon.opened(api, [{"capacity": 5}])
+    answers = at_once(20, lambda n: salon.try_to_book("2027-01-18T10:00", f"Client {n}"))
+    assert outcomes(answers) == {(200, None): 5, (409, "slot_unavailable"): 15}
+    check_calendars(owner.workspace.id, salon.resources, capacity=5)
+
+
+def test_any_of_several_resources_is_found_for_as_many_as_there_are(
+    api: Api, owner: Owner, time: Time
+) -> None:
+    salon = Salon.opened(api, [{}] * 4)
+    answers = at_once(12, lambda n: salon.try_to_book("2027-01-18T10:00", f"Client {n}"))
+    assert outcomes(answers) == {(200, None): 4, (409, "slot_unavailable"): 8}
+    check_calendars(owner.workspace.id, salon.resources)
+
+
+def test_moves_to_one_time_and_bookings_of_it_are_one(api: Api, owner: Owner, time: Time) -> None:
+    salon = Salon.opened(api, [{}, {}])
+    movers = [
+        salon.book(f"2027-01-18T{10 + n}:00", f"Client {n}", resourceId=salon.resources[n % 2])
+        for n in range(6)
+    ]
+
+    def act(number: int) -> Answer:
+        place = {"startAt": "2027-01-19T12:00", "resourceId": salon.resource}
+        if number < len(movers):
+            return salon.set_status(movers[number]["id"], "confirmed", **place)
+        return salon.try_to_book(place["startAt"], resourceId=salon.resource)
+
+    for _ in range(3):
+        answers = at_once(12, act)
+        assert outcomes(answers) == {(200, None): 1, (409, "slot_unavailable"): 11}
+        check_calendars(owner.workspace.id, salon.resources)
+        winner = next(each.data["booking"]["id"] for each in answers if each.status == 200)
+        salon.set_status(winner, "cancelled")
+        movers = [each for each in movers if each["id"] != winner]
+
+
+@pytest.mark.parametrize("whole_workspace", [False, True])
+def test_whoever_books_while_time_off_is_made_is_named_by_it_or_refused(
+    whole_workspace: bool, api: Api, owner: Owner, time: Time
+) -> None:
+    salon = Salon.opened(api, [{}])
+
+    def act(number: int) -> Answer:
+        if number == 0:
+            body = {"startAt": "2027-01-18", "endAt": "2027-01-18"}
+            whose = {} if whole_workspace else {"resourceId": salon.resource}
+            return api.call("POST", "/api/resources/create-time-off", body | whose)
+        return salon.try_to_book(f"2027-01-18T{8 + number:02}:00", f"Client {number}")
+
+    off, *answers = at_once(10, act)
+    assert off.status == 200
+    assert {each.status for each in answers} <= {200, 409}
+    assert off.data["affectedTotal"] == sum(each.status == 200 for each in answers)
+    assert salon.starts(first="2027-01-18", to="2027-01-18") == []
+    check_calendars(owner.workspace.id, salon.resources)
+
+
+def test_a_lapse_a_payment_and_another_client_leave_one_of_them_with_the_time(
+    api: Api, owner: Owner, time: Time
+) -> None:
+    salon = Salon.opened(api, [{}], requirePayment=True)
+    for number in range(5):
+        start = f"2027-01-18T{10 + number}:00"
+        held = salon.book(start)["id"]
+        time.pass_by(minutes=31)
+
+        def act(n: int, start: str = start, held: str = held) -> object:
+            if n == 0:
+                return jobs.run(job_kinds.JOB_HANDLERS)
+            if n < 3:
+                return salon.set_status(held, "confirmed")
+            return salon.try_to_book(start, f"Client {n}", status="confirmed")
+
+        at_once(6, act)
+        check_calendars(owner.workspace.id, salon.resources)
+        blocking = [
+            row
+            for row in bookings_of(owner.workspace.id)
+            if row.status == "confirmed" and row.starts_at.hour == 7 + number
+        ]
+        assert len(blocking) == 1
+
+
+def test_one_idempotency_key_raced_by_ten_books_once(api: Api, owner: Owner, time: Time) -> None:
+    salon = Salon.opened(api)
+    body = salon.order("2027-01-18T10:00")
+    answers = at_once(10, lambda _: api.call("POST", CREATE, body, {"Idempotency-Key": "k"}))
+    assert {each.status for each in answers} == {200}
+    assert len({each.body for each in answers}) == 1
+    check_calendars(owner.workspace.id, salon.resources)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_many_do_at_once_no_seat_is_sold_twice(
+    seed: int, api: Api, owner: Owner, time: Time
+) -> None:
+    capacity = 1 + seed % 2
+    salon = Salon.opened(
+        api,
+        [{"capacity": capacity}] * 2,
+        ROUND_THE_CLOCK,
+        durationMin=60,
+        slotStepMin=30,
+        bufferAfterMin=15,
+        requirePayment=seed >= 2,
+    )
+    made = [salon.book(f"2027-01-18T0{hour}:00")["id"] for hour in range(4)]
+
+    def act(number: int) -> None:
+        dice = random.Random(f"{seed} {number}")
+        for _ in range(4):
+            start = f"2027-01-18T{dice.randrange(5):02}:{dice.choice(['00', '30'])}"
+            one = dice.choice(made)
+            match dice.randrange(4):
+                case 0:
+                    resource = dice.choice(salon.resources)
+                    answer = salon.try_to_book(start, f"C {number}", resourceId=resource)
+                case 1:
+                    status = dice.choice(["cancelled", "no_show"])
+                    answer = salon.set_status(one, status)
+                case 2:
+                    answer = salon.set_status(one, dice.choice(["confirmed", "pending_payment"]))
+                case _:
+                    place = {"startAt": start, "resourceId": dice.choice(salon.resources)}
+                    answer = salon.set_status(one, "confirmed", **place)
+            assert answer.status in {200, 409}, answer.body
+
+    at_once(8, act)
+    check_calendars(owner.workspace.id, salon.resources, capacity)

@@ -1,0 +1,237 @@
+"""How bookings are listed and counted, beside a naive model; and what a calendar day holds."""
+
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.domains.bookings.rules.slots import BusyEntry
+from chalicelib.domains.bookings.store import bookings, calendar_days
+from chalicelib.domains.bookings.store.bookings import BLOCKING, BOOKINGS, STATUSES, BookingRow
+from chalicelib.domains.bookings.store.calendar_days import CalendarDayRow, DayFullError, Days
+from chalicelib.engine.listing import queries
+from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.lib.spans import Span
+from infra.bench.dynamodb_usage import metering
+from tests.conftest import Api, Owner, Time
+from tests.factories.salon import Salon
+
+pytestmark = pytest.mark.store
+
+WORKSPACE = "w"
+BEGUN = datetime(2027, 3, 1, 9, tzinfo=UTC)
+HOUR = 3_600_000
+
+
+def made(number: int, dice: random.Random) -> BookingRow:
+    start = BEGUN + timedelta(hours=dice.randrange(24 * 20))
+    minutes = dice.choice([30, 60, 1440])
+    return BOOKINGS.new(
+        WORKSPACE,
+        status=dice.choice(STATUSES),
+        service_id=dice.choice(["s1", "s2"]),
+        service_name="Cut",
+        resource_id=dice.choice(["r1", "r2", "r3"]),
+        resource_name="Ada",
+        starts_at=start,
+        ends_at=start + timedelta(minutes=minutes),
+        duration_min=minutes,
+        timezone="Europe/Moscow",
+        price=0,
+        client_id=dice.choice(["c1", "c2", "c3"]),
+        client_name=f"{dice.choice(['Ёлкина', 'Ada', 'Bob'])} {number}",
+        client_phone=f"+7495123456{number % 10}",
+        phone_digits=f"8495123456{number % 10}",
+        source="api",
+    )
+
+
+@pytest.fixture
+def rows(database: None) -> list[BookingRow]:
+    """Forty bookings, made a minute apart."""
+    dice = random.Random(7)
+    found = []
+    for number in range(40):
+        with clock.using(lambda number=number: BEGUN + timedelta(minutes=number)):
+            row = made(number, dice)
+            run_unit(WORKSPACE, None, lambda unit, row=row: unit.create(row))
+        found.append(row)
+    return found
+
+
+@pytest.fixture(params=[False, True], ids=["small", "large"])
+def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param:
+        monkeypatch.setattr(queries, "SMALL_ROWS", 3)
+        monkeypatch.setattr(queries, "CONSISTENT_ROWS", 8)
+        monkeypatch.setattr(queries, "FETCHED_SKIP", 2)
+
+
+def expected(rows: list[BookingRow], query: Query) -> list[str]:
+    found = rows
+    for name, value in query.filters.items():
+        found = [row for row in found if value is None or getattr(row, name) == value]
+    first, last = query.ranges.get("starts_at", (None, None))
+    found = [row for row in found if first is None or row.starts_at >= first]
+    found = [row for row in found if last is None or row.starts_at <= last]
+    if query.search:
+        found = [
+            row
+            for row in found
+            if any(
+                query.search in text
+                for text in (
+                    row.client_name.lower().replace("ё", "е"),
+                    row.client_phone,
+                    row.phone_digits,
+                )
+            )
+        ]
+    keys = {
+        "startAt": lambda row: (row.starts_at, row.id),
+        "createdAt": lambda row: (row.id,),
+    }
+    return [row.id for row in sorted(found, key=keys[query.sort], reverse=query.descending)]
+
+
+@pytest.mark.usefixtures("_sizes")
+def test_pages_are_those_of_a_naive_model(rows: list[BookingRow]) -> None:
+    dice = random.Random(8)
+    charged: list[int] = []
+    for _ in range(80):
+        first, last = (
+            dice.choice([None, BEGUN + timedelta(hours=dice.randrange(-5, 24 * 21))])
+            for _ in range(2)
+        )
+        filters: dict[str, Any] = {
+            "status": dice.choice([None, None, *STATUSES]),
+            "service_id": dice.choice([None, None, "s1", "none"]),
+            "resource_id": dice.choice([None, None, "r1", "r2"]),
+            "client_id": dice.choice([None, None, None, "c1"]),
+        }
+        for page in (1, 2, 3):
+            query = Query(
+                page=page,
+                size=dice.choice([3, 7]),
+                sort=dice.choice(["startAt", "createdAt"]),
+                descending=dice.random() < 0.5,
+                filters=filters,
+                ranges={"starts_at": (first, last)},
+                search=dice.choice([None, None, "елкина", "4951234567", "8495123"]),
+                charge=charged.append,
+            )
+            found = BOOKINGS.page(WORKSPACE, query)
+            ids = expected(rows, query)
+            shown = ids[query.offset : query.offset + query.size]
+            assert ([row.id for row in found.records], found.total) == (shown, len(ids)), query
+
+
+def test_counts_what_is_to_come_and_names_what_is_in_the_way(rows: list[BookingRow]) -> None:
+    now = BEGUN + timedelta(days=10)
+    ahead = [
+        row for row in rows if row.starts_at >= now and row.status in {"confirmed", BLOCKING[0]}
+    ]
+    with clock.using(lambda: now):
+        for value in ("s1", "s2"):
+            assert bookings.future_count(WORKSPACE, service_id=value) == len(
+                [row for row in ahead if row.service_id == value]
+            )
+        for value in ("r1", "none"):
+            assert bookings.future_count(WORKSPACE, resource_id=value) == len(
+                [row for row in ahead if row.resource_id == value]
+            )
+    first, last = epoch_ms(now), epoch_ms(now) + 50 * HOUR
+    for chosen in (None, ["r1"], ["r1", "r3", "none"]):
+        wanted = sorted(
+            (epoch_ms(row.starts_at), row.id)
+            for row in rows
+            if row.blocks
+            and (chosen is None or row.resource_id in chosen)
+            and epoch_ms(row.starts_at) < last
+            and epoch_ms(row.ends_at) > first
+        )
+        found = bookings.blocking_between(WORKSPACE, chosen, first, last, 2)
+        assert found == ([each for _, each in wanted][:2], len(wanted))
+        assert wanted or chosen == ["r1"]
+
+
+class TestCalendarDays:
+    ENTRY = BusyEntry("b1", 0, 24 * HOUR, 480, 480, 5)
+
+    def test_a_booking_is_entered_in_every_day_that_it_meets_with_its_buffers(
+        self, database: None
+    ) -> None:
+        self.write(lambda days: days.enter("r", self.ENTRY), self.ENTRY.buffered)
+        held = calendar_days.everything(WORKSPACE, "r")
+        assert list(held) == ["1969-12-31", "1970-01-01", "1970-01-02"]
+        assert list(held.values()) == [[self.ENTRY]] * 3
+        busy = calendar_days.read(WORKSPACE, "r", Span(0, 48 * HOUR))
+        assert busy == [self.ENTRY]
+
+    def test_a_day_that_is_emptied_goes_on_with_its_version(self, database: None) -> None:
+        self.write(lambda days: days.enter("r", self.ENTRY), self.ENTRY.buffered)
+        self.write(lambda days: days.leave("r", self.ENTRY), self.ENTRY.buffered)
+        assert set(map(tuple, calendar_days.everything(WORKSPACE, "r").values())) == {()}
+        busy = calendar_days.read(WORKSPACE, "r", Span(0, 1))
+        assert busy == []
+        row = CalendarDayRow.find("W#w#CALENDAR#r", "1970-01-01")
+        assert row is not None
+        assert row.version == 2
+
+    def test_takes_3000_entries_of_at_most_64_bytes(self) -> None:
+        day = CalendarDayRow("p", "s")
+        start = epoch_ms(datetime(2100, 1, 1, tzinfo=UTC))
+        longest = BusyEntry("0" * 26, start, start + 24 * HOUR, 480, 480, start + 999)
+        day.entries = "\n".join(
+            calendar_days._line(longest._replace(booking_id=f"{number:026}"))
+            for number in range(3000)
+        )
+        assert len(day.entries) <= 3000 * 64
+        day.put(longest._replace(until=None))
+        assert day.busy[-1] == longest._replace(until=None)
+        with pytest.raises(DayFullError):
+            day.put(longest._replace(booking_id="other"))
+
+    @staticmethod
+    def write(change: Any, span: Span) -> None:
+        def stage(unit: UnitOfWork) -> None:
+            days = Days(WORKSPACE, [("r", span)])
+            change(days)
+            days.stage(unit)
+
+        run_unit(WORKSPACE, None, stage)
+
+
+@pytest.mark.parametrize("count", [1, 10])
+def test_slots_of_31_days_cost_one_query_and_20_units_a_resource(
+    count: int, api: Api, owner: Owner, time: Time, on_dynamodb_local: bool
+) -> None:
+    """Of 500 bookings each; beside the key, the service, the resources and time off."""
+    salon = Salon.opened(api, [{"timezone": "UTC"}] * count, horizonDays=365)
+    monday = datetime(2027, 3, 1, tzinfo=UTC)
+    for resource in salon.resources:
+        for day in range(31):
+            begin = monday + timedelta(days=day, hours=9)
+            entries = [
+                BusyEntry(f"{day:013}{number:013}", start, start + HOUR // 4)
+                for number, start in enumerate(
+                    epoch_ms(begin + timedelta(minutes=30 * n)) for n in range(16 + day % 2)
+                )
+            ]
+            pk = f"W#{owner.workspace.id}#CALENDAR#{resource}"
+            row = CalendarDayRow(pk, f"{begin:%Y-%m-%d}")
+            for entry in entries:
+                row.put(entry)
+            run_unit(owner.workspace.id, None, lambda unit, row=row: unit.create(row))
+    with metering() as usage:
+        found = salon.search(first="2027-03-01", to="2027-03-31")
+    assert found["slots"]
+    asked = Counter(usage.calls)
+    assert asked == {"GetItem": 2, "BatchGetItem": 1, "Query": 1 + count}
+    if on_dynamodb_local:
+        assert usage.units <= 20 * count

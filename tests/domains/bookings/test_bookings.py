@@ -1,0 +1,535 @@
+"""Bookings: slots, new bookings, their orders and zones (tools.md, rows 20, 58-60; bookings.md)."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.bookings.store import calendar_days
+from chalicelib.domains.sites.store import site_visits
+from chalicelib.engine import metrics
+from tests.conftest import Api, Owner, Time
+from tests.factories.examples import FORM, submit
+from tests.factories.salon import CREATE, LIST, STATUS, Salon, check_calendars, invalid, refusal
+
+
+class TestSlots:
+    def test_are_the_hours_cut_into_steps_without_what_is_booked(self, salon: Salon) -> None:
+        salon.book("2027-01-18T11:00")
+        found = salon.search(first="2027-01-18", to="2027-01-18")
+        hours = ["09", "10", "12", "13", "14", "15", "16", "17"]
+        assert [slot["startLocal"] for slot in found["slots"]] == [
+            f"2027-01-18T{hour}:00:00+03:00" for hour in hours
+        ]
+        assert found["slots"][0] == {
+            "startAt": "2027-01-18T06:00:00.000Z",
+            "endAt": "2027-01-18T07:00:00.000Z",
+            "startLocal": "2027-01-18T09:00:00+03:00",
+            "weekday": "mon",
+            "resourceIds": salon.resources,
+            "free": 1,
+        }
+        assert found["resources"] == [
+            {"id": salon.resource, "name": "Master 0", "timezone": "Europe/Moscow"}
+        ]
+        assert (found["timezone"], found["durationMin"], found["stepMin"]) == (
+            "Europe/Moscow",
+            60,
+            60,
+        )
+        assert (found["nextFrom"], found["reason"], found["nextAvailable"]) == (None, None, None)
+
+    def test_are_those_of_the_next_seven_days_by_default(self, salon: Salon) -> None:
+        starts = salon.starts()
+        assert (starts[0], starts[-1]) == ("2027-01-15T15:00", "2027-01-22T14:00")
+
+    def test_both_ends_are_included(self, salon: Salon) -> None:
+        assert salon.starts(first="2027-01-18T10:00", to="2027-01-18T12:00") == [
+            "2027-01-18T10:00",
+            "2027-01-18T11:00",
+            "2027-01-18T12:00",
+        ]
+
+    def test_an_offset_whose_plus_became_a_space_is_read(self, salon: Salon) -> None:
+        query = "from=2027-01-18T10:00 03:00&to=2027-01-18T11:00 03:00"
+        found = salon.api.get(f"/api/bookings/slots?serviceId={salon.service}&{query}")
+        assert [slot["startLocal"][:16] for slot in found["slots"]] == [
+            "2027-01-18T10:00",
+            "2027-01-18T11:00",
+        ]
+
+    def test_are_labelled_and_read_in_the_zone_asked_for(self, salon: Salon) -> None:
+        found = salon.search(first="2027-01-18T06:00", to="2027-01-18T11:59", timezone="UTC")
+        assert [slot["startLocal"] for slot in found["slots"]][:1] == ["2027-01-18T06:00:00+00:00"]
+        assert (found["timezone"], len(found["slots"])) == ("UTC", 6)
+        for zone in ("localtime", "Factory", "Mars/Phobos"):
+            answer = salon.api.call(
+                "GET", f"/api/bookings/slots?serviceId={salon.service}&timezone={zone}"
+            )
+            invalid(answer, "timezone")
+
+    def test_more_than_the_limit_go_on_from_next_from(self, salon: Salon) -> None:
+        first, seen = "2027-01-18", []
+        while first:
+            found = salon.search(first=first, to="2027-01-19", limit=7)
+            assert len(found["slots"]) <= 7
+            seen += [slot["startLocal"][:16] for slot in found["slots"]]
+            first = found["nextFrom"]
+        assert seen == salon.starts(first="2027-01-18", to="2027-01-19")
+        assert len(seen) == 18
+
+    def test_a_month_of_slots_is_answered_with_the_first_40_and_where_to_go_on(
+        self, salon: Salon
+    ) -> None:
+        found = salon.search(first="2027-01-18", to="2027-02-17")
+        assert len(found["slots"]) == 40
+        following = salon.search(first=found["nextFrom"], to="2027-02-17")["slots"][0]
+        assert following["startAt"] == found["nextFrom"]
+        assert following["startAt"] > found["slots"][-1]["startAt"]
+
+    def test_a_whole_day_of_slots_fits_an_answer_however_many_they_are(
+        self, api: Api, time: Time
+    ) -> None:
+        salon = Salon.opened(api, slotStepMin=5)
+        for last in ("2027-01-18", "2027-01-19"):
+            found = salon.search(first="2027-01-18", to=last)
+            assert len(found["slots"]) == 97
+            assert {slot["startLocal"][:10] for slot in found["slots"]} == {"2027-01-18"}
+        assert found["nextFrom"] == "2027-01-19T06:00:00.000Z"
+
+    @pytest.mark.parametrize("last", ["2027-02-17", "2027-02-17T23:59:59+03:00"])
+    def test_span_at_most_31_local_dates(self, last: str, salon: Salon) -> None:
+        assert salon.starts(first="2027-01-18", to=last)
+        answer = salon.api.call(
+            "GET",
+            f"/api/bookings/slots?serviceId={salon.service}&from=2027-01-18&to=2027-02-18",
+        )
+        assert "31 dates" in invalid(answer, "to")
+
+    def test_october_in_berlin_is_31_dates(self, api: Api, time: Time) -> None:
+        time.now = datetime(2027, 9, 1, tzinfo=UTC)
+        salon = Salon.opened(api, [{"timezone": "Europe/Berlin"}])
+        assert len(salon.starts(first="2027-10-01", to="2027-10-31")) == 31 * 9
+
+    def test_to_before_from_is_refused(self, salon: Salon) -> None:
+        answer = salon.api.call(
+            "GET",
+            f"/api/bookings/slots?serviceId={salon.service}&from=2027-01-19&to=2027-01-18",
+        )
+        invalid(answer, "to")
+
+    def test_of_alternatives_name_all_that_are_free(self, api: Api, time: Time) -> None:
+        salon = Salon.opened(api, [{}, {"capacity": 3}])
+        salon.book("2027-01-18T10:00", resourceId=salon.resources[0])
+        nine, ten = salon.search(first="2027-01-18T09:00", to="2027-01-18T10:00")["slots"]
+        assert (nine["resourceIds"], nine["free"]) == (salon.resources, 4)
+        assert (ten["resourceIds"], ten["free"]) == (salon.resources[1:], 3)
+        only = salon.search(first="2027-01-18", to="2027-01-18", resourceId=salon.resources[0])
+        assert [each["id"] for each in only["resources"]] == salon.resources[:1]
+        assert len(only["slots"]) == 8
+
+    @pytest.mark.parametrize("path", ["bookings/slots?serviceId=", "public/services/{}/slots?x="])
+    def test_slots_with_another_workspaces_resource_are_404_as_with_an_unknown_one(
+        self, path: str, api: Api, salon: Salon, new_owner: Callable[..., Owner]
+    ) -> None:
+        theirs = Salon.opened(new_owner().api()).resource
+        path = f"/api/{path.format(salon.service)}"
+        if path.endswith("="):
+            path += salon.service
+        visitor = Api(None) if "public" in path else api
+        told = []
+        for resource in (theirs, new_id(), "unknown", "x" * 64):
+            answer = visitor.refused("GET", f"{path}&resourceId={resource}")
+            assert (answer.status, answer.data.pop("code")) == (404, "not_found")
+            told.append(answer.data["message"])
+        assert len(set(told)) == 1
+        assert told[0].startswith("No resource has this id in the workspace.")
+        failed, said = api.tool(
+            "svc_get_available_slots", serviceId=salon.service, resourceId=theirs
+        )
+        assert failed
+        assert "not_found" in str(said)
+
+    def test_say_why_there_are_none_and_when_there_is_one(
+        self, api: Api, time: Time, salon: Salon
+    ) -> None:
+        def why(of: Salon, **query: Any) -> tuple[str, Any]:
+            found = of.search(**{"first": "2027-01-18", "to": "2027-01-18", **query})
+            assert found["slots"] == []
+            following = found["nextAvailable"]
+            return found["reason"], following and following["startLocal"][:16]
+
+        set_hours = salon.set_hours
+        assert why(salon, first="2027-01-01", to="2027-01-02") == (
+            "too_little_notice",
+            "2027-01-15T15:00",
+        )
+        assert why(salon, first="2026-01-01", to="2026-01-02") == (
+            "too_little_notice",
+            "2027-01-15T15:00",
+        )
+        assert why(salon, resourceId=Salon.opened(api).resource) == ("not_bound", None)
+        assert why(salon, first="2027-06-01", to="2027-06-02") == ("outside_horizon", None)
+        assert why(Salon.opened(api, [])) == ("no_resources", None)
+        assert why(Salon.opened(api, status="inactive")) == ("service_inactive", None)
+        assert why(Salon.opened(api, rules=[])) == ("no_schedule", None)
+        assert why(Salon.opened(api, durationMin=600)) == ("does_not_fit", None)
+        body = {"startAt": "2027-01-18", "endAt": "2027-02-20", "resourceId": salon.resource}
+        off = api.post("/api/resources/create-time-off", body)["timeOff"]["id"]
+        assert why(salon) == ("time_off", "2027-02-21T09:00")
+        api.post("/api/resources/delete-time-off", {"id": off})
+        set_hours(api, salon.resource, [{"weekday": "sun", "start": "09:00", "end": "10:00"}])
+        assert why(salon) == ("closed", "2027-01-24T09:00")
+        salon.book("2027-01-24T09:00")
+        assert why(salon, first="2027-01-24", to="2027-01-24") == (
+            "fully_booked",
+            "2027-01-31T09:00",
+        )
+        api.post("/api/resources/update", {"id": salon.resource, "status": "inactive"})
+        assert why(salon) == ("no_resources", None)
+        assert salon.try_to_book("2027-01-31T09:00").data["reason"] == "no_resources"
+
+    def test_to_move_a_booking_are_those_of_its_own_length_without_itself(
+        self, api: Api, salon: Salon
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")
+        api.post("/api/services/update", {"id": salon.service, "durationMin": 180})
+        query = {"first": "2027-01-18T09:00", "to": "2027-01-18T12:00"}
+        assert salon.starts(**query) == ["2027-01-18T12:00"]
+        found = salon.search(**query, bookingId=made["id"])
+        assert (found["durationMin"], found["stepMin"]) == (60, 180)
+        other = Salon.opened(api)
+        answer = api.call(
+            "GET", f"/api/bookings/slots?serviceId={other.service}&bookingId={made['id']}"
+        )
+        invalid(answer, "bookingId")
+
+    def test_of_an_unknown_service_or_booking_is_404(self, salon: Salon) -> None:
+        for query in ("serviceId=none", f"serviceId={salon.service}&bookingId=none"):
+            answer = salon.api.refused("GET", f"/api/bookings/slots?{query}")
+            assert answer.status == 404
+
+
+class TestCreate:
+    def test_keeps_what_the_service_the_resource_and_the_client_were_then(
+        self, api: Api, salon: Salon
+    ) -> None:
+        api.post("/api/services/update", {"id": salon.service, "bufferAfterMin": 15})
+        made = salon.book("2027-01-18T10:00", notes="By the window")
+        client = api.get("/api/clients/list")["clients"][0]
+        api.post(
+            "/api/services/update",
+            {"id": salon.service, "name": "Cut", "price": 1, "durationMin": 30},
+        )
+        api.post("/api/resources/update", {"id": salon.resource, "timezone": "Asia/Tokyo"})
+        api.post("/api/clients/update", {"id": client["id"], "name": "Countess"})
+        kept = api.get(f"/api/bookings/{made['id']}")["booking"]
+        assert kept == made
+        assert kept | {"id": "", "createdAt": "", "updatedAt": "", "statusHistory": []} == {
+            "id": "",
+            "status": "confirmed",
+            "serviceId": salon.service,
+            "serviceName": "Haircut",
+            "resourceId": salon.resource,
+            "resourceName": "Master 0",
+            "startAt": "2027-01-18T07:00:00.000Z",
+            "endAt": "2027-01-18T08:00:00.000Z",
+            "startLocal": "2027-01-18T10:00:00+03:00",
+            "weekday": "mon",
+            "durationMin": 60,
+            "timezone": "Europe/Moscow",
+            "price": 150_000,
+            "client": {
+                "id": client["id"],
+                "name": "Ada",
+                "phone": None,
+                "email": "ada@example.com",
+            },
+            "notes": "By the window",
+            "source": "api",
+            "holdExpiresAt": None,
+            "createdAt": "",
+            "updatedAt": "",
+            "statusHistory": [],
+        }
+        (event,) = kept["statusHistory"]
+        assert (event["status"], event["reason"], event["move"]) == ("confirmed", None, None)
+
+    def test_counts_with_the_client_and_is_its_last_activity(
+        self, api: Api, owner: Owner, salon: Salon, time: Time
+    ) -> None:
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+        lead = submit(form, name="Ada", email="ada@example.com")
+        submit(form, name="Bob", email="bob@example.com")
+        time.pass_by(minutes=1)
+        made = salon.book("2027-01-18T10:00")
+        client = api.get(f"/api/clients/{made['client']['id']}")
+        assert client["leads"][0]["id"] == lead
+        assert client["bookings"] == [
+            {
+                "id": made["id"],
+                "status": "confirmed",
+                "serviceName": "Haircut",
+                "startAt": made["startAt"],
+            }
+        ]
+        assert (client["client"]["leadsCount"], client["client"]["bookingsCount"]) == (1, 1)
+        newest = api.get("/api/clients/list?sort=lastActivityDesc")["clients"][0]
+        assert newest["id"] == client["client"]["id"]
+
+    def test_makes_a_client_of_who_is_new_and_fills_what_is_empty(
+        self, api: Api, salon: Salon
+    ) -> None:
+        first = salon.book("2027-01-18T10:00", "Eve")
+        who = {"name": "Eve B", "email": "EVE@example.com", "phone": "8 (495) 123-45-67"}
+        second = api.post(CREATE, salon.order("2027-01-18T11:00") | {"client": who})["booking"]
+        assert first["client"]["id"] == second["client"]["id"]
+        assert second["client"]["name"] == "Eve B"
+        (client,) = api.get("/api/clients/list")["clients"]
+        assert (client["name"], client["phone"]) == ("Eve", "+74951234567")
+        assert (client["bookingsCount"], api.get("/api/crm/stats")["clients"]) == (
+            2,
+            {"total": 1, "new": 1},
+        )
+
+    def test_bookings_are_listed_by_their_client(self, api: Api, salon: Salon) -> None:
+        ada = salon.book("2027-01-18T10:00", "Ada")
+        eve = salon.book("2027-01-18T11:00", "Eve")
+        for booking in (ada, eve):
+            found = api.get(f"{LIST}?clientId={booking['client']['id']}")
+            assert [each["id"] for each in found["bookings"]] == [booking["id"]]
+            assert found["pagination"]["total"] == 1
+        assert api.get(f"{LIST}?clientId=nobody")["bookings"] == []
+
+    def test_for_a_client_by_id_keeps_its_contacts(self, api: Api, salon: Salon) -> None:
+        client = salon.book("2027-01-18T10:00")["client"]
+        body = salon.order("2027-01-18T11:00") | {"clientId": client["id"]}
+        del body["client"]
+        assert api.post(CREATE, body)["booking"]["client"] == client
+        assert api.refused("POST", CREATE, body | {"clientId": "none"}).status == 404
+
+    @pytest.mark.parametrize(
+        ("client", "field"),
+        [
+            ({"name": "Ada"}, "client"),
+            ({"name": "Ada", "phone": "call me"}, "client.phone"),
+            ({"name": "Ada", "email": "nobody"}, "client.email"),
+            ({"email": "ada@example.com"}, "client.name"),
+            (None, "client"),
+        ],
+    )
+    def test_needs_somebody_who_can_be_reached(self, client: Any, field: str, salon: Salon) -> None:
+        body = salon.order("2027-01-18T10:00") | {"client": client}
+        invalid(salon.api.call("POST", CREATE, body), field)
+
+    def test_takes_the_first_free_resource_by_sort_order(self, api: Api, time: Time) -> None:
+        salon = Salon.opened(api, [{}, {}, {}])
+        first, second, third = salon.resources
+        api.post("/api/resources/update", {"id": third, "sortOrder": -1})
+        booked = [salon.book("2027-01-18T10:00", f"C {n}")["resourceId"] for n in range(3)]
+        assert booked == [third, first, second]
+        refusal(salon.try_to_book("2027-01-18T10:00"))
+
+    def test_of_a_taken_time_names_alternatives_that_can_be_booked(self, salon: Salon) -> None:
+        salon.book("2027-01-18T10:00")
+        data = refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
+        starts = [each["startLocal"][:16] for each in data["alternatives"]]
+        assert starts == [f"2027-01-18T{hour}:00" for hour in ("09", "11", "12", "13", "14")]
+        assert data["resources"][0]["timezone"] == "Europe/Moscow"
+        assert salon.book(data["alternatives"][0]["startAt"], "Bob")
+
+    @pytest.mark.parametrize(
+        ("start", "reason"),
+        [
+            ("2027-01-18T08:00", "closed"),
+            ("2027-01-18T10:30", "closed"),
+            ("2027-01-18T17:30", "closed"),
+            ("2027-06-18T10:00", "outside_horizon"),
+        ],
+    )
+    def test_takes_no_start_that_is_not_listed(self, start: str, reason: str, salon: Salon) -> None:
+        refusal(salon.try_to_book(start), reason)
+        assert salon.book(start, ignoreSchedule=True)
+
+    def test_heeds_time_off_and_notice(self, api: Api, time: Time) -> None:
+        salon = Salon.opened(api, minNoticeMin=24 * 60)
+        refusal(salon.try_to_book("2027-01-16T14:00"), "too_little_notice")
+        assert salon.book("2027-01-16T15:00")
+        body = {"startAt": "2027-01-18", "endAt": "2027-01-18"}
+        api.post("/api/resources/create-time-off", body)
+        data = refusal(salon.try_to_book("2027-01-18T10:00"), "time_off")
+        assert data["alternatives"][0]["startLocal"][:10] in {"2027-01-17", "2027-01-19"}
+        assert salon.book("2027-01-18T10:00", ignoreSchedule=True)
+
+    @pytest.mark.parametrize(
+        "start", ["2027-01-15T14:00", "2027-01-14", "2027-01-18T10:00:30", "soon"]
+    )
+    def test_refuses_what_is_no_whole_minute_to_come(self, start: str, salon: Salon) -> None:
+        invalid(salon.try_to_book(start), "startAt")
+
+    def test_the_past_can_be_booked_by_who_ignores_the_schedule(self, salon: Salon) -> None:
+        assert salon.book("2026-12-31T23:00", ignoreSchedule=True)["weekday"] == "thu"
+
+    def test_never_ignores_other_bookings_nor_what_is_gone(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        other = Salon.opened(api)
+        salon.book("2027-01-18T03:00", ignoreSchedule=True)
+        options = {"ignoreSchedule": True}
+        refusal(salon.try_to_book("2027-01-18T03:30", "Bob", **options))
+        answer = salon.try_to_book("2027-01-19T03:30", resourceId=other.resource, **options)
+        refusal(answer, "not_bound")
+        answer = salon.try_to_book("2027-01-19T03:30", resourceId="none", **options)
+        assert (answer.status, answer.data["code"]) == (404, "not_found")
+        api.post("/api/services/update", {"id": salon.service, "status": "inactive"})
+        refusal(salon.try_to_book("2027-01-19T03:30", **options), "service_inactive")
+        api.post("/api/services/delete", {"id": salon.service})
+        assert salon.try_to_book("2027-01-19T03:30", **options).status == 404
+
+    def test_the_same_idempotency_key_books_once(self, api: Api, salon: Salon) -> None:
+        body = salon.order("2027-01-18T10:00")
+        first, again = (api.post(CREATE, body, key="k") for _ in range(2))
+        assert first == again
+        assert api.get(LIST)["pagination"]["total"] == 1
+        other = body | {"startAt": "2027-01-18T11:00"}
+        answer = api.refused("POST", CREATE, other, **{"Idempotency-Key": "k"})
+        assert answer.data["code"] == "idempotency_mismatch"
+
+    def test_counts_the_bookings_of_the_site(self, api: Api, owner: Owner, time: Time) -> None:
+        site = api.post("/api/projects/create", {"title": "Salon"})["project"]["id"]
+        salon = Salon.opened(api, siteId=site)
+        salon.book("2027-01-18T10:00")
+        day = date(2027, 1, 15)
+        subject = site_visits.subject(site)
+        assert metrics.read(owner.workspace.id, subject, day, day)[day].totals == {"bookings": 1}
+
+    def test_a_full_day_takes_no_more(self, salon: Salon, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(calendar_days, "MAX_ENTRIES", 2)
+        for hour in (10, 11):
+            salon.book(f"2027-01-18T{hour}:00")
+        refusal(salon.try_to_book("2027-01-18T12:00"), "day_full")
+
+
+class TestZones:
+    def test_a_naive_start_is_in_the_resources_zone(self, api: Api, time: Time) -> None:
+        salon = Salon.opened(api, [{"timezone": "Asia/Kolkata"}])
+        made = salon.book("2027-01-18T09:00")
+        assert (made["startAt"], made["timezone"]) == ("2027-01-18T03:30:00.000Z", "Asia/Kolkata")
+        assert (made["startLocal"], made["weekday"]) == ("2027-01-18T09:00:00+05:30", "mon")
+
+    def test_a_naive_start_is_refused_where_zones_differ(self, api: Api, time: Time) -> None:
+        salon = Salon.opened(api, [{"timezone": "Asia/Kolkata"}, {"timezone": "Europe/Berlin"}])
+        message = invalid(salon.try_to_book("2027-01-18T09:00"), "startAt")
+        assert "Asia/Kolkata, Europe/Berlin" in message
+        made = salon.book("2027-01-18T09:00", resourceId=salon.resources[1])
+        assert made["startAt"] == "2027-01-18T08:00:00.000Z"
+        assert salon.book("2027-01-18T09:00+05:30")["resourceId"] == salon.resources[0]
+
+    def test_a_naive_start_that_occurs_twice_or_never_is_refused_with_both(
+        self, api: Api, time: Time
+    ) -> None:
+        rules = [{"weekday": "sun", "start": "00:00", "end": "06:00"}]
+        salon = Salon.opened(api, [{"timezone": "America/New_York"}], rules, horizonDays=365)
+        message = invalid(salon.try_to_book("2027-11-07T01:00"), "startAt")
+        assert "2027-11-07T01:00:00-04:00" in message
+        assert "2027-11-07T01:00:00-05:00" in message
+        assert "does not occur" in invalid(salon.try_to_book("2027-03-14T02:30"), "startAt")
+        first, second = salon.book("2027-11-07T01:00-04:00"), salon.book("2027-11-07T01:00-05:00")
+        assert first["startLocal"] != second["startLocal"]
+        assert salon.starts(first="2027-11-07", to="2027-11-07") == [
+            "2027-11-07T00:00",
+            *(f"2027-11-07T0{hour}:00" for hour in (2, 3, 4, 5)),
+        ]
+
+    def test_a_day_of_23_hours_has_23_slots_and_one_of_25_has_25(
+        self, api: Api, time: Time
+    ) -> None:
+        rules = [{"weekday": "sun", "start": "00:00", "end": "24:00"}]
+        salon = Salon.opened(api, [{"timezone": "Europe/Berlin"}], rules, horizonDays=365)
+        for day, count in (("2027-03-28", 23), ("2027-10-31", 25)):
+            found = salon.search(first=day, to=day)
+            assert len(found["slots"]) == count
+            for slot in (found["slots"][0], found["slots"][2], found["slots"][-1]):
+                assert salon.book(slot["startAt"])["startAt"] == slot["startAt"]
+            assert len(salon.starts(first=day, to=day)) == count - 3
+
+    def test_a_resource_that_moves_to_another_zone_keeps_its_bookings_where_they_are(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        made = salon.book("2027-01-18T10:00")
+        api.post("/api/resources/update", {"id": salon.resource, "timezone": "Asia/Tokyo"})
+        assert api.get(f"/api/bookings/{made['id']}")["booking"] == made
+        # 9 to 18 in Tokyo is 3 to 12 in Moscow.
+        starts = salon.starts(first="2027-01-18", to="2027-01-18")
+        assert len(starts) == 8
+        assert "2027-01-18T16:00" not in starts
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_bookings_on_both_sides_of_midnight_see_each_other(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
+        rules = [{"weekdays": ["mon", "tue", "wed"], "start": "00:00", "end": "24:00"}]
+        salon = Salon.opened(
+            api,
+            [{"timezone": "UTC"}],
+            rules,
+            durationMin=30,
+            slotStepMin=15,
+            bufferAfterMin=60,
+        )
+        salon.book("2027-01-18T23:30")
+        refusal(salon.try_to_book("2027-01-19T00:15", "Bob"))
+        assert salon.book("2027-01-19T01:00", "Bob")
+        refusal(salon.try_to_book("2027-01-18T22:15", "Eve"))
+        assert salon.book("2027-01-18T22:00", "Eve")
+        check_calendars(owner.workspace.id, salon.resources)
+
+
+class TestOrders:
+    def test_of_a_person_are_those_of_forms_and_bookings_newest_first(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+        product = api.post("/api/products/create", {"name": "Comb", "price": 900})["product"]["id"]
+        made = []
+        for number in range(7):
+            time.pass_by(minutes=1)
+            if number % 2:
+                made.append(salon.book(f"2027-01-18T{10 + number}:00")["id"])
+            else:
+                items = [{"productId": product, "quantity": 2}]
+                lead = submit(form, name="Ada", email="ada@example.com", items=items)
+                made.append(lead)
+        submit(form, name="Ada", email="ada@example.com", message="no order")
+        salon.book("2027-01-19T10:00", "Bob")
+        url = f"/api/forms/collection-orders?id={lead}"
+        pages = [api.get(f"{url}&size=3&page={page}") for page in (1, 2, 3, 4)]
+        assert {page["total"] for page in pages} == {7}
+        found = [order for page in pages for order in page["orders"]]
+        assert [order["id"] for order in found] == made[::-1]
+        assert [order["kind"] for order in found] == ["order", "booking"] * 3 + ["order"]
+        booked = found[1]
+        assert (booked["status"], booked["total"]) == ("confirmed", 150_000)
+        assert booked["items"] == [
+            {
+                "productId": None,
+                "serviceId": salon.service,
+                "name": "Haircut",
+                "quantity": 1,
+                "price": 150_000,
+            }
+        ]
+
+
+def test_another_workspaces_bookings_are_not_there(
+    salon: Salon, new_owner: Callable[..., Owner]
+) -> None:
+    made = salon.book("2027-01-18T10:00")["id"]
+    other = new_owner().api()
+    assert other.get(LIST)["pagination"]["total"] == 0
+    assert other.refused("GET", f"/api/bookings/{made}").status == 404
+    body = {"id": made, "status": "cancelled"}
+    assert other.refused("POST", STATUS, body).status == 404
+    assert other.refused("POST", CREATE, salon.order("2027-01-18T12:00")).status == 404

@@ -1,0 +1,356 @@
+"""Resources: what the resource calls promise (tools.md, rows 45 and 51-53)."""
+
+import io
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from PIL import Image
+
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.domains.bookings.operations import resources as records
+from chalicelib.domains.bookings.store import resources, time_off
+from chalicelib.domains.bookings.store.resources import RESOURCES
+from chalicelib.domains.bookings.store.services import SERVICES
+from chalicelib.engine import jobs
+from tests.conftest import Api, Owner, Time, at_once
+from tests.factories.services import make_resource, make_service, store_booking
+from tests.fakes.internet import Internet, says
+from tests.support.effort import slow_but_for
+
+LIST, CREATE, UPDATE, DELETE = (
+    f"/api/resources/{call}" for call in ("list", "create", "update", "delete")
+)
+AWAY = "https://images.example.com"
+
+
+@pytest.fixture
+def image(net: Internet) -> str:
+    """The address of an image elsewhere."""
+    server = net.serve(AWAY, says(b"no", "404 Not Found"))
+    body = io.BytesIO()
+    Image.new("RGB", (9, 8)).save(body, "PNG")
+    server.pages["/1.png"] = says(body.getvalue(), content_type="image/png")
+    return f"{AWAY}/1.png"
+
+
+def update(api: Api, resource: Any, **fields: Any) -> Any:
+    return api.post(UPDATE, {"id": resource["id"], **fields})["resource"]
+
+
+def read(api: Api, resource: Any) -> Any:
+    return api.get(f"/api/resources/{resource['id']}")["resource"]
+
+
+def listed(api: Api, **query: Any) -> list[str]:
+    return [r["name"] for r in api.get(f"{LIST}?{urlencode(query)}")["resources"]]
+
+
+def bound(api: Api, service: Any) -> list[str]:
+    found: list[str] = api.get(f"/api/services/{service['id']}")["service"]["resourceIds"]
+    return found
+
+
+class TestCreate:
+    def test_needs_a_name_and_fills_in_the_rest(self, new_owner: Any, time: Time) -> None:
+        api = new_owner(timezone="Asia/Yekaterinburg").api()
+        resource = make_resource(api)
+        assert resource == {
+            "id": resource["id"],
+            "name": "Anna",
+            "type": "master",
+            "description": None,
+            "descriptionTruncated": False,
+            "photo": None,
+            "timezone": "Asia/Yekaterinburg",
+            "capacity": 1,
+            "status": "active",
+            "serviceIds": [],
+            "sortOrder": 0,
+            "createdAt": "2027-01-15T12:00:00.000Z",
+        }
+        assert read(api, resource) == resource
+
+    def test_comes_last(self, api: Api) -> None:
+        for name in "BAC":
+            make_resource(api, name)
+        assert listed(api) == ["B", "A", "C"]
+
+    def test_binds_services_at_once(self, api: Api) -> None:
+        one, two, other = (make_service(api, name) for name in "123")
+        before = make_resource(api, "Boris", serviceIds=[one["id"]])
+        resource = make_resource(api, serviceIds=[two["id"], one["id"], two["id"]])
+        assert resource["serviceIds"] == [one["id"], two["id"]]
+        assert bound(api, one) == [before["id"], resource["id"]]
+        assert bound(api, two) == [resource["id"]]
+        assert bound(api, other) == []
+        assert read(api, resource) == resource
+
+    @pytest.mark.parametrize("count", slow_but_for([5], [5, 50]))
+    def test_all_services_are_bound_in_one_transaction(self, count: int, api: Api) -> None:
+        hair = api.post("/api/categories/create", {"name": "Hair", "kind": "service"})["category"]
+        ids = [make_service(api, str(n), categoryId=hair["id"])["id"] for n in range(count)]
+        resource = make_resource(api, serviceIds=ids)
+        assert resource["serviceIds"] == ids
+        assert read(api, resource)["serviceIds"] == ids
+        assert update(api, resource, serviceIds=[])["serviceIds"] == []
+        assert read(api, resource)["serviceIds"] == []
+
+    def test_an_unknown_service_is_404_and_nothing_is_made(self, api: Api, new_owner: Any) -> None:
+        service = make_service(api)
+        for strange in (new_id(), make_service(new_owner().api())["id"]):
+            body = {"name": "Anna", "serviceIds": [service["id"], strange]}
+            assert api.refused("POST", CREATE, body).status == 404
+        assert listed(api) == []
+        assert bound(api, service) == []
+
+    def test_a_service_has_so_many_resources_at_most(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("chalicelib.domains.bookings.flows.binding.MAX_RESOURCES", 3)
+        ids = [make_resource(api, str(number))["id"] for number in range(3)]
+        service = make_service(api, resourceIds=ids)
+        answer = api.refused("POST", CREATE, {"name": "One more", "serviceIds": [service["id"]]})
+        assert (answer.status, answer.data["code"]) == (409, "conflict")
+        assert service["id"] in answer.data["message"]
+
+    @pytest.mark.parametrize(
+        ("field", "value", "message"),
+        [
+            ("timezone", "Moscow", "expected an IANA name such as Europe/Moscow"),
+            ("timezone", "localtime", "expected an IANA name such as Europe/Moscow"),
+            ("capacity", 0, "expected at least 1"),
+            ("capacity", 101, "expected at most 100"),
+            ("type", "robot", "expected 'master', 'room' or 'equipment'"),
+            ("serviceIds", [f"s{n}" for n in range(51)], "expected at most 50 items"),
+            ("photo", {}, "expected exactly one of url and fileId"),
+        ],
+    )
+    def test_refuses_what_is_out_of_bounds(
+        self, field: str, value: Any, message: str, api: Api
+    ) -> None:
+        answer = api.refused("POST", CREATE, {"name": "Anna", field: value})
+        (error,) = answer.data["errors"]
+        assert error["field"].partition(".")[0] == field
+        assert error["message"].startswith(message)
+
+    def test_a_service_with_a_resource_of_another_type_is_a_warning(self, api: Api) -> None:
+        service = make_service(api)
+        make_resource(api, serviceIds=[service["id"]])
+        body = {"name": "Room 1", "type": "room", "serviceIds": [service["id"]]}
+        assert "several types (master, room)" in api.post(CREATE, body)["warnings"][0]
+
+
+class TestPhoto:
+    def test_becomes_a_file_in_the_folder_for_services(self, api: Api, image: str) -> None:
+        resource = make_resource(api, photo={"url": image})
+        assert resource["photo"]["width"] == 9
+        assert AWAY not in resource["photo"]["url"]
+        (folder,) = api.get("/api/file-folders")["folders"]
+        assert folder["name"] == "services"
+        again = make_resource(api, "Boris", photo={"fileId": resource["photo"]["fileId"]})
+        assert again["photo"] == resource["photo"]
+
+    def test_stays_if_a_new_one_cannot_be_taken_and_goes_with_null(
+        self, api: Api, image: str
+    ) -> None:
+        resource = make_resource(api, photo={"url": image})
+        kept = api.post(UPDATE, {"id": resource["id"], "photo": {"url": f"{AWAY}/none.png"}})
+        assert kept["resource"]["photo"] == resource["photo"]
+        assert kept["warnings"]
+        assert update(api, resource, name="Anna B.")["photo"] == resource["photo"]
+        assert update(api, resource, photo=None)["photo"] is None
+
+    def test_that_is_no_image_is_named(self, api: Api) -> None:
+        file = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
+        body = {"name": "Anna", "photo": {"fileId": file["id"]}}
+        (error,) = api.refused("POST", CREATE, body).data["errors"]
+        assert error["field"] == "photo.fileId"
+
+    def test_leaves_when_its_file_is_deleted_by_force(self, api: Api, image: str) -> None:
+        resource = make_resource(api, photo={"url": image})
+        body = {"id": resource["photo"]["fileId"]}
+        assert api.refused("POST", "/api/files/delete", body).data["code"] == "file_in_use"
+        api.post("/api/files/delete", body | {"force": True})
+        assert read(api, resource)["photo"] is None
+
+
+class TestUpdate:
+    def test_changes_what_is_sent_and_nothing_else(self, api: Api) -> None:
+        service = make_service(api)
+        resource = make_resource(api, serviceIds=[service["id"]])
+        changed = update(api, resource, capacity=3, status="inactive", sortOrder=-5)
+        assert changed == resource | {"capacity": 3, "status": "inactive", "sortOrder": -5}
+        assert read(api, resource) == changed
+
+    def test_replaces_the_services_that_it_is_bound_to(self, api: Api) -> None:
+        one, two, three = (make_service(api, name) for name in "123")
+        resource = make_resource(api, serviceIds=[one["id"], two["id"]])
+        changed = update(api, resource, serviceIds=[three["id"], two["id"]])
+        assert changed["serviceIds"] == [two["id"], three["id"]]
+        assert [bound(api, each) for each in (one, two, three)] == [
+            [],
+            [resource["id"]],
+            [resource["id"]],
+        ]
+
+    def test_too_many_changes_at_once_are_refused_with_a_way_out(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("chalicelib.domains.bookings.flows.binding.MAX_CHANGED", 2)
+        ids = [make_service(api, name)["id"] for name in "123"]
+        resource = make_resource(api)
+        answer = api.refused("POST", UPDATE, {"id": resource["id"], "serviceIds": ids})
+        assert (answer.status, "POST /api/services/update" in answer.data["message"]) == (409, True)
+
+    def test_another_zone_is_a_warning(self, api: Api) -> None:
+        resource = make_resource(api)
+        body = {"id": resource["id"], "timezone": "Asia/Omsk"}
+        (warning,) = api.post(UPDATE, body)["warnings"]
+        assert "Bookings stay at the moments they were made for" in warning
+        assert "warnings" not in api.post(UPDATE, body)
+
+    def test_an_unknown_one_is_404(self, api: Api, new_owner: Any) -> None:
+        for strange in (new_id(), make_resource(new_owner().api())["id"]):
+            assert api.refused("POST", UPDATE, {"id": strange, "name": "x"}).status == 404
+
+    @pytest.mark.parametrize(
+        "change", [{"timezone": "Asia/Omsk"}, {"capacity": 2}, {"status": "inactive"}]
+    )
+    def test_whatever_slots_depend_on_raises_its_version(
+        self, change: Any, api: Api, owner: Owner
+    ) -> None:
+        resource = make_resource(api)
+        ((before, _),) = resources.find_with_schedules(owner.workspace.id, [resource["id"]])
+        update(api, resource, **change)
+        ((after, _),) = resources.find_with_schedules(owner.workspace.id, [resource["id"]])
+        assert after.version > before.version
+
+
+class TestDelete:
+    def test_unbinds_it_and_ends_its_time_off_and_hours(self, api: Api, owner: Owner) -> None:
+        service = make_service(api)
+        other = make_resource(api, "Boris", serviceIds=[service["id"]])
+        resource = make_resource(api, serviceIds=[service["id"]])
+        body = {"startAt": "2027-01-01", "endAt": "2027-01-02"}
+        for whose in ({}, {"resourceId": resource["id"]}, {"resourceId": other["id"]}):
+            api.post("/api/resources/create-time-off", body | whose)
+        hours = [{"weekday": 1, "start": "09:00", "end": "18:00"}]
+        set_hours = {"resourceId": resource["id"], "rules": hours}
+        api.post("/api/resources/set-availability", set_hours)
+        answer = api.post(DELETE, {"id": resource["id"]})
+        assert (answer["deleted"], answer["futureBookings"]) == (True, 0)
+        assert listed(api) == ["Boris"]
+        assert bound(api, service) == [other["id"]]
+        left = time_off.overlapping(owner.workspace.id, 0, time_off.LATEST)
+        assert {each.resource_id for each in left} == {None, other["id"]}
+        schedule = resources.find_schedule(owner.workspace.id, resource["id"])
+        assert schedule is not None
+        assert schedule.expires  # it goes when the deleted resource does
+        assert resources.find_with_schedules(owner.workspace.id, [resource["id"]]) == []
+        assert api.refused("POST", DELETE, {"id": resource["id"]}).status == 404
+
+    def test_one_with_bookings_to_come_stays_unless_forced(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
+        resource = make_resource(api)
+        for hours in (-2, 1, 2):
+            at = time.now + timedelta(hours=hours)
+            store_booking(owner.workspace.id, resource["id"], at)
+        answer = api.refused("POST", DELETE, {"id": resource["id"]})
+        assert (answer.status, answer.data["code"]) == (409, "has_future_bookings")
+        assert answer.data["futureBookings"] == 2
+        dry = api.post(DELETE, {"id": resource["id"], "dryRun": True})
+        assert (dry["deleted"], dry["futureBookings"]) == (False, 2)
+        assert dry["warnings"][0].startswith("Without force this would be refused")
+        assert listed(api) == ["Anna"]
+        forced = api.post(DELETE, {"id": resource["id"], "force": True})
+        assert (forced["deleted"], forced["futureBookings"]) == (True, 2)
+
+    @pytest.mark.parametrize("count", slow_but_for([25], [25, 200]))
+    def test_one_that_is_bound_to_many_services_ends_at_once(
+        self, count: int, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The deletion alone ends its slots; what a killed process left is done by the runner."""
+        resource = make_resource(api)
+        ids = [make_service(api, str(n), resourceIds=[resource["id"]])["id"] for n in range(count)]
+        assert len(read(api, resource)["serviceIds"]) == count
+        with monkeypatch.context() as killed:
+            killed.setattr(jobs, "attempt", lambda *_: None)
+            api.post(DELETE, {"id": resource["id"]})
+        assert resources.find_with_schedules(owner.workspace.id, [resource["id"]]) == []
+        assert bound(api, {"id": ids[0]}) == [resource["id"]]
+        done = jobs.run(JOB_HANDLERS)
+        assert done[records.CASCADE] == 1
+        rows = SERVICES.fetch(owner.workspace.id, ids)
+        assert [list(row.resource_ids) for row in rows] == [[]] * count
+
+    def test_dry_tells_and_changes_nothing(self, api: Api, owner: Owner) -> None:
+        service = make_service(api)
+        resource = make_resource(api, serviceIds=[service["id"]])
+        assert api.post(DELETE, {"id": resource["id"], "dryRun": True})["deleted"] is False
+        assert read(api, resource) == resource
+        assert jobs.run(JOB_HANDLERS)[records.CASCADE] == 0
+
+
+class TestList:
+    def test_filters(self, api: Api, new_owner: Any) -> None:
+        service = make_service(api)
+        anna = make_resource(api, serviceIds=[service["id"]])
+        room = make_resource(api, "Зелёная", type="room", serviceIds=[service["id"]])
+        make_resource(api, "Cabin")
+        update(api, anna, status="inactive")
+        update(api, room, sortOrder=-1)
+        theirs = make_resource(new_owner().api())
+        for query, names in (
+            ({}, ["Зелёная", "Anna", "Cabin"]),
+            ({"status": "active"}, ["Зелёная", "Cabin"]),
+            ({"q": "зеленая"}, ["Зелёная"]),
+            ({"serviceId": service["id"]}, ["Зелёная", "Anna"]),
+            ({"serviceId": service["id"], "status": "active"}, ["Зелёная"]),
+            ({"serviceId": service["id"], "q": "ann"}, ["Anna"]),
+            ({"serviceId": new_id()}, []),
+            ({"id": anna["id"]}, ["Anna"]),
+            ({"id": anna["id"], "serviceId": service["id"]}, ["Anna"]),
+            ({"id": theirs["id"]}, []),
+            ({"page": 2, "size": 2}, ["Cabin"]),
+        ):
+            assert listed(api, **query) == names, query
+        assert api.get(f"{LIST}?size=1")["total"] == 3
+        assert api.get(f"{LIST}?size=1&serviceId={service['id']}")["total"] == 2
+
+    def test_long_descriptions_are_cut_unless_one_is_asked_for(self, api: Api) -> None:
+        resource = make_resource(api, description="x" * 501)
+        found = api.get(LIST)
+        assert found["resources"][0]["description"] == "x" * 499 + "…"
+        assert "cut to 500 characters" in found["warnings"][0]
+        whole = api.get(f"{LIST}?id={resource['id']}")
+        assert whole["resources"] == [resource]
+        assert "warnings" not in whole
+        (shown,) = found["resources"]
+        assert (shown["descriptionTruncated"], resource["descriptionTruncated"]) == (True, False)
+        body = {"id": resource["id"], "description": shown["description"]}
+        refused = api.refused("POST", "/api/resources/update", body)
+        assert (refused.status, refused.data["errors"][0]["field"]) == (400, "description")
+        assert api.get(f"{LIST}?id={resource['id']}") == whole
+
+
+@pytest.mark.store
+class TestRaces:
+    def test_ten_resources_that_bind_one_service_at_once_are_all_bound(self, api: Api) -> None:
+        service = make_service(api)
+        made = at_once(10, lambda n: make_resource(api, str(n), serviceIds=[service["id"]]))
+        assert set(bound(api, service)) == {resource["id"] for resource in made}
+
+    def test_changes_at_once_are_all_there(self, api: Api, owner: Owner) -> None:
+        resource = make_resource(api)
+        changes = [{"name": "Anna B."}, {"capacity": 4}, {"timezone": "Asia/Omsk"}]
+        before = RESOURCES.find(owner.workspace.id, resource["id"])
+        at_once(3, lambda n: update(api, resource, **changes[n]))
+        after = RESOURCES.find(owner.workspace.id, resource["id"])
+        assert before is not None
+        assert after is not None
+        assert (after.name, after.capacity, after.timezone) == ("Anna B.", 4, "Asia/Omsk")
+        assert after.version == before.version + 3

@@ -1,0 +1,468 @@
+"""Services: what the service calls promise (tools.md, rows 44, 48-50 and 57)."""
+
+import io
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from PIL import Image
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.bookings.store import services
+from chalicelib.domains.bookings.store.services import SERVICES
+from chalicelib.engine.unit import UnitOfWork
+from tests.conftest import Api, Owner, Time, as_operator, at_once
+from tests.factories.examples import AGENT
+from tests.factories.services import make_resource, make_service, store_booking
+from tests.fakes.internet import Internet, says
+from tests.fakes.openverse import FakeOpenverse
+
+LIST, CREATE, UPDATE, DELETE = (
+    f"/api/services/{call}" for call in ("list", "create", "update", "delete")
+)
+AWAY = "https://images.example.com"
+
+
+@pytest.fixture
+def images(net: Internet) -> list[str]:
+    """Addresses of ten images elsewhere."""
+    server = net.serve(AWAY, says(b"no", "404 Not Found"))
+    for number in range(10):
+        body = io.BytesIO()
+        Image.new("RGB", (8 + number, 8)).save(body, "PNG")
+        server.pages[f"/{number}.png"] = says(body.getvalue(), content_type="image/png")
+    return [f"{AWAY}/{number}.png" for number in range(10)]
+
+
+def update(api: Api, service: Any, **fields: Any) -> Any:
+    return api.post(UPDATE, {"id": service["id"], **fields})["service"]
+
+
+def listed(api: Api, **query: Any) -> list[str]:
+    return [s["name"] for s in api.get(f"{LIST}?{urlencode(query)}")["services"]]
+
+
+def category(api: Api, name: str = "Hair", kind: str = "service") -> str:
+    made: str = api.post("/api/categories/create", {"name": name, "kind": kind})["category"]["id"]
+    return made
+
+
+def site(api: Api) -> str:
+    made: str = api.post("/api/projects/create", {"title": "Salon"})["project"]["id"]
+    return made
+
+
+def bot(api: Api) -> str:
+    made: str = api.post("/api/agents/create", AGENT)["agent"]["id"]
+    return made
+
+
+class TestCreate:
+    def test_needs_a_name_and_a_length_and_fills_in_the_rest(self, api: Api, time: Time) -> None:
+        service = make_service(api)
+        assert service == {
+            "id": service["id"],
+            "name": "Haircut",
+            "durationMin": 60,
+            "price": 0,
+            "description": None,
+            "descriptionTruncated": False,
+            "categoryId": None,
+            "siteId": None,
+            "agentId": None,
+            "resourceIds": [],
+            "images": [],
+            "tags": [],
+            "status": "active",
+            "slotStepMin": None,
+            "bufferBeforeMin": 0,
+            "bufferAfterMin": 0,
+            "minNoticeMin": 0,
+            "horizonDays": 60,
+            "requirePayment": False,
+            "unverifiedPerHour": 20,
+            "sortOrder": 0,
+            "createdAt": "2027-01-15T12:00:00.000Z",
+            "updatedAt": "2027-01-15T12:00:00.000Z",
+        }
+        assert api.get(f"/api/services/{service['id']}")["service"] == service
+
+    def test_takes_all_its_fields(self, api: Api) -> None:
+        resource = make_resource(api)
+        fields = {
+            "price": 250_000,
+            "description": "Wash and cut.",
+            "categoryId": category(api),
+            "siteId": site(api),
+            "agentId": bot(api),
+            "resourceIds": [resource["id"]],
+            "tags": ["hair", "women"],
+            "status": "inactive",
+            "slotStepMin": 15,
+            "bufferBeforeMin": 5,
+            "bufferAfterMin": 10,
+            "minNoticeMin": 120,
+            "horizonDays": 30,
+            "requirePayment": True,
+            "unverifiedPerHour": 5,
+        }
+        service = make_service(api, **fields)
+        assert {name: service[name] for name in fields} == fields
+
+    def test_comes_last(self, api: Api) -> None:
+        for name in "BAC":
+            make_service(api, name)
+        assert listed(api) == ["B", "A", "C"]
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("name", " "),
+            ("durationMin", 4),
+            ("durationMin", 1441),
+            ("price", 10.5),
+            ("slotStepMin", 4),
+            ("bufferBeforeMin", 481),
+            ("bufferAfterMin", -1),
+            ("minNoticeMin", 43_201),
+            ("horizonDays", 0),
+            ("horizonDays", 366),
+            ("unverifiedPerHour", 0),
+            ("unverifiedPerHour", 1001),
+            ("status", "all"),
+            ("tags", ["x"] * 21),
+            ("resourceIds", [f"r{n}" for n in range(51)]),
+            ("images", [{"url": f"{AWAY}/{n}"} for n in range(11)]),
+        ],
+    )
+    def test_refuses_what_is_out_of_bounds(self, field: str, value: Any, api: Api) -> None:
+        answer = api.refused("POST", CREATE, {"name": "x", "durationMin": 60, field: value})
+        assert answer.data["code"] == "validation_error"
+        assert answer.data["errors"][0]["field"].startswith(field)
+
+    def test_what_it_refers_to_must_be_the_workspaces_own(
+        self, api: Api, new_owner: Any, images: list[str], net: Internet
+    ) -> None:
+        theirs = new_owner().api()
+        strange = {
+            "categoryId": [category(theirs), category(api, kind="product"), new_id()],
+            "siteId": [site(theirs), new_id()],
+            "agentId": [bot(theirs), new_id()],
+            "resourceIds": [[make_resource(theirs)["id"]], [make_resource(api)["id"], new_id()]],
+        }
+        for field, values in strange.items():
+            for value in values:
+                body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}]}
+                answer = api.refused("POST", CREATE, body | {field: value})
+                assert answer.status == 404, field
+        assert listed(api) == []
+        assert net.connections == []  # nothing is fetched for what is refused
+
+    def test_its_images_become_files_in_the_folder_for_services(
+        self, api: Api, images: list[str]
+    ) -> None:
+        broken = f"{AWAY}/broken.png"
+        body = {"name": "x", "durationMin": 60, "images": [{"url": images[3]}, {"url": broken}]}
+        answer = api.post(CREATE, body)
+        (image,) = answer["service"]["images"]
+        assert (image["width"], AWAY in image["url"]) == (11, False)
+        assert any(broken in warning for warning in answer["warnings"])
+        (folder,) = api.get("/api/file-folders")["folders"]
+        assert folder["name"] == "services"
+        (file,) = api.get(f"/api/files/list?folderId={folder['id']}")["files"]
+        assert (file["id"], file["url"]) == (image["fileId"], image["url"])
+
+    @pytest.mark.slow
+    def test_fifty_resources_and_ten_images_fit_into_a_transaction(
+        self, api: Api, images: list[str]
+    ) -> None:
+        resources = [make_resource(api, str(number))["id"] for number in range(50)]
+        sent = [{"url": url} for url in images]
+        fields = {"categoryId": category(api), "siteId": site(api), "agentId": bot(api)}
+        service = make_service(api, resourceIds=resources, images=sent, **fields)
+        assert (len(service["resourceIds"]), len(service["images"])) == (50, 10)
+
+    def test_a_repeated_call_makes_one(self, api: Api, images: list[str]) -> None:
+        body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}]}
+        first, again = (api.post(CREATE, body, key="k") for _ in range(2))
+        assert first == again
+        assert listed(api) == ["x"]
+
+    def test_resources_of_several_types_are_a_warning(self, api: Api) -> None:
+        ids = [make_resource(api, type=kind)["id"] for kind in ("master", "room")]
+        answer = api.post(CREATE, {"name": "x", "durationMin": 60, "resourceIds": ids})
+        assert "several types (master, room)" in answer["warnings"][0]
+        assert "warnings" not in api.post(
+            CREATE, {"name": "y", "durationMin": 60, "resourceIds": ids[:1]}
+        )
+
+    def test_a_resource_named_twice_counts_once(self, api: Api) -> None:
+        resource = make_resource(api)["id"]
+        assert make_service(api, resourceIds=[resource] * 2)["resourceIds"] == [resource]
+
+
+class TestUpdate:
+    def test_changes_what_is_sent_and_nothing_else(self, api: Api, time: Time) -> None:
+        service = make_service(api, price=100, tags=["hair"], slotStepMin=30)
+        time.pass_by(minutes=5)
+        changed = update(api, service, price=200, slotStepMin=None)
+        assert changed == service | {
+            "price": 200,
+            "slotStepMin": None,
+            "updatedAt": "2027-01-15T12:05:00.000Z",
+        }
+
+    def test_binds_and_unbinds(self, api: Api) -> None:
+        anna, boris = (make_resource(api, name)["id"] for name in ("Anna", "Boris"))
+        service = make_service(api, resourceIds=[anna])
+        assert update(api, service, resourceIds=[boris, anna])["resourceIds"] == [boris, anna]
+        assert update(api, service, resourceIds=[])["resourceIds"] == []
+        assert update(api, service, name="Cut")["resourceIds"] == []
+
+    def test_an_unknown_service_or_resource_is_404(self, api: Api, new_owner: Any) -> None:
+        service = make_service(api)
+        theirs = new_owner().api()
+        foreign = make_service(theirs)
+        for body in (
+            {"id": foreign["id"], "name": "Mine"},
+            {"id": service["id"], "resourceIds": [new_id()]},
+            {"id": service["id"], "agentId": new_id()},
+            {"id": service["id"], "agentId": bot(theirs)},
+        ):
+            assert api.refused("POST", UPDATE, body).status == 404
+
+    def test_images_that_cannot_be_taken_leave_the_old_ones(
+        self, api: Api, images: list[str]
+    ) -> None:
+        service = make_service(api, images=[{"url": images[0]}])
+        bad = [{"url": f"{AWAY}/broken.png"}]
+        assert update(api, service, images=bad)["images"] == service["images"]
+        assert update(api, service, images=[])["images"] == []
+
+
+class TestSuspendedSite:
+    @pytest.mark.parametrize("target", [None, "another"])
+    def test_a_service_stays_on_its_site_until_that_is_resumed(
+        self, target: str | None, api: Api
+    ) -> None:
+        place, other = site(api), site(api)
+        service = make_service(api, siteId=place)
+        wanted = other if target else None
+        path = f"/api/public/services/{service['id']}/slots"
+        as_operator("suspend_site", id=place)
+        answer = api.refused("POST", UPDATE, {"id": service["id"], "siteId": wanted})
+        assert (answer.status, answer.data["code"]) == (409, "conflict")
+        assert "suspended" in answer.data["message"]
+        assert api.get(f"/api/services/{service['id']}")["service"]["siteId"] == place
+        assert Api(None).refused("GET", path).status == 404
+        assert update(api, service, siteId=place, name="Cut")["name"] == "Cut"
+        as_operator("resume_site", id=place)
+        assert update(api, service, siteId=wanted)["siteId"] == wanted
+        assert Api(None).get(path)
+
+    def test_deleting_a_suspended_site_makes_its_services_not_bookable(self, api: Api) -> None:
+        place = site(api)
+        service = make_service(api, siteId=place)
+        as_operator("suspend_site", id=place)
+        api.post("/api/projects/delete", {"id": place})
+        assert api.refused("POST", UPDATE, {"id": service["id"], "siteId": None}).status == 409
+        assert Api(None).refused("GET", f"/api/public/services/{service['id']}/slots").status == 404
+
+    def test_services_of_a_deleted_site_stay_bookable_and_can_leave_it(self, api: Api) -> None:
+        place = site(api)
+        service = make_service(api, siteId=place)
+        api.post("/api/projects/delete", {"id": place})
+        assert Api(None).get(f"/api/public/services/{service['id']}/slots")
+        assert update(api, service, siteId=None)["siteId"] is None
+
+    @pytest.mark.store
+    def test_a_service_leaving_a_site_that_was_suspended_a_moment_ago_is_refused(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The site is suspended between the update's reads and its commit."""
+        place = site(api)
+        service = make_service(api, siteId=place)
+        commit, begun = UnitOfWork.commit, []
+
+        def suspended_first(unit: UnitOfWork, *event: Any) -> None:
+            if not begun:
+                begun.append(True)
+                as_operator("suspend_site", id=place)
+            commit(unit, *event)
+
+        monkeypatch.setattr(UnitOfWork, "commit", suspended_first)
+        answer = api.refused("POST", UPDATE, {"id": service["id"], "siteId": None})
+        assert (answer.status, answer.data["code"]) == (409, "conflict")
+
+
+class TestDelete:
+    def test_ends_it_and_says_what_is_still_booked(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
+        service = make_service(api)
+        for hours, status in ((1, "confirmed"), (2, "pending_payment"), (3, "cancelled")):
+            at = time.now.replace(hour=time.now.hour + hours)
+            store_booking(owner.workspace.id, "r", at, service_id=service["id"], status=status)
+        past = time.now.replace(hour=1)
+        store_booking(owner.workspace.id, "r", past, service_id=service["id"])
+        told = {"id": service["id"], "deleted": False, "futureBookings": 2}
+        assert api.post(DELETE, {"id": service["id"], "dryRun": True}) == told | {"status": True}
+        assert listed(api) == ["Haircut"]
+        assert api.post(DELETE, {"id": service["id"]}) == told | {"deleted": True, "status": True}
+        assert listed(api) == []
+        assert api.refused("GET", f"/api/services/{service['id']}").status == 404
+        assert api.refused("POST", DELETE, {"id": service["id"]}).status == 404
+        assert services.workspace_of(service["id"]) is None
+
+    def test_its_category_and_resource_count_it_no_more(self, api: Api) -> None:
+        resource = make_resource(api)
+        service = make_service(api, categoryId=category(api), resourceIds=[resource["id"]])
+        (shown,) = api.get("/api/categories/list?kind=service")["categories"]
+        assert shown["itemsCount"] == 1
+        api.post(DELETE, {"id": service["id"]})
+        (shown,) = api.get("/api/categories/list?kind=service")["categories"]
+        assert shown["itemsCount"] == 0
+        assert api.get(f"/api/resources/{resource['id']}")["resource"]["serviceIds"] == []
+
+
+class TestList:
+    @pytest.fixture
+    def three(self, api: Api, time: Time) -> dict[str, Any]:
+        hair, place = category(api), site(api)
+        made = {}
+        for name, fields in {
+            "Cut": {"price": 300, "categoryId": hair},
+            "Ёлка": {"price": 100, "siteId": place, "status": "inactive"},
+            "Dye": {"price": 200, "categoryId": hair, "siteId": place},
+        }.items():
+            time.pass_by(minutes=1)
+            made[name] = make_service(api, name, **fields)
+        return made
+
+    @pytest.mark.parametrize(
+        ("query", "names"),
+        [
+            ({}, ["Cut", "Ёлка", "Dye"]),
+            ({"sort": "createdAt"}, ["Dye", "Ёлка", "Cut"]),
+            ({"sort": "price"}, ["Ёлка", "Dye", "Cut"]),
+            ({"sort": "name"}, ["Cut", "Dye", "Ёлка"]),
+            ({"status": "active"}, ["Cut", "Dye"]),
+            ({"status": "inactive", "q": "ЕЛ"}, ["Ёлка"]),
+            ({"minPrice": 200}, ["Cut", "Dye"]),
+            ({"minPrice": 100, "maxPrice": 200, "sort": "price"}, ["Ёлка", "Dye"]),
+            ({"q": "nothing"}, []),
+            ({"categoryId": "nobodys"}, []),
+            ({"siteId": "nobodys"}, []),
+            ({"agentId": "nobodys"}, []),
+            ({"id": "nobodys"}, []),
+            ({"page": 2, "size": 2}, ["Dye"]),
+            ({"page": 9}, []),
+        ],
+    )
+    def test_filters_and_sorts(
+        self, query: dict[str, Any], names: list[str], api: Api, three: dict[str, Any]
+    ) -> None:
+        assert listed(api, **query) == names
+
+    def test_a_bots_services_are_found_by_its_id(self, api: Api) -> None:
+        first, second = bot(api), bot(api)
+        cut = make_service(api, "Cut", agentId=first)
+        make_service(api, "Dye", agentId=second)
+        make_service(api, "Wash")
+        assert (listed(api, agentId=first), listed(api, agentId=second)) == (["Cut"], ["Dye"])
+        assert update(api, cut, agentId=second)["agentId"] == second
+        assert (listed(api, agentId=first), listed(api, agentId=second)) == ([], ["Cut", "Dye"])
+        assert update(api, cut, agentId=None)["agentId"] is None
+        assert listed(api, agentId=second) == ["Dye"]
+
+    def test_finds_those_of_a_category_of_a_site_and_by_id(
+        self, api: Api, three: dict[str, Any]
+    ) -> None:
+        hair, place = three["Cut"]["categoryId"], three["Dye"]["siteId"]
+        assert listed(api, categoryId=hair, sort="price") == ["Dye", "Cut"]
+        assert listed(api, siteId=place) == ["Ёлка", "Dye"]
+        assert listed(api, siteId=place, categoryId=hair) == ["Dye"]
+        assert listed(api, id=three["Dye"]["id"]) == ["Dye"]
+        assert listed(api, id=three["Dye"]["id"], status="inactive") == []
+
+    def test_tells_the_page_and_the_total(self, api: Api, three: dict[str, Any]) -> None:
+        found = api.get(f"{LIST}?page=2&size=2&minPrice=100")
+        assert found["pagination"] == {"total": 3, "page": 2, "size": 2}
+        assert len(found["services"]) == 1
+
+    def test_bounds_the_wrong_way_round_are_400(self, api: Api) -> None:
+        answer = api.refused("GET", f"{LIST}?minPrice=2&maxPrice=1")
+        assert answer.data["message"].startswith("MinPrice is above maxPrice")
+
+    def test_long_descriptions_are_cut_unless_one_is_asked_for(self, api: Api) -> None:
+        service = make_service(api, description="x" * 501)
+        found = api.get(LIST)
+        assert found["services"][0]["description"] == "x" * 499 + "…"
+        assert "cut to 500 characters" in found["warnings"][0]
+        whole = api.get(f"{LIST}?id={service['id']}")
+        assert whole["services"] == [service]
+        assert "warnings" not in whole
+        (shown,) = found["services"]
+        assert (shown["descriptionTruncated"], service["descriptionTruncated"]) == (True, False)
+        body = {"id": service["id"], "description": shown["description"]}
+        refused = api.refused("POST", "/api/services/update", body)
+        assert (refused.status, refused.data["errors"][0]["field"]) == (400, "description")
+        assert api.get(f"{LIST}?id={service['id']}") == whole
+
+    def test_another_workspaces_are_not_among_them(self, api: Api, new_owner: Any) -> None:
+        theirs = make_service(new_owner().api())
+        assert listed(api) == []
+        assert listed(api, id=theirs["id"]) == []
+        assert api.refused("GET", f"/api/services/{theirs['id']}").status == 404
+
+
+class TestAiFill:
+    def test_drafts_a_card_with_its_length(self, openverse: FakeOpenverse, api: Api) -> None:
+        hair = category(api, "Стрижки")
+        category(api, "Стрижка товаров", kind="product")
+        body = {"name": "Стрижка женская", "prompt": "Моем и сушим. 90 мин."}
+        found = api.post("/api/services/ai-fill", body)
+        assert found["draft"]["name"] == "Стрижка женская"
+        assert "Моем и сушим" in found["draft"]["description"]
+        assert found["draft"]["durationMin"] == 90
+        assert (found["draft"]["categoryId"], found["draft"]["categoryName"]) == (hair, "Стрижки")
+        assert "sku" not in found["draft"]
+        assert found["images"]
+        assert listed(api) == []
+
+    def test_needs_a_name_or_a_prompt(self, api: Api) -> None:
+        answer = api.refused("POST", "/api/services/ai-fill", {"language": "en"})
+        assert answer.data["message"] == "Send at least one of name, prompt"
+
+    def test_knows_no_length_that_nobody_has_said(self, openverse: FakeOpenverse, api: Api) -> None:
+        found = api.post("/api/services/ai-fill", {"name": "Стрижка"})
+        assert found["draft"]["durationMin"] is None
+
+
+@pytest.mark.store
+class TestRaces:
+    def test_ten_created_at_once_are_all_there(self, api: Api, owner: Owner) -> None:
+        resource = make_resource(api)["id"]
+        at_once(10, lambda n: make_service(api, str(n), resourceIds=[resource]))
+        assert api.get(LIST)["pagination"]["total"] == 10
+        bound = services.bound_to(owner.workspace.id, [resource])[resource]
+        assert len(bound) == 10
+
+    def test_nothing_is_left_bound_to_a_resource_that_is_deleted_meanwhile(
+        self, api: Api, owner: Owner
+    ) -> None:
+        for _ in range(3):
+            resource = make_resource(api)["id"]
+
+            def act(number: int, resource: str = resource) -> int:
+                body = {"name": "x", "durationMin": 60, "resourceIds": [resource]}
+                if number:
+                    return api.call("POST", CREATE, body).status
+                return api.call("POST", "/api/resources/delete", {"id": resource}).status
+
+            statuses = at_once(6, act)
+            assert statuses[0] == 200
+            assert set(statuses[1:]) <= {200, 404}
+            entries = SERVICES.entries(owner.workspace.id)
+            rows = SERVICES.fetch(owner.workspace.id, [entry.id for entry in entries])
+            assert not [row for row in rows if resource in row.resource_ids]

@@ -1,0 +1,235 @@
+"""Slots of random worlds around clock changes, beside a model that looks at every minute."""
+
+from datetime import date
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domains.bookings.rules.schedule import Interval, Rule, canonical, parse
+from chalicelib.domains.bookings.rules.slots import (
+    BusyEntry,
+    Calendar,
+    Query,
+    ServiceRules,
+    Slot,
+    is_free,
+    next_available,
+    slots,
+    union,
+)
+from chalicelib.lib.spans import Span
+from tests.domains.bookings.slot_model import DAY, STAGES, Hours, Model, Reservation, World
+from tests.support.effort import examples
+
+MS = 60_000
+CLOCK_CHANGES = [
+    ("America/New_York", date(2027, 3, 14)),
+    ("America/New_York", date(2027, 11, 7)),
+    ("Europe/Berlin", date(2027, 3, 28)),
+    ("Europe/Berlin", date(2027, 10, 31)),
+    ("Australia/Lord_Howe", date(2027, 4, 4)),  # half an hour back
+    ("Australia/Lord_Howe", date(2027, 10, 3)),
+    ("America/St_Johns", date(2027, 3, 14)),
+    ("America/St_Johns", date(2027, 11, 7)),
+    ("America/Havana", date(2027, 11, 7)),  # midnight twice
+    ("Africa/Cairo", date(2027, 4, 30)),  # no midnight
+    ("Africa/Cairo", date(2027, 10, 28)),  # 23:00 to 24:00 twice
+    ("America/Santiago", date(2027, 9, 5)),
+    ("Africa/Casablanca", date(2027, 2, 7)),
+    ("Pacific/Apia", date(2011, 12, 30)),  # the whole day is skipped
+    ("Europe/Moscow", date(2027, 2, 5)),
+    ("Asia/Kolkata", date(2027, 2, 5)),
+    ("Pacific/Chatham", date(2027, 4, 4)),
+]
+NAMES = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+few = examples(60)
+lengths = st.sampled_from([15, 60, 90, 300, 1440, 4320]) | st.integers(5, 300)
+times_of_day = st.integers(0, 95).map(lambda quarter: quarter * 15) | st.integers(0, 1439)
+
+
+@st.composite
+def hours(draw: st.DrawFn) -> tuple[Hours, ...]:
+    """Some intervals; ones that touch, overlap and last overnight are likely."""
+    if draw(st.integers(0, 5)) == 0:
+        return (Hours(0, 1440),)
+    found: list[Hours] = []
+    for _ in range(draw(st.integers(0, 3))):
+        touching = bool(found) and found[-1].end < 1440 and draw(st.booleans())
+        start = found[-1].end if touching else draw(times_of_day)
+        end = draw(times_of_day | st.just(1440))
+        if start != end:
+            found.append(Hours(start, end))
+    return tuple(found)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[World, date]:
+    zone, change = draw(st.sampled_from(CLOCK_CHANGES))
+    around = change + draw(st.integers(-1, 1)) * DAY
+    noon = (around - date(1970, 1, 1)).days * 1440 + 720
+    near = st.integers(-192, 192).map(lambda quarter: noon + quarter * 15)
+    near |= st.integers(noon - 2880, noon + 2880)
+    usual = draw(hours())
+    reservations = [
+        Reservation(start, start + draw(lengths), before, after, until)
+        for start, before, after, until in draw(
+            st.lists(
+                st.tuples(
+                    near,
+                    st.sampled_from([0, 0, 5, 60, 480]),
+                    st.sampled_from([0, 0, 10, 45, 480]),
+                    st.sampled_from([None, None, noon, noon - 2880, noon + 2880]),
+                ),
+                max_size=8,
+            )
+        )
+    ]
+    world = World(
+        zone=zone,
+        weekly=tuple(draw(st.sampled_from([usual, usual, ()]) | hours()) for _ in range(7)),
+        dates={
+            around + draw(st.integers(-3, 3)) * DAY: draw(hours())
+            for _ in range(draw(st.integers(0, 2)))
+        },
+        duration=draw(st.sampled_from([5, 30, 50, 60, 90, 180, 600, 1440])),
+        step=draw(st.sampled_from([5, 15, 30, 45, 60, 100, 1440])),
+        before=draw(st.sampled_from([0, 0, 10, 240])),
+        after=draw(st.sampled_from([0, 0, 5, 480])),
+        notice=draw(st.sampled_from([0, 0, 7, 1440])),
+        horizon=draw(st.sampled_from([1, 2, 60])),
+        capacity=draw(st.integers(1, 3)),
+        reservations=tuple(reservations),
+        time_off=tuple(
+            (start, start + draw(lengths)) for start in draw(st.lists(near, max_size=2))
+        ),
+        now=noon + draw(st.sampled_from([-20_000, -2880, -2880, -1441, 0, 61])),
+    )
+    return world, around
+
+
+def hhmm(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def intervals(of: tuple[Hours, ...]) -> list[Interval]:
+    return [Interval(hhmm(each.start), hhmm(each.end)) for each in of]
+
+
+def asked(world: World) -> ServiceRules:
+    return ServiceRules(
+        world.duration, world.step, world.before, world.after, world.notice, world.horizon
+    )
+
+
+def calendar(world: World) -> Calendar:
+    rules = [
+        Rule(weekday=name, intervals=intervals(of))
+        for name, of in zip(NAMES, world.weekly, strict=True)
+    ]
+    rules += [Rule(date=day, intervals=intervals(of)) for day, of in world.dates.items()]
+    return Calendar(
+        "one",
+        world.zone,
+        parse(rules),
+        world.capacity,
+        [
+            BusyEntry(str(i), r.start * MS, r.end * MS, r.before, r.after, r.until and r.until * MS)
+            for i, r in enumerate(world.reservations)
+        ],
+        [Span(start * MS, end * MS) for start, end in world.time_off],
+    )
+
+
+def two_days(world: World, around: date) -> range:
+    """The minutes that are looked at; they end wherever the day of the zone may be."""
+    noon = (around - date(1970, 1, 1)).days * 1440 + 720
+    end = noon + 720 + (world.now + world.duration) % 97 * 15
+    return range(end - 2880, end + 1)
+
+
+def listed(world: World, minutes: range) -> dict[int, int]:
+    query = Query(minutes[0] * MS, minutes[-1] * MS, world.now * MS)
+    return dict(slots(asked(world), calendar(world), query).seats)
+
+
+@few
+@given(worlds())
+def test_the_slots_are_the_models(drawn: tuple[World, date]) -> None:
+    world, around = drawn
+    model, minutes = Model(world, around), two_days(world, around)
+    stages = {minute: model.stage(minute) for minute in minutes}
+    free = {minute * MS: model.seats(minute) for minute in minutes if stages[minute] == "free"}
+    assert listed(world, minutes) == free
+    found = union(
+        asked(world),
+        [calendar(world)],
+        Query(minutes[0] * MS, minutes[-1] * MS, world.now * MS),
+    )
+    furthest = max(stages.values(), key=STAGES.index)
+    never = model.never() if furthest in {"outside_horizon", "closed"} else None
+    assert found.reason == (None if furthest == "free" else never or furthest)
+
+
+@few
+@given(worlds(), st.integers(0, 2580))
+def test_listing_and_booking_agree_on_every_minute(drawn: tuple[World, date], begin: int) -> None:
+    world, around = drawn
+    minutes = two_days(world, around)
+    found, service, resource = listed(world, minutes), asked(world), calendar(world)
+    for minute in minutes[begin : begin + 300]:
+        free = is_free(service, resource, minute * MS, world.now * MS)
+        assert free == (minute * MS in found)
+
+
+@few
+@given(worlds(), st.integers(0, 2880), st.integers(0, 2880))
+def test_a_part_of_a_range_has_that_part_of_its_slots(
+    drawn: tuple[World, date], one: int, other: int
+) -> None:
+    world, around = drawn
+    whole = two_days(world, around)
+    part = whole[min(one, other) : max(one, other) + 1]
+    within = {start: seats for start, seats in listed(world, whole).items() if start // MS in part}
+    assert listed(world, part) == within
+
+
+@few
+@given(worlds())
+def test_without_the_schedule_only_bookings_are_in_the_way(drawn: tuple[World, date]) -> None:
+    world, around = drawn
+    model, service, resource = Model(world, around), asked(world), calendar(world)
+    for minute in two_days(world, around)[::29]:
+        free = is_free(service, resource, minute * MS, world.now * MS, ignore_schedule=True)
+        assert free == (model.seats(minute) > 0)
+
+
+@few
+@given(st.lists(worlds(), min_size=2, max_size=3))
+def test_alternatives_are_united_by_start(drawn: list[tuple[World, date]]) -> None:
+    first, around = drawn[0]
+    service, minutes = asked(first), two_days(first, around)
+    calendars = [
+        calendar(world)._replace(resource_id=str(i), busy=calendar(first).busy if i else ())
+        for i, (world, _) in enumerate(drawn)
+    ]
+    query = Query(minutes[0] * MS, minutes[-1] * MS, first.now * MS)
+    found = union(service, calendars, query)
+    each = {c.resource_id: slots(service, c, query).seats for c in calendars}
+    starts = sorted({start for seats in each.values() for start in seats})
+    assert found.slots == [
+        Slot(
+            start,
+            start + first.duration * MS,
+            {name: seats[start] for name, seats in each.items() if start in seats},
+        )
+        for start in starts
+    ]
+    assert (found.reason is None) == bool(starts)
+    assert next_available(service, calendars, query) == (found.slots[0] if starts else None)
+
+
+@few
+@given(worlds())
+def test_canonical_rules_mean_the_same_schedule(drawn: tuple[World, date]) -> None:
+    schedule = calendar(drawn[0]).schedule
+    assert parse(canonical(schedule)) == schedule

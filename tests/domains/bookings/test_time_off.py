@@ -1,0 +1,373 @@
+"""Time off: what the time-off calls promise (tools.md, rows 47, 55 and 56)."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.bookings.operations import time_off as calls
+from chalicelib.domains.bookings.store import time_off
+from chalicelib.domains.bookings.store.resources import RESOURCES
+from chalicelib.lib.zoned_times import span_of_days
+from tests.conftest import Api, Owner, Time, at_once
+from tests.factories.services import make_resource, make_service, store_booking
+from tests.support.effort import slow_but_for
+
+LIST, CREATE, DELETE = (
+    f"/api/resources/{call}" for call in ("time-off", "create-time-off", "delete-time-off")
+)
+pytestmark = pytest.mark.usefixtures("time")
+
+
+@pytest.fixture
+def resource(api: Api) -> str:
+    made: str = make_resource(api)["id"]
+    return made
+
+
+def create(api: Api, start: str, end: str, **more: Any) -> Any:
+    return api.post(CREATE, {"startAt": start, "endAt": end, **more})
+
+
+def listed(api: Api, **query: Any) -> list[str]:
+    found = api.get(f"{LIST}?{urlencode(query)}")
+    assert found["total"] == len(found["timeOff"])
+    return [each["reason"] for each in found["timeOff"]]
+
+
+class TestCreate:
+    def test_of_dates_includes_the_last_one(self, api: Api, resource: str) -> None:
+        made = create(api, "2027-05-01", "2027-05-09", resourceId=resource, reason="Holidays")
+        assert made == {
+            "status": True,
+            "timeOff": {
+                "id": made["timeOff"]["id"],
+                "resourceId": resource,
+                "startAt": "2027-05-01",
+                "endAt": "2027-05-09",
+                "allDay": True,
+                "reason": "Holidays",
+                "createdAt": "2027-01-15T12:00:00.000Z",
+            },
+            "affectedBookings": [],
+            "affectedTotal": 0,
+        }
+        assert api.get(LIST)["timeOff"] == [made["timeOff"]]
+        one_day = create(api, "2027-06-01", "2027-06-01")["timeOff"]
+        assert (one_day["startAt"], one_day["endAt"]) == ("2027-06-01", "2027-06-01")
+        assert one_day["resourceId"] is None
+
+    @pytest.mark.parametrize(
+        ("start", "end", "shown"),
+        [
+            ("2027-05-01T10:00", "2027-05-01T12:30", ("01T05:00:00.000Z", "01T07:30:00.000Z")),
+            (
+                "2027-05-01T10:00+03:00",
+                "2027-05-01T12:00Z",
+                ("01T07:00:00.000Z", "01T12:00:00.000Z"),
+            ),
+            ("2027-05-01", "2027-05-01T12:00", ("30T19:00:00.000Z", "01T07:00:00.000Z")),
+            ("2027-05-01T12:00", "2027-05-02", ("01T07:00:00.000Z", "02T19:00:00.000Z")),
+        ],
+    )
+    def test_of_times_is_read_in_the_zone_of_the_resource(
+        self, start: str, end: str, shown: tuple[str, str], api: Api
+    ) -> None:
+        resource = make_resource(api, timezone="Asia/Yekaterinburg")["id"]
+        made = create(api, start, end, resourceId=resource)["timeOff"]
+        assert (made["startAt"][8:], made["endAt"][8:]) == shown
+        assert made["allDay"] is False
+
+    def test_of_times_of_the_workspace_is_read_in_its_zone(self, new_owner: Any) -> None:
+        api = new_owner(timezone="Asia/Yekaterinburg").api()
+        make_resource(api, timezone="Europe/Moscow")
+        made = create(api, "2027-05-01T10:00", "2027-05-01T12:00")["timeOff"]
+        assert made["startAt"] == "2027-05-01T05:00:00.000Z"
+
+    @pytest.mark.parametrize(
+        ("start", "end"),
+        [
+            ("2027-05-02", "2027-05-01"),
+            ("2027-05-01T10:00", "2027-05-01T10:00"),
+            ("2027-05-01T10:00Z", "2027-05-01T11:00+03:00"),
+            ("2027-05-02T10:00", "2027-05-01"),
+        ],
+    )
+    def test_must_end_after_it_begins(self, start: str, end: str, api: Api) -> None:
+        answer = api.refused("POST", CREATE, {"startAt": start, "endAt": end})
+        assert answer.status == 400
+        assert [error["field"] for error in answer.data["errors"]] == ["endAt"]
+        assert listed(api) == []
+
+    def test_of_an_unknown_resource_is_404(self, api: Api, new_owner: Any) -> None:
+        for strange in (new_id(), make_resource(new_owner().api())["id"]):
+            body = {"startAt": "2027-05-01", "endAt": "2027-05-01", "resourceId": strange}
+            assert api.refused("POST", CREATE, body).status == 404
+        assert listed(api) == []
+
+    def test_a_repeated_call_makes_one(self, api: Api, resource: str) -> None:
+        body = {"startAt": "2027-05-01", "endAt": "2027-05-01", "resourceId": resource}
+        first, again = (api.post(CREATE, body, key="k") for _ in range(2))
+        assert first == again
+        assert len(listed(api)) == 1
+
+    def test_a_call_that_died_before_its_answer_makes_one_when_it_is_repeated(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        body = {"startAt": "2027-05-01", "endAt": "2027-05-01"}
+        with monkeypatch.context() as broken:
+            broken.setattr(calls, "_affected", lambda *_: 1 / 0)
+            assert api.refused("POST", CREATE, body, **{"Idempotency-Key": "k"}).status == 500
+        again = api.post(CREATE, body, key="k")
+        assert api.get(LIST)["timeOff"] == [again["timeOff"]]
+
+
+class TestAffectedBookings:
+    def test_are_those_of_the_resource_that_it_meets(
+        self, api: Api, owner: Owner, resource: str
+    ) -> None:
+        other = make_resource(api, "Boris")["id"]
+        workspace, noon = owner.workspace.id, datetime(2027, 5, 1, 9, tzinfo=UTC)
+        inside = store_booking(workspace, resource, noon)
+        over = store_booking(workspace, resource, noon - timedelta(minutes=30))
+        store_booking(workspace, resource, noon - timedelta(minutes=60))  # ends as it begins
+        store_booking(workspace, resource, noon + timedelta(hours=2))  # begins as it ends
+        store_booking(workspace, resource, noon, status="cancelled")
+        elsewhere = store_booking(workspace, other, noon)
+        times = ("2027-05-01T12:00", "2027-05-01T14:00")
+        made = create(api, *times, resourceId=resource)
+        assert (made["affectedBookings"], made["affectedTotal"]) == ([over, inside], 2)
+        made = create(api, *times)
+        assert set(made["affectedBookings"]) == {over, inside, elsewhere}
+
+    def test_of_a_date_are_those_of_that_date_where_each_resource_is(
+        self, api: Api, owner: Owner
+    ) -> None:
+        moment = datetime(2027, 5, 1, 22, tzinfo=UTC)
+        ids = {}
+        for zone in ("Europe/London", "Asia/Vladivostok", "America/New_York"):
+            resource = make_resource(api, zone, timezone=zone)["id"]
+            ids[zone] = store_booking(owner.workspace.id, resource, moment)
+        first = create(api, "2027-05-01", "2027-05-01")
+        assert set(first["affectedBookings"]) == {ids["Europe/London"], ids["America/New_York"]}
+        second = create(api, "2027-05-02", "2027-05-02")
+        assert second["affectedBookings"] == [ids["Asia/Vladivostok"]]
+
+    def test_are_the_first_hundred_and_a_total(
+        self, api: Api, owner: Owner, resource: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(calls, "MAX_AFFECTED", 2)
+        begun = datetime(2027, 5, 1, 9, tzinfo=UTC)
+        ids = [
+            store_booking(owner.workspace.id, resource, begun + timedelta(hours=n))
+            for n in range(3)
+        ]
+        made = create(api, "2027-05-01", "2027-05-01", resourceId=resource)
+        assert (made["affectedBookings"], made["affectedTotal"]) == (ids[:2], 3)
+
+    @pytest.mark.parametrize("whole", [False, True])
+    def test_include_those_made_while_it_is(
+        self,
+        whole: bool,
+        api: Api,
+        owner: Owner,
+        resource: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """They are looked for after the commit: later ones have seen the time off."""
+        stage = time_off.stage_creation
+        made = []
+
+        def meanwhile(*args: Any) -> None:
+            start = datetime(2027, 5, 1, 9, tzinfo=UTC)
+            made.append(store_booking(owner.workspace.id, resource, start))
+            stage(*args)
+
+        monkeypatch.setattr(calls.time_off, "stage_creation", meanwhile)
+        whose = {} if whole else {"resourceId": resource}
+        found = create(api, "2027-05-01", "2027-05-01", **whose)
+        assert found["affectedBookings"] == made
+
+
+class TestDelete:
+    def test_ends_it(self, api: Api, resource: str) -> None:
+        for whose in ({}, {"resourceId": resource}):
+            made = create(api, "2027-05-01", "2027-05-01", **whose)["timeOff"]
+            dry = api.post(DELETE, {"id": made["id"], "dryRun": True})
+            assert (dry["deleted"], len(listed(api))) == (False, 1)
+            assert api.post(DELETE, {"id": made["id"]})["deleted"] is True
+            assert listed(api) == []
+            assert api.refused("POST", DELETE, {"id": made["id"]}).status == 404
+
+    def test_of_another_workspace_is_404(self, api: Api, new_owner: Any) -> None:
+        made = create(new_owner().api(), "2027-05-01", "2027-05-01")["timeOff"]
+        assert api.refused("POST", DELETE, {"id": made["id"]}).status == 404
+
+
+class TestList:
+    @pytest.fixture
+    def some(self, api: Api, resource: str) -> str:
+        """Return a resource with time off of its own, beside another's and the workspace's."""
+        other = make_resource(api, "Boris")["id"]
+        create(api, "2027-05-03T10:00", "2027-05-03T12:00", resourceId=resource, reason="own")
+        create(api, "2027-05-01", "2027-05-02", reason="all")
+        create(api, "2027-05-02", "2027-05-02", resourceId=other, reason="other")
+        create(api, "2020-01-01", "2020-01-01", resourceId=resource, reason="past")
+        return resource
+
+    @pytest.mark.parametrize(
+        ("query", "found"),
+        [
+            ({}, ["past", "all", "other", "own"]),
+            ({"from": "2027-05-02", "to": "2027-05-02"}, ["all", "other"]),
+            ({"from": "2027-05-03"}, ["own"]),
+            ({"to": "2027-05-01"}, ["past", "all"]),
+            ({"from": "2027-05-03T12:00"}, []),
+            ({"from": "2027-05-03T11:59"}, ["own"]),
+            ({"from": "2027-05-03T09:00", "to": "2027-05-03T10:00"}, ["own"]),
+            ({"to": "2027-04-30T23:59"}, ["past"]),
+            ({"from": "2028-01-01", "to": "2027-01-01"}, []),
+        ],
+    )
+    def test_shows_what_overlaps(
+        self, query: dict[str, str], found: list[str], api: Api, some: str
+    ) -> None:
+        assert listed(api, **query) == found
+
+    def test_of_a_resource_is_what_keeps_it_from_being_booked(self, api: Api, some: str) -> None:
+        assert listed(api, resourceId=some) == ["past", "all", "own"]
+        assert listed(api, resourceId=some, **{"from": "2027-05-03"}) == ["own"]
+        assert listed(api, resourceId=new_id()) == []
+
+    def test_a_date_is_one_where_the_resource_is(self, api: Api) -> None:
+        far = make_resource(api, timezone="Pacific/Kiritimati")["id"]
+        create(api, "2027-05-02", "2027-05-02", reason="day")
+        start, end = span_of_days(date(2027, 5, 2), date(2027, 5, 2), "Pacific/Kiritimati")
+        last = datetime.fromtimestamp(end / 1000, UTC)
+        before = datetime.fromtimestamp(start / 1000, UTC) - timedelta(minutes=1)
+        edge = {"resourceId": far, "from": last.isoformat()}
+        assert listed(api, **edge) == []
+        assert listed(api, resourceId=far, to=before.isoformat()) == []
+        assert listed(api, resourceId=far, **{"from": "2027-05-02", "to": "2027-05-02"}) == ["day"]
+
+    def test_is_cut_where_it_is_too_long(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, some: str
+    ) -> None:
+        monkeypatch.setattr(calls, "MAX_LISTED", 2)
+        found = api.get(LIST)
+        assert [each["reason"] for each in found["timeOff"]] == ["past", "all"]
+        assert found["total"] == 4
+        assert "narrow the list with from and to" in found["warnings"][0]
+
+
+@pytest.mark.store
+def test_time_off_made_at_once_is_all_there_and_each_is_noticed(
+    api: Api, owner: Owner, resource: str, time: Time
+) -> None:
+    before = RESOURCES.find(owner.workspace.id, resource)
+    lock = time_off.read_lock(owner.workspace.id)
+    assert before is not None
+
+    def act(number: int) -> None:
+        whose = {"resourceId": resource} if number % 2 else {}
+        create(api, "2027-05-01", "2027-05-01", reason=str(number), **whose)
+
+    at_once(8, act)
+    assert sorted(listed(api)) == [str(number) for number in range(8)]
+    after = RESOURCES.find(owner.workspace.id, resource)
+    assert after is not None
+    assert after.version == before.version + 4
+    assert time_off.read_lock(owner.workspace.id).version == (lock.version or 0) + 4
+
+
+CLOSURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "own time off": (CREATE, {"startAt": "2027-01-20", "endAt": "2027-01-20", "resourceId": ""}),
+    "all are off": (CREATE, {"startAt": "2027-01-20", "endAt": "2027-01-20"}),
+    "no hours": ("/api/resources/set-availability", {"resourceId": "", "rules": []}),
+    "another zone": ("/api/resources/update", {"id": "", "timezone": "Pacific/Kiritimati"}),
+    "inactive": ("/api/resources/update", {"id": "", "status": "inactive"}),
+    "deleted": ("/api/resources/delete", {"id": ""}),
+}
+"""Calls after which a resource cannot be booked at noon; its id goes where it is empty."""
+
+
+@pytest.mark.store
+@pytest.mark.parametrize("closure", CLOSURES)
+def test_a_booking_that_was_decided_before_a_closure_is_decided_again(
+    closure: str, api: Api, resource: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The closure comes between what the booking has read and its commit."""
+    service = make_service(api, resourceIds=[resource])["id"]
+    rules = [{"weekdays": list(range(7)), "start": "11:00", "end": "13:00"}]
+    hours = {"resourceId": resource, "rules": rules}
+    api.post("/api/resources/set-availability", hours)
+    path, body = CLOSURES[closure]
+    read, closed = time_off.overlapping, []
+
+    def read_and_close(*args: Any) -> Any:
+        found = read(*args)
+        if not closed:
+            closed.append(closure)
+            filled = {name: value if value != "" else resource for name, value in body.items()}
+            api.post(path, filled)
+        return found
+
+    monkeypatch.setattr(time_off, "overlapping", read_and_close)
+    booking = {
+        "serviceId": service,
+        "startAt": "2027-01-20T12:00+03:00",
+        "client": {"name": "Ada", "phone": "+79161234500"},
+    }
+    answer = api.refused("POST", "/api/bookings/create", booking)
+    assert closed
+    assert answer.data["code"] == "slot_unavailable"
+    assert api.get("/api/bookings/list")["bookings"] == []
+
+
+@pytest.mark.store
+@pytest.mark.parametrize("change", ["own", "all", "hours"])
+@pytest.mark.parametrize("round_", slow_but_for([1], range(3)))
+def test_a_booking_made_at_once_with_a_closure_is_told_of_or_refused(
+    change: str, round_: int, api: Api, resource: str
+) -> None:
+    """Whichever comes first: nobody is booked into closed hours without anyone being told."""
+    service = make_service(api, resourceIds=[resource])["id"]
+    every_day = {"weekdays": list(range(7)), "start": "00:00", "end": "24:00"}
+    hours = {"resourceId": resource, "rules": [every_day]}
+    api.post("/api/resources/set-availability", hours)
+    closed: list[str] = []
+
+    def act(number: int) -> str | None:
+        if number == round_:
+            if change == "hours":
+                answer = api.post("/api/resources/set-availability", hours | {"rules": []})
+                closed.extend(answer.get("warnings", ()))
+            else:
+                whose = {"resourceId": resource} if change == "own" else {}
+                closed.extend(create(api, "2027-01-20", "2027-01-20", **whose)["affectedBookings"])
+            return None
+        body = {
+            "serviceId": service,
+            "startAt": f"2027-01-20T{9 + number:02}:00",
+            "client": {"name": str(number), "phone": f"+7916123450{number}"},
+        }
+        answer = api.call("POST", "/api/bookings/create", body)
+        if answer.status != 200:
+            assert answer.data["code"] == "slot_unavailable"
+            return None
+        booked: str = answer.data["booking"]["id"]
+        return booked
+
+    booked = {each for each in at_once(8, act) if each}
+    if change == "hours":
+        assert {each for each in booked if each in "".join(closed)} == booked
+    else:
+        assert set(closed) == booked
+    again = {
+        "serviceId": service,
+        "startAt": "2027-01-20T20:00",
+        "client": {"name": "x", "phone": "+79161234599"},
+    }
+    assert api.refused("POST", "/api/bookings/create", again).status == 409

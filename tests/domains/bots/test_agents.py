@@ -1,0 +1,288 @@
+"""Bots and their keys: what the calls promise (tools.md, rows 65, 66, 71 and 72)."""
+
+import json
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.errors import AppError, ConflictError, NotFoundError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import SessionPrincipal
+from chalicelib.domains.bots.operations import bots as records
+from chalicelib.domains.bots.store import agents, bot_keys
+from chalicelib.lib import tokens
+from tests.conftest import Api, Owner, Time, as_operator, at_once, everything
+from tests.factories.examples import AGENT
+
+LIST, CREATE = "/api/agents/list", "/api/agents/create"
+
+
+def create(api: Api, **values: Any) -> Any:
+    return api.post(CREATE, AGENT | values)["agent"]
+
+
+def update(api: Api, agent_id: str, **changes: Any) -> Any:
+    answer = api.call("PUT", f"/api/agents/{agent_id}", changes)
+    assert answer.status == 200, answer.body
+    return answer.data["agent"]
+
+
+def refused_fields(api: Api, **values: Any) -> dict[str, str]:
+    """Create what must be refused; return the messages by field."""
+    answer = api.refused("POST", CREATE, AGENT | values)
+    assert answer.status == 400
+    return {error["field"]: error["message"] for error in answer.data["errors"]}
+
+
+class TestCreateAgent:
+    def test_makes_an_active_public_bot(self, api: Api, owner: Owner) -> None:
+        agent = create(api)
+        assert agent == api.get(f"/api/agents/{agent['id']}")["agent"]
+        assert AGENT.items() <= agent.items()
+        assert (agent["isActive"], agent["isPrivate"]) == (True, False)
+        assert (agent["welcomeMessage"], agent["allowedOrigins"]) == (None, [])
+        assert agents.workspace_of(agent["id"]) == owner.workspace.id
+
+    def test_takes_everything(self, api: Api) -> None:
+        values = {
+            "isActive": False,
+            "isPrivate": True,
+            "welcomeMessage": "Hello!\nWhat shall it be?",
+            "systemPrompt": "я" * 20_000,
+        }
+        assert values.items() <= create(api, **values).items()
+
+    def test_keeps_origins_as_browsers_send_them(self, api: Api) -> None:
+        origins = [
+            "HTTPS://Bakery.Example:443/",
+            "https://bakery.example",
+            "http://localhost:8080",
+            "https://хлеб.example",
+            "http://[::1]:80",
+        ]
+        assert create(api, allowedOrigins=origins)["allowedOrigins"] == [
+            "https://bakery.example",
+            "http://localhost:8080",
+            "https://xn--90ahr3b.example",
+            "http://[::1]",
+        ]
+
+    @pytest.mark.parametrize(
+        "origin",
+        [
+            *("bakery.example", "https://", "*", "https://*.example", "ftp://bakery.example"),
+            *("https://bakery.example/shop", "https://a@bakery.example", "https://b.example:x"),
+            "null",
+        ],
+    )
+    def test_refuses_what_is_no_origin(self, api: Api, origin: str) -> None:
+        refused = refused_fields(api, allowedOrigins=[origin])
+        assert refused["allowedOrigins.0"].startswith("expected an origin such as")
+
+    def test_warns_of_a_model_outside_the_catalogue_and_names_near_ones(self, api: Api) -> None:
+        assert "warnings" not in api.post(CREATE, AGENT | {"model": "Claude Sonnet 4.5"})
+        made = api.post(CREATE, AGENT | {"model": "claude-sonet-4.5"})
+        assert made["agent"]["model"] == "claude-sonet-4.5"
+        (warning,) = made["warnings"]
+        assert "claude-sonnet-4.5" in warning
+
+    def test_refuses_an_arn_as_a_model(self, api: Api) -> None:
+        arn = "arn:aws:bedrock:eu-central-1:1:inference-profile/x"
+        assert "not an ARN" in refused_fields(api, model=arn)["model"]
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            *(("name", ""), ("name", "x" * 101), ("systemPrompt", ""), ("systemPrompt", " \n")),
+            *(("systemPrompt", "x" * 20_001), ("model", " "), ("model", "x" * 101)),
+            *(("welcomeMessage", "x" * 1001), ("allowedOrigins", ["https://a.example"] * 21)),
+        ],
+    )
+    def test_refuses_what_is_out_of_bounds(self, api: Api, field: str, value: Any) -> None:
+        assert list(refused_fields(api, **{field: value})) == [field]
+
+    def test_stops_at_as_many_as_a_list_holds(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(records, "MAX_AGENTS", 3)
+        answers = at_once(6, lambda n: api.call("POST", CREATE, AGENT | {"name": f"{n}"}).status)
+        assert sorted(answers) == [200, 200, 200, 409, 409, 409]
+        assert len(api.get(LIST)["agents"]) == 3
+
+
+def test_the_list_has_all_bots_newest_first_without_prompts(api: Api, time: Time) -> None:
+    ids = []
+    for number in range(3):
+        ids.append(create(api, name=f"Bot {number}")["id"])
+        time.pass_by(seconds=1)
+    found = api.get(LIST)["agents"]
+    assert [agent["id"] for agent in found] == ids[::-1]
+    assert not any("systemPrompt" in agent for agent in found)
+
+
+class TestUpdateAgent:
+    def test_changes_what_is_sent_and_nothing_else(self, api: Api, time: Time) -> None:
+        before = create(api, welcomeMessage="Hello!")
+        time.pass_by(minutes=1)
+        after = update(api, before["id"], name="Miller", isActive=False)
+        changed = {name for name in after if after[name] != before[name]}
+        assert changed == {"name", "isActive", "updatedAt"}
+        cleared = update(api, before["id"], welcomeMessage=None, allowedOrigins=[])
+        assert cleared["welcomeMessage"] is None
+
+    def test_of_nothing_is_refused(self, api: Api) -> None:
+        agent = create(api)["id"]
+        assert api.refused("PUT", f"/api/agents/{agent}", {}).status == 400
+
+    def test_warns_of_a_new_model_outside_the_catalogue(self, api: Api) -> None:
+        agent = create(api)["id"]
+        answer = api.call("PUT", f"/api/agents/{agent}", {"model": "my-own-model"})
+        assert "not in the catalogue" in answer.data["warnings"][0]
+        assert "warnings" not in api.call("PUT", f"/api/agents/{agent}", {"name": "x"}).data
+
+
+class TestBotKeys:
+    def make(self, agent_id: str, name: str = "Site") -> Any:
+        return as_operator("create_bot_key", agentId=agent_id, name=name)
+
+    def test_are_shown_once_and_kept_as_a_hash(self, api: Api) -> None:
+        agent = create(api)["id"]
+        made = self.make(agent)
+        token = made["token"]
+        assert tokens.well_formed(token, tokens.BOT_PREFIX)
+        assert token not in str(everything())
+        assert api.get(f"/api/agents/{agent}")["keys"] == [f"svc_bot_…{token[-4:]}"]
+        assert bot_keys.is_key_of(agent, token)
+
+    def test_open_their_own_bot_alone(self, api: Api) -> None:
+        one, other = create(api)["id"], create(api)["id"]
+        token = self.make(one)["token"]
+        assert not bot_keys.is_key_of(other, token)
+        wrong = tokens.generate(tokens.BOT_PREFIX)
+        assert not any(bot_keys.is_key_of(one, each) for each in (wrong, "", token[:-1], api.token))
+
+    def test_are_five_at_most_however_many_are_made_at_once(self, api: Api) -> None:
+        agent = create(api)["id"]
+
+        def act(number: int) -> bool:
+            try:
+                return bool(self.make(agent, f"{number}"))
+            except ConflictError:
+                return False
+
+        assert sum(at_once(8, act)) == 5
+        with pytest.raises(ConflictError, match="has 5 keys, the most it can have"):
+            self.make(agent)
+        assert len(api.get(f"/api/agents/{agent}")["keys"]) == 5
+
+    def test_are_deleted_for_good_and_make_room(self, api: Api) -> None:
+        agent = create(api)["id"]
+        made = [self.make(agent) for _ in range(5)]
+        gone = as_operator("delete_bot_key", agentId=agent, keyId=made[2]["keyId"])
+        assert gone == {"keyId": made[2]["keyId"]}
+        assert not bot_keys.is_key_of(agent, made[2]["token"])
+        assert bot_keys.is_key_of(agent, made[3]["token"])
+        assert self.make(agent)["token"]
+
+    def test_of_another_bot_are_not_found(self, api: Api) -> None:
+        one, other = create(api)["id"], create(api)["id"]
+        key = self.make(one)["keyId"]
+        for agent_id, key_id in ((other, key), (one, new_id()), (new_id(), key)):
+            with pytest.raises(AppError) as caught:
+                as_operator("delete_bot_key", agentId=agent_id, keyId=key_id)
+            assert caught.value.status == 404
+
+
+class TestSession:
+    """Of the console."""
+
+    CALLS: ClassVar[dict[str, dict[str, Any]]] = {
+        "create_bot_key": {"name": "Site"},
+        "delete_bot_key": {"keyId": "x"},
+        "set_bot_limits": {"daily": 100},
+    }
+
+    def act(self, operation: str, workspace_id: str, **arguments: Any) -> Any:
+        principal = SessionPrincipal(account_id="a", workspace_id=workspace_id, membership="owner")
+        reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="r")
+        return json.loads(reply.body)["data"]
+
+    def test_manages_keys_and_limits_of_its_own_bots(self, api: Api, owner: Owner) -> None:
+        agent, home = create(api)["id"], owner.workspace.id
+        key = self.act("create_bot_key", home, agentId=agent, name="Site")["keyId"]
+        assert self.act("set_bot_limits", home, agentId=agent, daily=5)["daily"] == 5
+        assert self.act("delete_bot_key", home, agentId=agent, keyId=key)["keyId"] == key
+
+    @pytest.mark.parametrize("operation", CALLS)
+    def test_finds_no_bot_of_another_workspace(
+        self, api: Api, new_owner: Callable[..., Owner], operation: str
+    ) -> None:
+        agent, elsewhere = create(api)["id"], new_owner().workspace.id
+        before = everything()
+        with pytest.raises(NotFoundError, match="No bot has this id in the workspace"):
+            self.act(operation, elsewhere, agentId=agent, **self.CALLS[operation])
+        assert everything() == before
+
+
+class TestPublicSettings:
+    """``GET /api/public/agents/{id}``: what a page's widget is told."""
+
+    def test_a_page_learns_what_it_shows_and_no_more(self, api: Api) -> None:
+        shown = {"welcomeMessage": "Hello!", "allowedOrigins": ["https://bakery.example"]}
+        agent = create(api, **shown)
+        answer = Api(None).call("GET", f"/api/public/agents/{agent['id']}")
+        told = {"id": agent["id"], "name": agent["name"], "isPrivate": False, **shown}
+        assert (answer.status, answer.data["agent"]) == (200, told)
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+    def test_of_a_private_bot_it_learns_that_alone(self, api: Api) -> None:
+        agent = create(api, isPrivate=True, welcomeMessage="Hello, Ada!")
+        told = Api(None).get(f"/api/public/agents/{agent['id']}")["agent"]
+        assert told["isPrivate"] is True
+        assert (told["name"], told["welcomeMessage"]) == ("", None)
+
+    def test_unknown_and_switched_off_look_the_same(self, api: Api) -> None:
+        agent = create(api)
+        update(api, agent["id"], isActive=False)
+        refused = [
+            Api(None).refused("GET", f"/api/public/agents/{each}").data
+            for each in (agent["id"], new_id())
+        ]
+        assert [each.pop("code") for each in refused] == ["not_found"] * 2
+        assert [each["message"] for each in refused] == [refused[0]["message"]] * 2
+
+    def test_nobody_audits_it(self, api: Api) -> None:
+        agent = create(api)
+        audited = sum(key.startswith("audit/") for key in everything())
+        Api(None).get(f"/api/public/agents/{agent['id']}")
+        assert sum(key.startswith("audit/") for key in everything()) == audited
+
+
+class TestListModels:
+    def test_each_model_has_limits_and_prices_for_a_million_tokens(self, api: Api) -> None:
+        found = {each["name"]: each for each in api.get("/api/agents/models")["models"]}
+        assert found["claude-sonnet-4.5"] == {
+            "name": "claude-sonnet-4.5",
+            "provider": "demo",
+            "contextTokens": 200_000,
+            "maxOutputTokens": 64_000,
+            "inputPrice": 30_000,
+            "outputPrice": 150_000,
+        }
+        assert list(found) == sorted(found)
+
+    def test_every_listed_model_is_accepted_without_a_warning(self, api: Api) -> None:
+        for model in api.get("/api/agents/models")["models"]:
+            answer = api.post(CREATE, AGENT | {"model": model["name"]})
+            assert "warnings" not in answer
+
+    def test_models_of_a_provider_that_is_not_configured_are_not_listed(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]
+    ) -> None:
+        monkeypatch.setenv("LLM_PROVIDER", "bedrock")
+        read_anew()
+        found = api.get("/api/agents/models")["models"]
+        assert {model["provider"] for model in found} == {"bedrock", "demo"}

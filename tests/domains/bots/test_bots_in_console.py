@@ -1,0 +1,227 @@
+"""Bots as people look after them in the console: the bots, their keys, what they spend."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import ForbiddenError, NotFoundError
+from chalicelib.core.ids import new_id
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Hold, Terms
+from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from infra.bench.dynamodb_usage import metering
+from tests.conftest import Api, Owner, Time, as_operator, in_console
+from tests.factories.examples import AGENT, top_up
+
+pytestmark = pytest.mark.store
+
+
+class Console:
+    """The console of a workspace's owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.workspace_id, self.account_id = owner.workspace.id, owner.workspace.owner_id
+
+    def does(self, operation: str, /, **arguments: Any) -> Any:
+        return in_console(self.workspace_id, operation, account_id=self.account_id, **arguments)
+
+
+@pytest.fixture
+def console(owner: Owner) -> Console:
+    return Console(owner)
+
+
+@pytest.fixture
+def agent(console: Console) -> str:
+    """The id of a bot."""
+    made: str = console.does("create_agent", **AGENT)["agent"]["id"]
+    return made
+
+
+class TestBots:
+    def test_are_made_changed_and_read_as_with_a_key(
+        self, console: Console, api: Api, agent: str
+    ) -> None:
+        console.does("update_agent", id=agent, name="Miller", isPrivate=True)
+        shown = console.does("get_agent", id=agent)
+        assert (shown["agent"]["name"], shown["agent"]["isPrivate"]) == ("Miller", True)
+        listed = console.does("list_agents")
+        for path, answer in ((f"/api/agents/{agent}", shown), ("/api/agents/list", listed)):
+            assert api.get(path) == {"status": True, **answer}
+
+    def test_are_for_members_to_look_at(self, owner: Owner, agent: str) -> None:
+        home = owner.workspace.id
+        assert in_console(home, "get_agent", membership="member", id=agent)["agent"]["id"] == agent
+        with pytest.raises(ForbiddenError, match="may look, not change"):
+            in_console(home, "update_agent", membership="member", id=agent, name="Miller")
+
+
+class TestListBotKeys:
+    def test_shows_everything_of_a_key_but_its_token(
+        self, console: Console, agent: str, time: Time
+    ) -> None:
+        made = []
+        for name in ("Site", "App"):
+            made.append(console.does("create_bot_key", agentId=agent, name=name))
+            time.pass_by(minutes=1)
+        assert console.does("list_bot_keys", agentId=agent) == {
+            "keys": [
+                {
+                    "id": made[1]["keyId"],
+                    "name": "App",
+                    "masked": f"svc_bot_…{made[1]['token'][-4:]}",
+                    "createdAt": "2027-01-15T12:01:00.000Z",
+                },
+                {
+                    "id": made[0]["keyId"],
+                    "name": "Site",
+                    "masked": f"svc_bot_…{made[0]['token'][-4:]}",
+                    "createdAt": "2027-01-15T12:00:00.000Z",
+                },
+            ],
+            "most": 5,
+        }
+
+    def test_leaves_out_what_was_deleted(self, console: Console, agent: str) -> None:
+        key = console.does("create_bot_key", agentId=agent, name="Site")["keyId"]
+        console.does("delete_bot_key", agentId=agent, keyId=key)
+        assert console.does("list_bot_keys", agentId=agent)["keys"] == []
+
+
+class Money:
+    """What visitors of a bot cost: a kopeck a token."""
+
+    def __init__(self, owner: Owner, agent_id: str) -> None:
+        place = owner.workspace
+        top_up(place.owner_id, 10_000)
+        prices = Prices(10**6, 10**6)
+        self.terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "model")
+
+    def hold(self, tokens: int) -> Hold:
+        """Begin an answer of so many tokens at most, its question included."""
+        return charging.reserve(self.terms, new_id(), 10, tokens - 10)
+
+    def spend(self, tokens: int) -> None:
+        charging.settle(self.hold(tokens), Usage(10, tokens - 10))
+
+
+@pytest.fixture
+def money(owner: Owner, agent: str) -> Iterator[Money]:
+    return Money(owner, agent)
+
+
+class TestGetBotLimits:
+    def read(self, console: Console, agent: str, window: str) -> tuple[Any, ...]:
+        shown = console.does("get_bot_limits", agentId=agent)[window]
+        names = ("window", "limit", "spent", "held", "remaining", "endsAt")
+        return tuple(shown[name] for name in names)
+
+    def test_of_a_new_bot_are_none_and_nothing_is_spent(
+        self, console: Console, agent: str, time: Time
+    ) -> None:
+        nothing = {"limit": None, "spent": 0, "held": 0, "remaining": None}
+        assert console.does("get_bot_limits", agentId=agent) == {
+            "agentId": agent,
+            "timezone": "Europe/Moscow",
+            "daily": nothing | {"window": "2027-01-15", "endsAt": "2027-01-15T21:00:00.000Z"},
+            "weekly": nothing | {"window": "2027-W02", "endsAt": "2027-01-17T21:00:00.000Z"},
+            "monthly": nothing | {"window": "2027-01", "endsAt": "2027-01-31T21:00:00.000Z"},
+        }
+
+    def test_tell_what_is_spent_and_held_of_each(
+        self, console: Console, agent: str, time: Time, money: Money
+    ) -> None:
+        console.does("set_bot_limits", agentId=agent, daily=500, monthly=2000)
+        money.spend(120)
+        money.hold(200)
+        ends = {"daily": "15", "weekly": "17", "monthly": "31"}
+        limits: dict[str, tuple[Any, ...]] = {
+            "daily": ("2027-01-15", 500, 320, 200, 180),
+            "weekly": ("2027-W02", None, 320, 200, None),
+            "monthly": ("2027-01", 2000, 320, 200, 1680),
+        }
+        for window, expected in limits.items():
+            end = f"2027-01-{ends[window]}T21:00:00.000Z"
+            assert self.read(console, agent, window) == (*expected, end)
+
+    def test_begin_anew_with_each_window(
+        self, console: Console, agent: str, time: Time, money: Money
+    ) -> None:
+        console.does("set_bot_limits", agentId=agent, daily=500, weekly=1000, monthly=1000)
+        money.spend(120)
+        time.now = datetime(2027, 1, 15, 21, tzinfo=UTC)  # midnight in Moscow
+        read = [self.read(console, agent, each) for each in ("daily", "weekly", "monthly")]
+        assert [each[:3] for each in read] == [
+            ("2027-01-16", 500, 0),
+            ("2027-W02", 1000, 120),
+            ("2027-01", 1000, 120),
+        ]
+
+    def test_leave_nothing_rather_than_less_once_they_are_lowered(
+        self, console: Console, agent: str, money: Money
+    ) -> None:
+        money.spend(120)
+        console.does("set_bot_limits", agentId=agent, daily=100)
+        shown = console.does("get_bot_limits", agentId=agent)["daily"]
+        assert (shown["spent"], shown["remaining"]) == (120, 0)
+
+    def test_count_in_the_window_that_has_begun_on_another_clock(
+        self, console: Console, agent: str, time: Time, money: Money
+    ) -> None:
+        time.now = datetime(2027, 1, 15, 21, tzinfo=UTC)
+        money.spend(120)
+        time.pass_by(minutes=-1)
+        shown = self.read(console, agent, "daily")
+        assert (shown[0], shown[2], shown[5]) == ("2027-01-16", 120, "2027-01-16T21:00:00.000Z")
+
+    def test_take_three_requests(self, console: Console, agent: str, money: Money) -> None:
+        with metering() as usage:
+            console.does("get_bot_limits", agentId=agent)
+        assert usage.round_trips == 3, usage.calls
+
+
+class TestListHeldBackBots:
+    def held_back(self, console: Console) -> list[dict[str, str]]:
+        bots: list[dict[str, str]] = console.does("list_held_back_bots")["bots"]
+        return bots
+
+    def test_a_bot_with_a_limit_of_zero_is_stopped(self, console: Console, agent: str) -> None:
+        assert self.held_back(console) == []
+        console.does("set_bot_limits", agentId=agent, daily=500, weekly=0)
+        assert self.held_back(console) == [{"agentId": agent, "reason": "stopped"}]
+        console.does("set_bot_limits", agentId=agent, weekly=None)
+        assert self.held_back(console) == []
+
+    def test_a_bot_that_has_spent_its_limit_is_held_back_until_the_window_ends(
+        self, console: Console, agent: str, time: Time, money: Money
+    ) -> None:
+        money.spend(120)
+        console.does("set_bot_limits", agentId=agent, daily=120)
+        assert self.held_back(console) == [{"agentId": agent, "reason": "limit_reached"}]
+        time.pass_by(days=1)
+        assert self.held_back(console) == []
+
+    def test_bots_of_another_workspace_are_left_out(
+        self, console: Console, agent: str, new_owner: Callable[..., Owner]
+    ) -> None:
+        console.does("set_bot_limits", agentId=agent, daily=0)
+        assert in_console(new_owner().workspace.id, "list_held_back_bots") == {"bots": []}
+
+
+@pytest.mark.parametrize("operation", ["list_bot_keys", "get_bot_limits", "get_agent"])
+def test_a_bot_of_another_workspace_is_not_found(
+    operation: str, agent: str, new_owner: Callable[..., Owner]
+) -> None:
+    argument = "id" if operation == "get_agent" else "agentId"
+    for agent_id in (agent, new_id()):
+        with pytest.raises(NotFoundError, match="No bot has this id in the workspace"):
+            in_console(new_owner().workspace.id, operation, **{argument: agent_id})
+
+
+def test_the_operator_reads_the_same(console: Console, agent: str) -> None:
+    console.does("create_bot_key", agentId=agent, name="Site")
+    for operation in ("list_bot_keys", "get_bot_limits"):
+        here = console.does(operation, agentId=agent)
+        assert as_operator(operation, agentId=agent) == here

@@ -1,0 +1,293 @@
+"""Barcodes through REST and the tool server: the own catalogue, then the open databases."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.gateways import barcodes as gateway
+from chalicelib.lib.barcodes import check_digit
+from infra.bench.dynamodb_usage import metering
+from tests import fakes
+from tests.conftest import Api, Owner, Time, everything
+from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella
+
+PATH = "/api/products/barcode"
+IN_STORE = "2" + "0" * 11 + check_digit("2" + "0" * 11)
+Servers = list[OpenFacts]
+
+
+def look_up(api: Api, barcode: str = NUTELLA) -> Any:
+    return api.get(f"{PATH}?barcode={barcode}")
+
+
+def asked(servers: Servers) -> int:
+    return sum(len(server.requests) for server in servers)
+
+
+def create(api: Api, **fields: Any) -> Any:
+    made = {"name": "Bread", "price": 9900, **fields}
+    return api.post("/api/products/create", made)["product"]
+
+
+class TestOwnCatalogue:
+    def test_comes_first_and_nobody_else_is_asked(self, open_facts: Servers, api: Api) -> None:
+        open_facts[0].products[NUTELLA] = nutella()
+        product = create(api, barcode=NUTELLA)
+        assert look_up(api) == {
+            "status": True,
+            "barcode": NUTELLA,
+            "format": "EAN13",
+            "gtin14": f"0{NUTELLA}",
+            "found": True,
+            "source": "workspace",
+            "product": product,
+            "draft": None,
+        }
+        assert asked(open_facts) == 0
+
+    def test_finds_a_number_in_whichever_form_it_was_given(self, api: Api) -> None:
+        upc = "01234567890" + check_digit("01234567890")
+        product = create(api, barcode=upc)
+        for form in (upc, f"0{upc}", f"00{upc}"):
+            assert look_up(api, form)["product"]["id"] == product["id"]
+
+    def test_is_searched_in_three_round_trips(self, api: Api) -> None:
+        create(api, barcode=NUTELLA)
+        with metering() as usage:
+            look_up(api)
+        assert usage.round_trips <= 3, usage.calls
+
+    def test_is_nobody_elses(self, open_facts: Servers, new_owner: Callable[..., Owner]) -> None:
+        create(new_owner().api(), barcode=NUTELLA)
+        data = look_up(new_owner().api())
+        assert (data["found"], data["product"]) == (False, None)
+
+    def test_a_deleted_product_is_not_found(self, open_facts: Servers, api: Api) -> None:
+        api.post("/api/products/delete", {"id": create(api, barcode=NUTELLA)["id"]})
+        assert look_up(api)["found"] is False
+
+    def test_knows_its_own_in_store_numbers(self, open_facts: Servers, api: Api) -> None:
+        create(api, barcode=IN_STORE)
+        data = look_up(api, IN_STORE)
+        assert data["source"] == "workspace"
+        assert "warnings" not in data
+
+
+class TestOpenDatabases:
+    @pytest.mark.parametrize(
+        ("place", "source"),
+        list(enumerate(["openfoodfacts", "openbeautyfacts", "openproductsfacts"])),
+    )
+    def test_an_article_comes_as_a_draft_with_its_source(
+        self, place: int, source: str, open_facts: Servers, api: Api
+    ) -> None:
+        open_facts[place].products[NUTELLA] = nutella()
+        assert look_up(api) == {
+            "status": True,
+            "barcode": NUTELLA,
+            "format": "EAN13",
+            "gtin14": f"0{NUTELLA}",
+            "found": True,
+            "source": source,
+            "product": None,
+            "draft": {
+                "name": "Нутелла",
+                "brand": "Ferrero",
+                "description": "Ореховая паста с какао",
+                "category": "Спреды",
+                "images": [
+                    {"url": "https://images.openfoodfacts.org/images/products/front_ru.400.jpg"}
+                ],
+            },
+        }
+
+    def test_the_tool_says_what_rest_says(self, open_facts: Servers, api: Api) -> None:
+        open_facts[0].products[NUTELLA] = nutella()
+        failed, told = api.tool("svc_lookup_barcode", barcode=NUTELLA)
+        assert not failed
+        assert told["data"] == look_up(api)
+
+    def test_an_article_that_nobody_knows_is_not_found(self, open_facts: Servers, api: Api) -> None:
+        assert look_up(api) == {
+            "status": True,
+            "barcode": NUTELLA,
+            "format": "EAN13",
+            "gtin14": f"0{NUTELLA}",
+            "found": False,
+            "source": None,
+            "product": None,
+            "draft": None,
+        }
+        assert asked(open_facts) == 3
+
+    @pytest.mark.parametrize("prefix", ["02", "04", *map(str, range(20, 30))])
+    def test_an_in_store_number_never_leaves(
+        self, prefix: str, open_facts: Servers, api: Api
+    ) -> None:
+        payload = prefix + "0123456789"
+        data = look_up(api, payload + check_digit(payload))
+        assert data["found"] is False
+        assert "own catalogue" in data["warnings"][0]
+        assert asked(open_facts) == 0
+        assert not [key for key in everything() if "CACHE#" in key]
+
+    def test_needs_the_right_to_read_products(self, open_facts: Servers, owner: Owner) -> None:
+        path = f"{PATH}?barcode={NUTELLA}"
+        assert owner.api("products:read").get(path)["found"] is False
+        answer = owner.api("products:write").refused("GET", path)
+        assert answer.data["code"] == "insufficient_scope"
+
+
+class TestCache:
+    def test_an_article_is_asked_about_once_in_30_days_by_whomever(
+        self, open_facts: Servers, new_owner: Callable[..., Owner], time: Time
+    ) -> None:
+        open_facts[0].products[NUTELLA] = nutella()
+        first = look_up(new_owner().api())
+        time.pass_by(days=29, hours=23)
+        assert look_up(new_owner().api()) == first
+        assert asked(open_facts) == 1
+        time.pass_by(hours=1)
+        look_up(new_owner().api())
+        assert asked(open_facts) == 2
+
+    def test_another_form_of_a_number_is_the_same_article(
+        self, open_facts: Servers, api: Api
+    ) -> None:
+        open_facts[0].products[NUTELLA] = nutella()
+        look_up(api)
+        assert look_up(api, f"0{NUTELLA}")["format"] == "GTIN14"
+        assert asked(open_facts) == 1
+
+    def test_what_nobody_knows_is_asked_again_the_next_day(
+        self, open_facts: Servers, api: Api, time: Time
+    ) -> None:
+        look_up(api)
+        time.pass_by(hours=23)
+        assert look_up(api)["found"] is False
+        assert asked(open_facts) == 3
+        open_facts[2].products[NUTELLA] = nutella()
+        time.pass_by(hours=1)
+        assert look_up(api)["source"] == "openproductsfacts"
+
+    def test_a_failure_is_not_kept(self, open_facts: Servers, api: Api) -> None:
+        open_facts[0].breaks = fakes.status(500)
+        assert look_up(api)["found"] is False
+        open_facts[0].breaks = None
+        open_facts[0].products[NUTELLA] = nutella()
+        assert look_up(api)["found"] is True
+
+
+class TestFailure:
+    @pytest.mark.parametrize(
+        ("breaks", "says"),
+        [
+            (fakes.status(500), "openfoodfacts answered with status 500"),
+            (fakes.status(429, Retry_After="60"), "openfoodfacts takes no more requests"),
+            (fakes.body(b"<html>It works!</html>"), "sent something other than JSON"),
+            (fakes.body(b'{"status": 1}'), "sent something other than a product"),
+            (fakes.huge, "openfoodfacts sent more than 1 MB"),
+            (fakes.cut_off, "openfoodfacts is out of reach"),
+        ],
+        ids=["down", "limited", "garbage", "of another shape", "huge", "cut off"],
+    )
+    def test_is_a_warning_over_rest_and_mcp(
+        self, breaks: Any, says: str, open_facts: Servers, api: Api
+    ) -> None:
+        open_facts[0].breaks = breaks
+        data = look_up(api)
+        assert (data["found"], data["source"], data["draft"]) == (False, None, None)
+        (warning,) = data["warnings"]
+        assert says in warning
+        assert open_facts[0].url not in warning
+        failed, told = api.tool("svc_lookup_barcode", barcode=NUTELLA)
+        assert not failed
+        assert told["data"] == data
+
+    def test_of_one_database_does_not_hide_what_another_knows(
+        self, open_facts: Servers, api: Api
+    ) -> None:
+        open_facts[0].breaks = fakes.status(500)
+        open_facts[1].products[NUTELLA] = nutella()
+        data = look_up(api)
+        assert data["source"] == "openbeautyfacts"
+        assert "warnings" not in data
+
+    def test_slow_databases_are_not_waited_for(
+        self, open_facts: Servers, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = gateway.look_up
+        monkeypatch.setattr(gateway, "look_up", lambda barcode, **_: real(barcode, within=0.2))
+        open_facts[0].breaks = fakes.silent
+        assert "openfoodfacts did not answer in time" in look_up(api)["warnings"][0]
+
+    def test_switched_off_is_a_warning(self, api: Api) -> None:
+        data = look_up(api)
+        assert data["found"] is False
+        assert "switched off" in data["warnings"][0]
+
+    def test_a_workspace_finds_its_own_without_anybody(self, api: Api) -> None:
+        create(api, barcode=NUTELLA)
+        data = look_up(api)
+        assert data["found"] is True
+        assert "warnings" not in data
+
+
+class TestInput:
+    @pytest.mark.parametrize(
+        ("given", "format_"),
+        [
+            ("96385074", "EAN8"),
+            ("036000291452", "UPCA"),
+            ("3017624010701", "EAN13"),
+            ("13017624010708", "GTIN14"),
+            ("3-017624-010701", "EAN13"),
+            ("301%207624%20010%20701", "EAN13"),
+        ],
+    )
+    def test_all_forms_are_told_apart(
+        self, given: str, format_: str, open_facts: Servers, api: Api
+    ) -> None:
+        data = look_up(api, given)
+        assert data["format"] == format_
+        assert data["barcode"].isdigit()
+        assert data["gtin14"] == data["barcode"].zfill(14)
+
+    @pytest.mark.parametrize(
+        ("given", "says"),
+        [
+            ("3017624010702", "expected the check digit 1"),
+            ("301762401070", "expected the check digit"),
+            ("123", "expected 8, 12, 13 or 14 digits"),
+            ("", "expected 8, 12, 13 or 14 digits"),
+            ("hello", "expected 8, 12, 13 or 14 digits"),
+            ("٣٠١٧٦٢٤٠١٠٧٠١", "expected 8, 12, 13 or 14 digits"),
+            ("1" * 1000, "expected 8, 12, 13 or 14 digits"),
+        ],
+    )
+    def test_what_is_no_barcode_is_refused_with_what_was_expected(
+        self, given: str, says: str, open_facts: Servers, api: Api
+    ) -> None:
+        failed, told = api.tool("svc_lookup_barcode", barcode=given)
+        assert failed
+        assert (told["httpStatus"], told["data"]["code"]) == (400, "invalid_barcode")
+        assert told["data"]["errors"][0]["field"] == "barcode"
+        assert says in told["data"]["message"]
+        assert len(told["data"]["message"]) < 200
+        assert asked(open_facts) == 0
+
+    def test_over_rest_too(self, api: Api) -> None:
+        answer = api.refused("GET", f"{PATH}?barcode=3017624010702")
+        assert (answer.status, answer.data["code"]) == (400, "invalid_barcode")
+        assert api.refused("GET", PATH).data["code"] == "validation_error"
+
+
+def test_only_the_databases_that_the_operator_names_are_asked(
+    open_facts: Servers, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = replace(gateway.settings(), barcode_sources=f"openbeautyfacts={open_facts[1].url}")
+    monkeypatch.setattr(gateway, "settings", lambda: chosen)
+    look_up(api)
+    assert [len(server.requests) for server in open_facts] == [0, 1, 0]

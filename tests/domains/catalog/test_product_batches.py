@@ -1,0 +1,373 @@
+"""Many products in one call: their order and bulk changes."""
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.core.errors import UnavailableError
+from chalicelib.core.ids import new_id
+from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.engine import audit, jobs
+from chalicelib.engine.listing import counters
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time, everything
+from tests.factories.products import (
+    BULK,
+    EAN,
+    REORDER,
+    category,
+    create,
+    listed,
+    make,
+    names,
+    read,
+    refusal,
+    refused_field,
+)
+from tests.support.effort import examples
+
+
+class TestReorderProducts:
+    def test_puts_the_listed_first_and_keeps_the_rest(self, api: Api) -> None:
+        ids = {name: create(api, name)["id"] for name in "ABCDE"}
+        answer = api.post(REORDER, {"ids": [ids["D"], ids["B"]]})
+        assert names(api) == "D B A C E"
+        assert [place["id"] for place in answer["products"]] == [ids["D"], ids["B"]]
+        orders = {product["id"]: product["sortOrder"] for product in listed(api)}
+        assert all(orders[place["id"]] == place["sortOrder"] for place in answer["products"])
+
+    def test_rewrites_only_what_moves(self, api: Api) -> None:
+        ids = [create(api, name)["id"] for name in "ABCDE"]
+        before = {p["id"]: p for p in listed(api)}
+        api.post(REORDER, {"ids": [ids[1], ids[2], ids[0], ids[3], ids[4]]})
+        assert names(api) == "B C A D E"
+        assert [p["name"] for p in listed(api) if p != before[p["id"]]] == ["A"]
+
+    def test_of_what_is_in_order_writes_nothing(self, api: Api) -> None:
+        ids = [create(api, name)["id"] for name in "ABC"]
+        before = everything()
+        api.post(REORDER, {"ids": ids[:2]})
+        assert everything().keys() == before.keys()
+
+    def test_too_many_for_one_transaction_are_finished_by_the_runner_if_need_be(
+        self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bread = category(api)
+        ids = make(owner, 60, category_id=bread)
+        with monkeypatch.context() as killed:
+            killed.setattr(jobs, "attempt", lambda *_: False)
+            api.post(REORDER, {"ids": ids[::-1]})
+        assert run_jobs()["late-entries"] == 1
+        assert [p["id"] for p in listed(api, categoryId=bread, size=60)] == ids[::-1]
+
+    def test_in_a_category_leaves_the_others_alone(self, api: Api) -> None:
+        bread = category(api)
+        ids = {
+            name: create(api, name, categoryId=bread if name in "BDF" else None)["id"]
+            for name in "ABCDEF"
+        }
+        api.post(REORDER, {"ids": [ids["F"], ids["D"]], "categoryId": bread})
+        assert names(api, categoryId=bread) == "F D B"
+        assert [n for n in names(api).split() if n in "ACE"] == ["A", "C", "E"]
+
+    def test_names_the_missing_and_moves_nothing(self, api: Api, new_owner: Any) -> None:
+        ids = [create(api, name)["id"] for name in "ABC"]
+        foreign, unknown = create(new_owner().api())["id"], new_id()
+        answer = api.refused("POST", REORDER, {"ids": [ids[2], foreign, unknown]})
+        assert answer.status == 404
+        assert foreign in answer.data["message"]
+        assert unknown in answer.data["message"]
+        assert ids[2] not in answer.data["message"]
+        assert names(api) == "A B C"
+
+    def test_takes_only_products_of_the_category(self, api: Api) -> None:
+        bread = category(api)
+        inside, outside = create(api, categoryId=bread)["id"], create(api)["id"]
+        body = {"ids": [inside, outside], "categoryId": bread}
+        answer = api.refused("POST", REORDER, body)
+        assert answer.status == 404
+        assert outside in answer.data["message"]
+        assert inside not in answer.data["message"]
+        assert refusal(api, REORDER, {"ids": [inside], "categoryId": new_id()})[0] == 404
+
+    @pytest.mark.parametrize("ids", [[], ["a", "a"], [str(n) for n in range(91)]])
+    def test_takes_one_to_ninety_different_ids(self, ids: list[str], api: Api) -> None:
+        assert refused_field(api, REORDER, {"ids": ids})["field"] == "ids"
+
+    def test_ninety_at_once_fit_a_transaction(self, api: Api, owner: Owner) -> None:
+        bread = category(api)
+        ids = make(owner, 90, category_id=bread)[::-1]
+        api.post(REORDER, {"ids": ids, "categoryId": bread})
+        assert [product["id"] for product in listed(api)] == ids
+
+    @pytest.mark.slow
+    def test_ninety_with_60_kb_of_description_move_without_it(self, api: Api, owner: Owner) -> None:
+        ids = make(owner, 90, description="ー" * 20_000)[::-1]
+        api.post(REORDER, {"ids": ids})
+        found = PRODUCTS.fetch(owner.workspace.id, ids)
+        assert [product.id for product in sorted(found, key=lambda p: p.sort_order)] == ids
+        assert {product.description for product in found} == {"ー" * 20_000}
+
+    def test_without_room_before_the_first_is_409(self, api: Api, owner: Owner) -> None:
+        lowest, other = create(api, "A"), create(api, "B")
+        unit = UnitOfWork(owner.workspace.id, "test")
+        product = PRODUCTS.find(owner.workspace.id, lowest["id"])
+        assert product is not None
+        product.sort_order = -(2**52)
+        unit.save(product)
+        unit.commit()
+        assert refusal(api, REORDER, {"ids": [other["id"]]}) == (409, "conflict")
+
+    @examples(20)
+    @given(moves=st.lists(st.tuples(st.permutations(range(6)), st.integers(1, 6)), max_size=5))
+    def test_any_sequence_of_moves_is_that_of_a_list(
+        self, moves: list[tuple[list[int], int]], new_owner: Any
+    ) -> None:
+        owner = new_owner()
+        api, model = owner.api(), make(owner, 6, sort_order=lambda number: number // 2)
+        first = list(model)
+        for order, count in moves:
+            ids = [first[number] for number in order[:count]]
+            api.post(REORDER, {"ids": ids})
+            model = ids + [product for product in model if product not in ids]
+            assert [product["id"] for product in listed(api)] == model
+
+
+def outcomes(answer: Any) -> list[tuple[int, str]]:
+    return [(result["status"], result["message"].split(".")[0]) for result in answer["results"]]
+
+
+class TestBulkProducts:
+    @pytest.fixture
+    def some(self, api: Api) -> list[Any]:
+        """Three products, the last inactive."""
+        return [
+            create(api, "A", 105, stock=1),
+            create(api, "B", 15, sku="B"),
+            create(api, "C", 0, status="inactive"),
+        ]
+
+    def bulk(self, api: Api, some: list[Any], action: str, **more: Any) -> Any:
+        ids = [product["id"] for product in some]
+        return api.post(BULK, {"ids": ids, "action": action, **more})
+
+    @pytest.mark.parametrize(
+        ("action", "more", "field", "after"),
+        [
+            ("activate", {}, "status", ["active"] * 3),
+            ("deactivate", {}, "status", ["inactive"] * 3),
+            ("setPrice", {"value": 7}, "price", [7, 7, 7]),
+            ("changePricePercent", {"value": -10}, "price", [95, 14, 0]),
+            ("changePricePercent", {"value": 12.5}, "price", [118, 17, 0]),
+            ("changePricePercent", {"value": -100}, "price", [0, 0, 0]),
+            ("changePricePercent", {"value": 1000}, "price", [1155, 165, 0]),
+            ("setStock", {"value": 4}, "stock", [4, 4, 4]),
+            ("setStock", {"value": None}, "stock", [None, None, None]),
+        ],
+    )
+    def test_does_it_to_each(
+        self, action: str, more: Any, field: str, after: Any, api: Api, some: list[Any]
+    ) -> None:
+        before = [product[field] for product in some]
+        answer = self.bulk(api, some, action, **more)
+        words = ["unchanged" if b == a else "changed" for b, a in zip(before, after, strict=True)]
+        assert outcomes(answer) == [(200, word) for word in words]
+        assert [result["before"] for result in answer["results"]] == before
+        assert [result["after"] for result in answer["results"]] == after
+        assert answer["summary"] == {"ok": 3, "failed": 0}
+        assert [product[field] for product in listed(api)] == after
+
+    def test_moves_to_a_category_and_out_of_it(self, api: Api, some: list[Any]) -> None:
+        bread = category(api)
+        self.bulk(api, some, "setCategory", value=bread)
+        assert names(api, categoryId=bread) == "A B C"
+        self.bulk(api, some[:1], "setCategory", value=None)
+        assert names(api, categoryId=bread) == "B C"
+
+    def test_an_unknown_category_is_404_for_the_call(self, api: Api, some: list[Any]) -> None:
+        for unknown in (new_id(), category(api, kind="service")):
+            body = {"ids": [some[0]["id"]], "action": "setCategory", "value": unknown}
+            assert refusal(api, BULK, body) == (404, "not_found")
+
+    def test_an_unknown_or_foreign_id_fails_alone(
+        self, api: Api, some: list[Any], new_owner: Any
+    ) -> None:
+        strange = [create(new_owner().api()), {"id": new_id()}]
+        answer = self.bulk(api, [some[0], *strange, some[1]], "setPrice", value=7)
+        missing = (404, "No product has this id in the workspace")
+        assert outcomes(answer) == [(200, "changed"), missing, missing, (200, "changed")]
+        assert answer["summary"] == {"ok": 2, "failed": 2}
+        assert answer["status"] is True
+
+    def test_a_price_past_the_limit_fails_alone(self, api: Api, some: list[Any]) -> None:
+        dear = create(api, "D", 10**11)
+        answer = self.bulk(api, [dear, some[0]], "changePricePercent", value=1)
+        assert [result["status"] for result in answer["results"]] == [400, 200]
+        assert "100,000,000,000" in answer["results"][0]["message"]
+        assert [result["after"] for result in answer["results"]] == [None, 106]
+        assert read(api, dear) == dear
+
+    def test_deletes_when_confirmed(self, api: Api, some: list[Any]) -> None:
+        body = {"ids": [product["id"] for product in some], "action": "delete"}
+        assert refusal(api, BULK, body) == (400, "confirmation_required")
+        assert len(listed(api)) == 3
+        answer = api.post(BULK, body | {"confirm": True})
+        assert outcomes(answer) == [(200, "deleted")] * 3
+        assert listed(api) == []
+        create(api, sku="b")
+
+    @pytest.mark.parametrize(
+        ("action", "value", "done", "would"),
+        [
+            ("delete", None, "deleted", "would be deleted"),
+            ("setPrice", 15, "changed", "would change"),
+            ("changePricePercent", 10, "changed", "would change"),
+            ("deactivate", None, "changed", "would change"),
+        ],
+    )
+    def test_dry_changes_nothing_and_says_what_would_be(
+        self, action: str, value: Any, done: str, would: str, api: Api, some: list[Any]
+    ) -> None:
+        more = {"confirm": True} | ({} if value is None else {"value": value})
+        both = [*some, {"id": new_id()}]
+        before = everything()
+        dry = self.bulk(api, both, action, **more, dryRun=True)
+        assert everything() == before
+        real = self.bulk(api, both, action, **more)
+        assert {result["message"] for result in real["results"][:3]} <= {done, "unchanged"}
+        for one, other in zip(dry["results"], real["results"], strict=True):
+            assert one["message"] == {done: would}.get(other["message"], other["message"])
+            assert one | {"message": ""} == other | {"message": ""}
+
+    def test_a_deletion_names_what_goes(self, api: Api, some: list[Any]) -> None:
+        dry = self.bulk(api, some, "delete", dryRun=True)["results"]
+        assert [(each["before"], each["after"]) for each in dry] == [(name, None) for name in "ABC"]
+
+    @pytest.mark.parametrize(
+        ("action", "value"),
+        [
+            ("setPrice", None),
+            ("setPrice", -1),
+            ("setPrice", 1.5),
+            ("setPrice", "7"),
+            ("setPrice", 10**11 + 1),
+            ("setStock", -1),
+            ("setStock", "1"),
+            ("setCategory", 5),
+            ("setCategory", ""),
+            ("changePricePercent", "10%"),
+            ("changePricePercent", None),
+            ("changePricePercent", 1000.01),
+            ("changePricePercent", -100.01),
+            ("changePricePercent", True),
+        ],
+    )
+    def test_refuses_a_value_that_the_action_does_not_take(
+        self, action: str, value: Any, api: Api, some: list[Any]
+    ) -> None:
+        body = {"ids": [some[0]["id"]], "action": action, "value": value}
+        assert refused_field(api, BULK, body)["field"] == "value"
+        assert read(api, some[0]) == some[0]
+
+    @pytest.mark.parametrize(
+        "action", ["setPrice", "setStock", "setCategory", "changePricePercent"]
+    )
+    def test_demands_the_value_of_an_action_that_takes_one(
+        self, action: str, api: Api, some: list[Any]
+    ) -> None:
+        error = refused_field(api, BULK, {"ids": [some[0]["id"]], "action": action})
+        assert error == {"field": "value", "message": "is required"}
+
+    def test_warns_of_a_value_without_meaning(self, api: Api, some: list[Any]) -> None:
+        answer = self.bulk(api, some, "activate", value=1)
+        assert answer["warnings"] == ["value has no meaning for activate and was ignored."]
+
+    @pytest.mark.parametrize("ids", [[], ["a", "a"], [str(n) for n in range(101)]])
+    def test_takes_one_to_a_hundred_different_ids(self, ids: list[str], api: Api) -> None:
+        assert refused_field(api, BULK, {"ids": ids, "action": "activate"})["field"] == "ids"
+
+    def test_an_id_that_is_not_valid_fails_alone(self, api: Api, some: list[Any]) -> None:
+        ids = [some[0]["id"], "", "x" * 70, 5, some[1]["id"]]
+        for dry in (True, False):
+            body = {"ids": ids, "action": "setPrice", "value": 7, "dryRun": dry}
+            answer = api.post(BULK, body)
+            assert [result["status"] for result in answer["results"]] == [200, 400, 400, 400, 200]
+            assert [result["id"] for result in answer["results"]] == [
+                some[0]["id"],
+                "",
+                "x" * 64,
+                "",
+                some[1]["id"],
+            ]
+            said = [result["message"] for result in answer["results"]]
+            assert said[2].startswith("id: expected at most 64 characters, received text")
+            assert said[3] == "id: expected text, received number 5"
+            assert answer["summary"] == {"ok": 2, "failed": 3}
+        assert [read(api, product)["price"] for product in some[:2]] == [7, 7]
+
+    def test_a_hundred_are_deleted_in_one_call(self, api: Api, owner: Owner) -> None:
+        made = hundred(owner)
+        body = {"ids": made, "action": "delete", "confirm": True}
+        assert api.post(BULK, body)["summary"] == {"ok": 100, "failed": 0}
+        assert counters.read(owner.workspace.id, "PRODUCT") == {}
+
+    def test_what_fails_midway_is_told_and_the_rest_is_done(
+        self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = hundred(owner)
+        commit, commits = UnitOfWork.commit, itertools.count()
+
+        def fail_once(unit: UnitOfWork, *args: Any) -> None:
+            if next(commits) == 1:
+                raise UnavailableError
+            commit(unit, *args)
+
+        monkeypatch.setattr(UnitOfWork, "commit", fail_once)
+        answer = api.post(BULK, {"ids": made, "action": "setPrice", "value": 7})
+        assert [r["status"] for r in answer["results"]] == [200] * 15 + [503] * 15 + [200] * 70
+        assert answer["summary"] == {"ok": 85, "failed": 15}
+
+    @pytest.mark.slow
+    def test_a_call_that_died_goes_on_under_its_key(
+        self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Prices are raised once, however far the first call came."""
+        made = hundred(owner)
+        body = {"ids": made, "action": "changePricePercent", "value": 10}
+        commit, commits = UnitOfWork.commit, itertools.count()
+
+        def die(unit: UnitOfWork, *args: Any) -> None:
+            if next(commits) == 3:
+                raise KeyboardInterrupt
+            commit(unit, *args)
+
+        with monkeypatch.context() as dying:
+            dying.setattr(UnitOfWork, "commit", die)
+            with pytest.raises(KeyboardInterrupt):
+                api.call("POST", BULK, body, {"Idempotency-Key": "k"})
+        assert Counter(p["price"] for p in listed(api)) == {110: 45, 100: 55}
+        other = api.refused("POST", BULK, body | {"value": 20}, **{"Idempotency-Key": "k"})
+        assert (other.status, other.data["code"]) == (409, "idempotency_mismatch")
+        assert Counter(p["price"] for p in listed(api)) == {110: 45, 100: 55}
+        answer = api.post(BULK, body, key="k")
+        assert answer["summary"] == {"ok": 100, "failed": 0}
+        assert {p["price"] for p in listed(api)} == {110}
+        assert api.post(BULK, body, key="k") == answer
+        assert {p["price"] for p in listed(api)} == {110}
+
+    def test_each_step_is_audited(self, api: Api, owner: Owner) -> None:
+        self.bulk(api, [{"id": product} for product in hundred(owner)], "deactivate")
+        made = [row for row in audit.latest(owner.workspace.id) if row.operation == "bulk_products"]
+        assert len(made) == 7
+        assert sum(len(row.resources) for row in made) == 100
+        assert {tuple(row.fields) for row in made} == {("ids", "action")}
+
+
+def hundred(owner: Owner) -> list[str]:
+    """Make a hundred products with SKU and barcode: the most to change of each."""
+    return make(owner, 100, sku=lambda number: f"S{number}", barcode=EAN)

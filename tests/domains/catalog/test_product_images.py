@@ -1,0 +1,137 @@
+"""A product's images: copied into the workspace, kept while they cannot be replaced."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.core import settings as service_settings
+from chalicelib.core.ids import new_id
+from chalicelib.engine import limits
+from tests.conftest import Api
+from tests.factories.products import (
+    AWAY,
+    CREATE,
+    UPDATE,
+    category,
+    create,
+    files_of,
+    read,
+    refusal,
+    update,
+)
+from tests.fakes.internet import Server
+
+
+class TestImages:
+    def test_become_files_of_the_workspace(self, api: Api, away: Server) -> None:
+        urls = [f"{AWAY}/{number}.png" for number in range(10)]
+        product = create(api, images=[{"url": url} for url in urls])
+        assert [(i["width"], i["height"]) for i in product["images"]] == [
+            (8 + number, 8) for number in range(10)
+        ]
+        files = {file["id"]: file["url"] for file in files_of(api)}
+        assert {i["fileId"]: i["url"] for i in product["images"]} == files
+        assert all(AWAY not in image["url"] for image in product["images"])
+        assert read(api, product) == product
+
+    def test_that_cannot_be_taken_are_warnings(self, api: Api, away: Server) -> None:
+        bad = [f"{AWAY}/none.png", "https://127.0.0.1/x.png", "http://a.example/x.png", "x"]
+        body = {"name": "x", "price": 1, "images": [{"url": u} for u in [*bad, f"{AWAY}/1.png"]]}
+        answer = api.post(CREATE, body)
+        assert [image["width"] for image in answer["product"]["images"]] == [9]
+        assert len(answer["warnings"]) == 4
+        for url, warning in zip(bad, answer["warnings"], strict=True):
+            assert url in warning
+
+    def test_are_replaced_as_a_whole_and_own_ones_are_kept(self, api: Api, away: Server) -> None:
+        product = create(api, images=[{"url": f"{AWAY}/{n}.png"} for n in (0, 1)])
+        first, second = product["images"]
+        asked = len(away.requests)
+        swapped = update(api, product, images=[{"url": second["url"]}, {"url": first["url"]}])
+        assert swapped["images"] == [second, first]
+        assert len(away.requests) == asked
+        added = update(api, product, images=[{"url": first["url"]}, {"url": f"{AWAY}/2.png"}])
+        assert [image["width"] for image in added["images"]] == [8, 10]
+        assert update(api, product, images=[])["images"] == []
+        assert update(api, product, images=[{"url": first["url"]}])["images"] == [first]
+        assert update(api, product, images=None)["images"] == []
+
+    def test_stay_with_a_warning_if_none_of_the_new_ones_can_be_taken(
+        self, api: Api, away: Server
+    ) -> None:
+        product = create(api, images=[{"url": f"{AWAY}/{n}.png"} for n in (0, 1)])
+        new = [{"url": f"{AWAY}/none.png"}]
+        answer = api.post(UPDATE, {"id": product["id"], "name": "New", "images": new})
+        assert answer["product"]["images"] == product["images"]
+        assert answer["product"]["name"] == "New"
+        assert answer["warnings"][-1] == "None of the new images could be taken; the old ones stay."
+        assert read(api, product)["images"] == product["images"]
+        some = update(api, product, images=[*new, {"url": f"{AWAY}/2.png"}])
+        assert [image["width"] for image in some["images"]] == [10]
+
+    def test_may_be_files_of_the_workspace_by_their_ids(self, api: Api, away: Server) -> None:
+        (first,) = create(api, images=[{"url": f"{AWAY}/0.png"}])["images"]
+        asked = len(away.requests)
+        product = create(api, images=[{"fileId": first["fileId"]}])
+        assert product["images"] == [first]
+        mixed = [{"url": f"{AWAY}/1.png"}, {"fileId": first["fileId"]}, {"url": first["url"]}]
+        assert update(api, product, images=mixed)["images"][1:] == [first, first]
+        assert len(away.requests) == asked + 1
+
+    def test_of_an_unknown_file_are_404_before_anything_is_fetched(
+        self, api: Api, away: Server, new_owner: Any
+    ) -> None:
+        (theirs,) = create(new_owner().api(), images=[{"url": f"{AWAY}/0.png"}])["images"]
+        product, asked = create(api), len(away.requests)
+        for unknown in (new_id(), theirs["fileId"]):
+            images = [{"url": f"{AWAY}/1.png"}, {"fileId": unknown}]
+            body = {"name": "x", "price": 1, "images": images}
+            assert refusal(api, CREATE, body) == (404, "not_found")
+            body = {"id": product["id"], "images": images}
+            assert refusal(api, UPDATE, body) == (404, "not_found")
+        assert len(away.requests) == asked
+
+    def test_of_a_file_that_is_no_image_are_400(self, api: Api) -> None:
+        text = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
+        body = {"name": "x", "price": 1, "images": [{"fileId": text["id"]}]}
+        answer = api.refused("POST", CREATE, body)
+        assert (answer.status, answer.data["errors"][0]["field"]) == (400, "images.0.fileId")
+        assert "text/plain" in answer.data["message"]
+
+    def test_are_not_fetched_for_an_unknown_category(
+        self, api: Api, away: Server, new_owner: Any
+    ) -> None:
+        product, images = create(api), [{"url": f"{AWAY}/1.png"}]
+        for unknown in (new_id(), category(new_owner().api()), category(api, kind="service")):
+            more = {"categoryId": unknown, "images": images}
+            assert refusal(api, CREATE, {"name": "x", "price": 1, **more}) == (404, "not_found")
+            assert refusal(api, UPDATE, {"id": product["id"], **more}) == (404, "not_found")
+        assert refusal(api, UPDATE, {"id": new_id(), "images": images}) == (404, "not_found")
+        assert away.paths == []
+
+    def test_from_elsewhere_make_a_heavy_call_and_own_ones_do_not(
+        self, api: Api, away: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        mine = create(api, images=[{"url": f"{AWAY}/1.png"}])["images"][0]["url"]
+        monkeypatch.setattr(
+            limits, "settings", lambda: replace(service_settings.settings(), rate_limit_scale=0)
+        )
+        product = create(api, images=[{"url": mine}])
+        update(api, product, images=[{"url": mine}], name="New")
+        update(api, product, images=None)
+        strange = {"images": [{"url": mine}, {"url": f"{AWAY}/2.png"}]}
+        for path, body in (
+            (CREATE, {"name": "x", "price": 1, **strange}),
+            (UPDATE, {"id": product["id"], **strange}),
+        ):
+            answer = api.refused("POST", path, body)
+            assert (answer.status, answer.data["code"]) == (429, "rate_limited")
+            assert int(answer.headers["Retry-After"]) <= 60
+        assert away.paths == ["/1.png"]
+
+    def test_of_a_refused_call_leave_nothing(self, api: Api, away: Server) -> None:
+        create(api, sku="S")
+        body = {"name": "x", "price": 1, "sku": "s", "images": [{"url": f"{AWAY}/1.png"}]}
+        assert refusal(api, CREATE, body) == (409, "sku_taken")
+        assert files_of(api) == []

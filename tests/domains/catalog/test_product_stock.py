@@ -1,0 +1,228 @@
+"""A product's stock, added to and taken from, by many at once."""
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from chalicelib.core import retry
+from chalicelib.core.ids import new_id
+from chalicelib.domains.catalog.operations import products as records
+from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.engine import audit
+from chalicelib.engine.listing import counters
+from tests.conftest import Answer, Api, Owner, at_once
+from tests.factories.products import (
+    BULK,
+    CREATE,
+    REORDER,
+    UPDATE,
+    category,
+    create,
+    listed,
+    names,
+    read,
+    refusal,
+    update,
+)
+
+
+class TestStockDelta:
+    def test_adds_and_takes(self, api: Api) -> None:
+        product = create(api, stock=5)
+        assert update(api, product, stockDelta=-5)["stock"] == 0
+        assert update(api, product, stockDelta=7)["stock"] == 7
+        assert update(api, product, stockDelta=0)["stock"] == 7
+        assert read(api, product)["stock"] == 7
+
+    def test_goes_with_other_changes(self, api: Api) -> None:
+        product = create(api, stock=5)
+        after = update(api, product, stockDelta=-2, price=9)
+        assert (after["stock"], after["price"]) == (3, 9)
+        assert read(api, product) == after
+
+    @pytest.mark.parametrize("more", [{}, {"price": 9}])
+    def test_below_zero_is_409_with_what_there_is(self, more: Any, api: Api) -> None:
+        product = create(api, stock=5)
+        answer = api.refused("POST", UPDATE, {"id": product["id"], "stockDelta": -6, **more})
+        assert (answer.status, answer.data["code"]) == (409, "insufficient_stock")
+        assert answer.data["stock"] == 5
+        assert read(api, product) == product
+
+    @pytest.mark.parametrize("more", [{}, {"price": 9}])
+    def test_past_the_limit_is_409(self, more: Any, api: Api) -> None:
+        product = create(api, stock=10**9)
+        body = {"id": product["id"], "stockDelta": 1, **more}
+        assert refusal(api, UPDATE, body) == (409, "conflict")
+        assert read(api, product) == product
+
+    def test_of_a_stock_that_is_not_tracked_is_409(self, api: Api) -> None:
+        product = create(api)
+        answer = api.refused("POST", UPDATE, {"id": product["id"], "stockDelta": 1})
+        assert (answer.status, answer.data["code"]) == (409, "conflict")
+        assert "Set stock to a number first" in answer.data["message"]
+
+    def test_with_stock_is_400(self, api: Api) -> None:
+        product = create(api, stock=1)
+        body = {"id": product["id"], "stock": 2, "stockDelta": 1}
+        answer = api.refused("POST", UPDATE, body)
+        assert answer.status == 400
+        assert "not both" in answer.data["message"]
+
+    def test_alone_is_audited_as_a_change_of_the_product(self, api: Api, owner: Owner) -> None:
+        product = create(api, stock=1)
+        update(api, product, stockDelta=1)
+        last = audit.latest(owner.workspace.id)[0]
+        assert (last.operation, last.resources[0]) == ("update_product", f"product:{product['id']}")
+        assert last.fields == ["stockDelta"]
+
+    def test_under_a_key_is_added_once(self, api: Api) -> None:
+        product = create(api, stock=5)
+        body = {"id": product["id"], "stockDelta": -1}
+        assert api.post(UPDATE, body, key="k") == api.post(UPDATE, body, key="k")
+        assert read(api, product)["stock"] == 4
+
+
+def statuses(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
+    return Counter((a.status, a.data.get("code")) for a in answers)
+
+
+@pytest.mark.store
+class TestAtOnce:
+    @pytest.mark.slow
+    def test_fifty_sell_one_stock_exactly_and_never_below_zero(self, api: Api) -> None:
+        product = create(api, stock=30)
+        body = {"id": product["id"], "stockDelta": -1}
+        answers = at_once(50, lambda _: api.call("POST", UPDATE, body))
+        assert statuses(answers) == {(200, None): 30, (409, "insufficient_stock"): 20}
+        assert read(api, product)["stock"] == 0
+        told = [a.data for a in answers if a.status == 200 and "warnings" not in a.data]
+        assert len({data["product"]["stock"] for data in told}) == len(told)
+
+    def test_who_does_not_insist_on_the_stock_it_read_is_exact_as_well(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(records, "EXACT_TRIES", 0)
+        product = create(api, stock=30)
+        deltas = [-1, 2] * 25
+
+        def act(number: int) -> Answer:
+            return api.call("POST", UPDATE, {"id": product["id"], "stockDelta": deltas[number]})
+
+        answers = at_once(50, act)
+        assert statuses(answers) == {(200, None): 50}
+        assert read(api, product)["stock"] == 30 + sum(deltas)
+        assert all(answer.data["warnings"] for answer in answers)
+
+    def test_a_stock_survives_other_changes_of_its_product(self, api: Api) -> None:
+        product = create(api, stock=100)
+
+        def act(number: int) -> Answer:
+            change = {"stockDelta": -1} if number % 2 else {"name": f"Name {number}"}
+            return api.call("POST", UPDATE, {"id": product["id"], **change})
+
+        assert statuses(at_once(16, act)) == {(200, None): 16}
+        assert read(api, product)["stock"] == 92
+
+    def test_of_many_claims_on_one_sku_one_wins(self, api: Api) -> None:
+        body = {"name": "x", "price": 1, "sku": "S"}
+        answers = at_once(20, lambda _: api.call("POST", CREATE, body))
+        assert statuses(answers) == {(200, None): 1, (409, "sku_taken"): 19}
+
+    def test_of_ten_reorders_of_the_same_products_one_wins_whole(self, api: Api) -> None:
+        ids = [create(api, str(number))["id"] for number in range(6)]
+        wanted = [
+            list(order) for order in itertools.islice(itertools.permutations(ids), 0, 700, 70)
+        ]
+        answers = at_once(10, lambda n: api.call("POST", REORDER, {"ids": wanted[n]}))
+        assert statuses(answers) == {(200, None): 10}
+        assert [product["id"] for product in listed(api)] in wanted
+
+    def test_reorders_of_different_products_come_one_after_the_other(self, api: Api) -> None:
+        ids = [create(api, str(number))["id"] for number in range(13)]
+        groups = [ids[start : start + 3] for start in range(0, 12, 3)]
+        answers = at_once(4, lambda n: api.call("POST", REORDER, {"ids": groups[n]}))
+        assert statuses(answers) == {(200, None): 4}
+        order = [product["id"] for product in listed(api)]
+        assert order[12] == ids[12]
+        assert sorted(order[start : start + 3] for start in range(0, 12, 3)) == sorted(groups)
+
+    def test_bulk_changes_of_the_same_products_do_not_mix_up_the_counters(
+        self, api: Api, owner: Owner
+    ) -> None:
+        ids = [create(api, str(number))["id"] for number in range(30)]
+
+        def act(number: int) -> Answer:
+            action = ("activate", "deactivate")[number % 2]
+            return api.call("POST", BULK, {"ids": ids, "action": action})
+
+        answers = at_once(6, act)
+        assert {a.data["summary"]["failed"] for a in answers} == {0}
+        states = Counter(f"status:{product['status']}" for product in listed(api))
+        assert counters.read(owner.workspace.id, "PRODUCT") == states | {"total": 30}
+
+    def test_a_bulk_call_repeated_at_once_under_one_key_is_done_once(self, api: Api) -> None:
+        ids = [create(api, str(number), 100)["id"] for number in range(30)]
+        body = {"ids": ids, "action": "changePricePercent", "value": 10}
+        answers = at_once(6, lambda _: api.call("POST", BULK, body, {"Idempotency-Key": "k"}))
+        assert {answer.status for answer in answers} == {200}
+        assert len({answer.body for answer in answers}) == 1
+        assert {product["price"] for product in listed(api)} == {110}
+
+    def test_lost_races_past_patience_are_a_503_for_their_items(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+        product = create(api)
+        fetch = PRODUCTS.fetch
+
+        def stale(self: Any, workspace_id: str, ids: Any, *more: Any) -> Any:
+            found = fetch(workspace_id, ids)
+            update(api, product, name=f"Name {new_id()}")
+            return found
+
+        monkeypatch.setattr(type(PRODUCTS), "fetch", stale)
+        answer = api.post(BULK, {"ids": [product["id"]], "action": "setPrice", "value": 7})
+        assert [result["status"] for result in answer["results"]] == [503]
+
+
+class TestFilteringByStock:
+    @pytest.fixture
+    def shelf(self, api: Api) -> str:
+        shelf = category(api)
+        for name, stock in (("none", 0), ("one", 1), ("five", 5), ("untracked", None)):
+            create(api, name=name, stock=stock, categoryId=shelf)
+        return shelf
+
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            ({"inStock": "true"}, "five one untracked"),
+            ({"inStock": "false"}, "none"),
+            ({"maxStock": 1}, "none one"),
+            ({"maxStock": 1, "inStock": "true"}, "one"),
+            ({"maxStock": 0, "inStock": "true"}, ""),
+            ({"maxStock": 3, "inStock": "false"}, "none"),
+        ],
+    )
+    def test_a_list_holds_the_products_whose_stock_fits(
+        self, query: dict[str, Any], expected: str, api: Api, shelf: str
+    ) -> None:
+        assert names(api, sort="name", **query) == expected
+        assert names(api, sort="name", categoryId=shelf, **query) == expected
+
+    def test_a_list_follows_every_way_of_changing_the_stock(self, api: Api, shelf: str) -> None:
+        (one,) = listed(api, maxStock=1, inStock="true")
+        update(api, one, stockDelta=-1)
+        for query in ({}, {"categoryId": shelf}):
+            assert names(api, sort="name", inStock="false", **query) == "none one"
+        update(api, one, stockDelta=7, price=9)
+        update(api, one, stockDelta=1)
+        for query in ({}, {"categoryId": shelf}):
+            assert names(api, sort="name", maxStock=8, inStock="true", **query) == "five one"
+            assert "one" not in names(api, maxStock=7, **query).split()
+        update(api, one, stock=None)
+        for query in ({}, {"categoryId": shelf}):
+            assert "one" not in names(api, maxStock=10**9, **query).split()
+            assert "one" in names(api, inStock="true", **query).split()

@@ -1,0 +1,470 @@
+"""Products by their SKUs, many in one call (contract, Operations without a tool)."""
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.core import deadline
+from chalicelib.core import settings as service_settings
+from chalicelib.core.errors import UnavailableError
+from chalicelib.core.ids import new_id
+from chalicelib.domains.catalog.operations import upsert as module
+from chalicelib.engine import audit, limits
+from chalicelib.engine.listing import counters
+from chalicelib.engine.unit import UnitOfWork
+from tests.conftest import Answer, Api, Owner, Time, at_once, everything
+from tests.factories.products import (
+    AWAY,
+    EAN,
+    category,
+    create,
+    files_of,
+    listed,
+    names,
+    read,
+    refused_field,
+    update,
+)
+from tests.fakes.internet import Internet, Server, says
+
+UPSERT = "/api/products/upsert"
+
+
+def upsert(api: Api, *items: Any, **more: Any) -> Any:
+    return api.post(UPSERT, {"items": [*items], **more})
+
+
+def outcomes(answer: Any) -> list[tuple[int, str]]:
+    return [(result["status"], result["message"]) for result in answer["results"]]
+
+
+def item(sku: str, **fields: Any) -> dict[str, Any]:
+    return {"sku": sku, "name": f"Name {sku}", "price": 100, **fields}
+
+
+class TestUpsertProducts:
+    def test_creates_what_is_new_and_updates_what_is_there(self, api: Api) -> None:
+        old = create(api, "Loaf", 100, sku="Ёж-1", stock=3, description="d")
+        bread = category(api)
+        answer = upsert(
+            api,
+            {"sku": "еж-1", "price": 7},
+            item("N-1", barcode="4 006381 333931", categoryId=bread, stock=0, status="inactive"),
+            item("N-2"),
+        )
+        assert outcomes(answer) == [(200, "updated"), (200, "created"), (200, "created")]
+        assert answer["summary"] == {"ok": 3, "failed": 0}
+        assert [result["created"] for result in answer["results"]] == [False, True, True]
+        assert [result["sku"] for result in answer["results"]] == ["еж-1", "N-1", "N-2"]
+        first, second, third = listed(api)
+        assert [result["id"] for result in answer["results"]] == [
+            old["id"],
+            second["id"],
+            third["id"],
+        ]
+        assert first | {"updatedAt": ""} == old | {"price": 7, "updatedAt": ""}
+        wanted = {"barcode": EAN, "categoryId": bread, "stock": 0, "status": "inactive"}
+        assert wanted.items() <= second.items()
+        assert third["status"] == "active"
+
+    def test_repeated_changes_nothing(self, api: Api, owner: Owner) -> None:
+        items = [item(f"S{number}", categoryId=category(api, f"c{number}")) for number in range(3)]
+        upsert(api, *items)
+        before = listed(api)
+        changes = len(audit.latest(owner.workspace.id))
+        answer = upsert(api, *items)
+        assert outcomes(answer) == [(200, "unchanged")] * 3
+        assert listed(api) == before
+        assert len(audit.latest(owner.workspace.id)) == changes
+
+    def test_null_clears_what_is_optional_and_what_is_omitted_stays(self, api: Api) -> None:
+        made = create(api, sku="S", description="d", barcode=EAN, stock=1, categoryId=category(api))
+        upsert(api, {"sku": "S", "stock": None, "barcode": None})
+        assert read(api, made) | {"updatedAt": ""} == made | {
+            "stock": None,
+            "barcode": None,
+            "updatedAt": "",
+        }
+        upsert(api, {"sku": "S", "categoryId": None, "description": None})
+        after = read(api, made)
+        assert (after["categoryId"], after["description"]) == (None, None)
+
+    def test_what_is_wrong_with_an_item_is_its_own(self, api: Api, new_owner: Any) -> None:
+        create(api, sku="T")
+        answer = upsert(
+            api,
+            item("A", categoryId=new_id()),
+            item("B", categoryId=category(new_owner().api())),
+            item("C", categoryId=category(api, kind="service")),
+            {"sku": "D", "price": 1},
+            {"sku": "E"},
+            item("F", barcode="4006381333932"),
+            item("Ёж"),
+            item("еЖ"),
+            {"sku": "T", "categoryId": new_id()},
+            item("G"),
+        )
+        statuses = [result["status"] for result in answer["results"]]
+        assert statuses == [404, 404, 404, 400, 400, 400, 400, 400, 404, 200]
+        said = [result["message"] for result in answer["results"]]
+        assert "GET /api/categories/list" in said[0]
+        assert said[3:5] == [
+            "A new product needs a name.",
+            "A new product needs a name and a price.",
+        ]
+        assert "check digit 1" in said[5]
+        assert said[6] == said[7]
+        assert "Several items have this SKU" in said[6]
+        assert all(result["id"] is None for result in answer["results"][:9])
+        assert answer["summary"] == {"ok": 1, "failed": 9}
+        assert names(api) == "Loaf Name G"
+
+    def test_dry_changes_nothing_and_says_what_would_be(self, api: Api, away: Server) -> None:
+        for sku in "ABC":
+            create(api, f"Name {sku}", sku=sku)
+        bread = category(api)
+        items = [
+            item("A", price=7, categoryId=bread),
+            item("B"),
+            item("C", images=[{"url": f"{AWAY}/1.png"}]),
+            item("D", images=[{"url": f"{AWAY}/1.png"}]),
+            {"sku": "E"},
+        ]
+        before = everything()
+        answer = upsert(api, *items, dryRun=True)
+        assert everything() == before
+        assert away.paths == []
+        assert outcomes(answer) == [
+            (200, "would update"),
+            (200, "unchanged"),
+            (200, "would update"),
+            (200, "would create"),
+            (400, "A new product needs a name and a price."),
+        ]
+        assert not any(result["created"] for result in answer["results"])
+        assert [result["id"] is None for result in answer["results"]] == [False] * 3 + [True] * 2
+
+    @pytest.mark.parametrize(
+        ("field", "message"),
+        [
+            ({"stock": -2}, "stock: expected at least 0, received number -2"),
+            ({"price": 1.5}, "price: expected an integer of kopecks"),
+            ({"name": ""}, "name: expected at least 1 character(s)"),
+            ({"images": [{}]}, "images.0.url: expected exactly one of url and fileId"),
+            (
+                {"status": "gone", "barcode": 5},
+                "barcode: expected text, received number 5; status: expected 'active'",
+            ),
+        ],
+    )
+    def test_an_item_that_is_not_valid_fails_alone_among_a_hundred(
+        self, field: Any, message: str, api: Api
+    ) -> None:
+        items = [item(f"S{number}") for number in range(100)]
+        items[41] |= field
+        answer = upsert(api, *items)
+        assert [result["sku"] for result in answer["results"]] == [each["sku"] for each in items]
+        assert [result["status"] for result in answer["results"]] == (
+            [200] * 41 + [400] + [200] * 58
+        )
+        assert answer["results"][41]["message"].startswith(message)
+        assert answer["summary"] == {"ok": 99, "failed": 1}
+        assert [product["sku"] for product in listed(api)] == [
+            each["sku"] for each in items if each is not items[41]
+        ]
+
+    @pytest.mark.parametrize(
+        ("sent", "sku", "message"),
+        [
+            ({"sku": " "}, "", "sku: expected at least 1 character(s)"),
+            ({"sku": "s" * 70, "name": "x"}, "s" * 64, "sku: expected at most 64 characters"),
+            ({"sku": 5}, "", "sku: expected text, received number 5"),
+            ({"name": "x"}, "", "sku: is required"),
+            ({"vendorCode": "x"}, "", 'sku: is required; you sent "vendorCode"'),
+            (None, "", "item: expected an object, received null"),
+            ("S", "", 'item: expected an object, received text "S"'),
+        ],
+    )
+    def test_an_item_without_a_valid_sku_fails_alone_and_is_named_as_far_as_it_can_be(
+        self, sent: Any, sku: str, message: str, api: Api
+    ) -> None:
+        answer = upsert(api, item("A"), sent, item("B"))
+        assert [result["status"] for result in answer["results"]] == [200, 400, 200]
+        assert answer["results"][1]["sku"] == sku
+        assert answer["results"][1]["message"].startswith(message)
+
+    def test_a_dry_run_reports_an_item_that_is_not_valid(self, api: Api) -> None:
+        answer = upsert(api, item("A"), item("B", stock=-2), dryRun=True)
+        assert outcomes(answer) == [
+            (200, "would create"),
+            (400, "stock: expected at least 0, received number -2"),
+        ]
+
+    def test_a_valid_item_with_the_sku_of_one_that_is_not_valid_is_refused(self, api: Api) -> None:
+        answer = upsert(api, item("A", stock=-2), item("a"))
+        assert [result["status"] for result in answer["results"]] == [400, 400]
+        assert "Several items have this SKU" in answer["results"][1]["message"]
+        assert listed(api) == []
+
+    def test_an_idempotency_key_with_another_invalid_item_is_a_mismatch(self, api: Api) -> None:
+        body = {"items": [item("A"), item("B", stock=-2)]}
+        answer = api.post(UPSERT, body, key="k")
+        assert api.post(UPSERT, body, key="k") == answer
+        other = api.call(
+            "POST",
+            UPSERT,
+            {"items": [item("A"), item("B", stock=-3)]},
+            {"Idempotency-Key": "k"},
+        )
+        assert (other.status, other.data["code"]) == (409, "idempotency_mismatch")
+
+    @pytest.mark.parametrize("count", [0, 101])
+    def test_takes_one_to_a_hundred_items(self, count: int, api: Api) -> None:
+        body = {"items": [item(f"S{number}") for number in range(count)]}
+        assert refused_field(api, UPSERT, body)["field"] == "items"
+
+    @pytest.mark.parametrize("items", [None, {}, "x", {"sku": "A", "name": "A", "price": 1}])
+    def test_items_that_are_no_list_fail_as_a_whole(self, items: Any, api: Api) -> None:
+        assert refused_field(api, UPSERT, {"items": items})["field"] == "items"
+
+    def test_new_ones_come_last_in_the_order_of_the_items(self, api: Api) -> None:
+        create(api, "Z", sku="z")
+        skus = [f"S{number:02}" for number in range(25)]
+        upsert(api, *(item(sku) for sku in skus))
+        assert [product["sku"] for product in listed(api)] == ["z", *skus]
+
+    def test_the_most_that_ten_can_change_fits_a_transaction(
+        self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Names too long for an entry, another category each, other barcodes."""
+        long = "\ufdfa" * 255
+        places = [[category(api, f"{kind}{n}") for n in range(10)] for kind in "ab"]
+        codes = [f"{number:07}" for number in range(20)]
+        codes = [code + _check_digit(code) for code in codes]
+        for some, barcodes_, name in ((places[0], codes[:10], "x"), (places[1], codes[10:], long)):
+            items = [
+                item(f"S{n}", name=name, description="ж" * 20_000, categoryId=p, barcode=b)
+                for n, (p, b) in enumerate(zip(some, barcodes_, strict=True))
+            ]
+            assert upsert(api, *items)["summary"] == {"ok": 10, "failed": 0}
+        assert {product["categoryId"] for product in listed(api)} == set(places[1])
+        made = [row for row in audit.latest(owner.workspace.id) if row.operation.startswith("ups")]
+        assert [len(row.resources) for row in made] == [10, 10]
+
+    def test_a_hundred_are_ten_audited_transactions(self, api: Api, owner: Owner) -> None:
+        answer = upsert(api, *(item(f"S{number}") for number in range(100)))
+        assert answer["summary"] == {"ok": 100, "failed": 0}
+        assert counters.read(owner.workspace.id, "PRODUCT")["total"] == 100
+        made = [row for row in audit.latest(owner.workspace.id) if row.operation.startswith("ups")]
+        assert len(made) == 10
+        assert {tuple(row.fields) for row in made} == {("items",)}
+
+    def test_what_fails_midway_is_said_and_the_rest_is_done(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        commit, commits = UnitOfWork.commit, itertools.count()
+
+        def fail_once(unit: UnitOfWork, *args: Any) -> None:
+            if next(commits) == 1:
+                raise UnavailableError
+            commit(unit, *args)
+
+        monkeypatch.setattr(UnitOfWork, "commit", fail_once)
+        answer = upsert(api, *(item(f"S{number}") for number in range(25)))
+        statuses = [result["status"] for result in answer["results"]]
+        assert statuses == [200] * 10 + [503] * 10 + [200] * 5
+
+    def test_a_call_that_died_goes_on_under_its_key(
+        self, api: Api, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        body = {"items": [item(f"S{number}") for number in range(25)]}
+        commit, commits = UnitOfWork.commit, itertools.count()
+
+        def die(unit: UnitOfWork, *args: Any) -> None:
+            if next(commits) == 1:
+                raise KeyboardInterrupt
+            commit(unit, *args)
+
+        with monkeypatch.context() as dying:
+            dying.setattr(UnitOfWork, "commit", die)
+            with pytest.raises(KeyboardInterrupt):
+                api.call("POST", UPSERT, body, {"Idempotency-Key": "k"})
+        done = listed(api)
+        assert len(done) == 10
+        update(api, done[0], price=5)
+        time.pass_by(minutes=3)  # the mark of the dead call has expired
+        answer = api.post(UPSERT, body, key="k")
+        assert outcomes(answer) == [(200, "created")] * 25
+        assert read(api, done[0])["price"] == 5
+        assert api.post(UPSERT, body, key="k") == answer
+        assert len(listed(api)) == 25
+
+
+def _check_digit(digits: str) -> str:
+    total = sum(int(d) * (3 if n % 2 == 0 else 1) for n, d in enumerate(reversed(digits)))
+    return str(-total % 10)
+
+
+class TestImages:
+    def test_become_files_and_own_ones_are_kept(self, api: Api, away: Server) -> None:
+        images = [{"url": f"{AWAY}/{number}.png"} for number in range(4)]
+        answer = upsert(api, item("A", images=images[:2]), item("B"), item("C", images=images[2:]))
+        assert outcomes(answer) == [(200, "created")] * 3
+        by_sku = {product["sku"]: product for product in listed(api)}
+        assert [[i["width"] for i in by_sku[sku]["images"]] for sku in "ABC"] == [
+            [8, 9],
+            [],
+            [10, 11],
+        ]
+        own = [{"url": image["url"]} for image in by_sku["A"]["images"]]
+        assert outcomes(upsert(api, item("A", images=own))) == [(200, "unchanged")]
+        assert outcomes(upsert(api, item("A", images=own[::-1]))) == [(200, "updated")]
+        assert read(api, by_sku["A"])["images"] == by_sku["A"]["images"][::-1]
+        upsert(api, item("A", images=[]))
+        assert read(api, by_sku["A"])["images"] == []
+        assert len(away.paths) == 4
+
+    def test_may_be_named_by_their_files_of_which_an_unknown_one_fails_its_item(
+        self,
+        api: Api,
+        away: Server,
+    ) -> None:
+        upsert(api, item("A", images=[{"url": f"{AWAY}/1.png"}]))
+        (image,) = listed(api)[0]["images"]
+        own, none = {"fileId": image["fileId"]}, {"fileId": "none"}
+        answer = upsert(
+            api,
+            item("A", images=[own]),
+            item("B", images=[{"url": f"{AWAY}/2.png"}, own]),
+            item("C", images=[none]),
+        )
+        statuses = [(result["status"], result["message"]) for result in answer["results"]]
+        assert statuses[:2] == [(200, "unchanged"), (200, "created")]
+        assert statuses[2][0] == 404
+        shown = {product["sku"]: product["images"] for product in listed(api)}
+        assert (shown["A"], shown["B"][1:]) == ([image], [image])
+
+    def test_that_several_items_show_are_one_file(self, api: Api, away: Server) -> None:
+        same = [{"url": f"{AWAY}/1.png"}]
+        answer = upsert(api, *(item(sku, images=same) for sku in "ABC"))
+        assert [result["warnings"] for result in answer["results"]] == [[], [], []]
+        assert len({product["images"][0]["fileId"] for product in listed(api)}) == 1
+        assert len(files_of(api)) == len(away.paths) == 1
+
+    def test_that_cannot_be_taken_are_warnings_and_lose_nothing(
+        self,
+        api: Api,
+        away: Server,
+    ) -> None:
+        upsert(api, item("A", images=[{"url": f"{AWAY}/1.png"}]))
+        kept = listed(api)[0]["images"]
+        none = {"url": f"{AWAY}/none.png"}
+        answer = upsert(api, item("A", images=[none], price=7), item("B", images=[none]))
+        assert outcomes(answer) == [(200, "updated"), (200, "created")]
+        for result in answer["results"]:
+            assert "none.png" in result["warnings"][0]
+        first, second = listed(api)
+        assert (first["images"], first["price"]) == (kept, 7)
+        assert second["images"] == []
+
+    def test_for_which_the_time_is_too_short_stay_and_the_items_are_done(
+        self, api: Api, net: Internet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from tests.factories.products import png
+
+        server = net.serve(AWAY, says(b"no", "404 Not Found"))
+        for number in range(3):
+            server.pages[f"/{number}.png"] = says(png(number), content_type="image/png")
+        upsert(api, item("A", images=[{"url": f"{AWAY}/0.png"}]))
+        kept = listed(api)[0]["images"]
+        monkeypatch.setattr(deadline, "REQUEST_SECONDS", module.COMMIT_SECONDS)
+        monkeypatch.setattr(module, "IMAGE_SECONDS", module.COMMIT_SECONDS)
+        answer = upsert(
+            api,
+            item("A", images=[{"url": f"{AWAY}/{n}.png"} for n in (1, 2)], price=7),
+            item("B", images=[{"url": f"{AWAY}/1.png"}]),
+        )
+        assert outcomes(answer) == [(200, "updated"), (200, "created")]
+        assert all("time" in result["warnings"][0] for result in answer["results"])
+        first, second = listed(api)
+        assert (first["images"], first["price"], second["images"]) == (kept, 7, [])
+
+    def test_are_not_fetched_again_by_a_repeated_call(
+        self,
+        api: Api,
+        away: Server,
+        time: Time,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        pictured = [item(f"S{n}", images=[{"url": f"{AWAY}/{n}.png"}]) for n in range(4)]
+        commit, commits = UnitOfWork.commit, itertools.count()
+
+        def die(unit: UnitOfWork, *args: Any) -> None:
+            if next(commits) == 2:
+                raise KeyboardInterrupt
+            commit(unit, *args)
+
+        with monkeypatch.context() as dying:
+            dying.setattr(UnitOfWork, "commit", die)
+            with pytest.raises(KeyboardInterrupt):
+                api.call("POST", UPSERT, {"items": pictured}, {"Idempotency-Key": "k"})
+        assert Counter(away.paths) == {f"/{n}.png": 1 for n in range(4)}
+        time.pass_by(minutes=3)
+        api.post(UPSERT, {"items": pictured}, key="k")
+        assert Counter(away.paths) == {"/0.png": 1, "/1.png": 1, "/2.png": 2, "/3.png": 2}
+        assert [len(product["images"]) for product in listed(api)] == [1] * 4
+        assert len(files_of(api)) == 4
+
+    def test_of_ten_items_are_one_heavy_call(
+        self,
+        api: Api,
+        away: Server,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(
+            limits, "settings", lambda: replace(service_settings.settings(), rate_limit_scale=1)
+        )
+        pictured = [item(f"S{n}", images=[{"url": f"{AWAY}/1.png"}]) for n in range(11)]
+        remaining = []
+        for items in (pictured[:10], pictured):
+            answer = api.call("POST", UPSERT, {"items": items})
+            remaining.append(int(answer.headers["RateLimit-Remaining"]))
+        assert remaining == [59, 57]
+        for free in ({"items": pictured, "dryRun": True}, {"items": [item("A")]}):
+            assert "RateLimit-Remaining" not in api.call("POST", UPSERT, free).headers
+
+
+@pytest.mark.store
+class TestAtOnce:
+    def test_of_many_upserts_of_one_sku_one_creates_and_the_rest_update(self, api: Api) -> None:
+        def act(number: int) -> Answer:
+            return api.call(
+                "POST", UPSERT, {"items": [item("S", price=number), item(f"T{number}")]}
+            )
+
+        answers = at_once(8, act)
+        firsts = Counter(answer.data["results"][0]["message"] for answer in answers)
+        assert firsts["created"] == 1
+        assert firsts["updated"] + firsts["unchanged"] == 7
+        assert {answer.data["summary"]["failed"] for answer in answers} == {0}
+        assert len(listed(api)) == 9
+
+    def test_a_category_that_goes_meanwhile_fails_its_items_alone(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gone = category(api)
+        real, calls = module._Rows.of, itertools.count()
+
+        def of(*args: Any) -> Any:
+            rows = real(*args)
+            if next(calls) == 0:
+                api.post("/api/categories/delete", {"id": gone})
+            return rows
+
+        monkeypatch.setattr(module._Rows, "of", of)
+        answer = upsert(api, item("A", categoryId=gone), item("B"))
+        assert [result["status"] for result in answer["results"]] == [404, 200]
+        assert names(api) == "Name B"

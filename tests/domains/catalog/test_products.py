@@ -1,0 +1,542 @@
+"""Products: listed, created, changed, deleted and copied (tools.md, Products)."""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.catalog.store import products
+from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.engine.listing import counters
+from chalicelib.lib import barcodes
+from tests.conftest import Api, Owner, Time, everything
+from tests.factories.products import (
+    AWAY,
+    CREATE,
+    DELETE,
+    DUPLICATE,
+    EAN,
+    LIST,
+    UPDATE,
+    category,
+    create,
+    files_of,
+    listed,
+    make,
+    names,
+    read,
+    refusal,
+    refused_field,
+    update,
+)
+from tests.fakes.internet import Server
+
+
+class TestListProducts:
+    def test_is_ordered_by_their_own_order_creation_price_or_name(self, api: Api) -> None:
+        for name, price in (("Ёлка", 300), ("ель", 100), ("Дуб", 200)):
+            create(api, name, price)
+        assert names(api) == "Ёлка ель Дуб"
+        assert names(api, sort="sortOrder") == "Ёлка ель Дуб"
+        assert names(api, sort="createdAt") == "Дуб ель Ёлка"
+        assert names(api, sort="price") == "ель Дуб Ёлка"
+        assert names(api, sort="name") == "Дуб Ёлка ель"
+
+    def test_finds_by_a_part_of_the_name_or_the_sku_in_any_case(self, api: Api) -> None:
+        create(api, "Ёлка", sku="AB-17")
+        create(api, "Oak", sku="CD-18")
+        assert names(api, q="елк") == "Ёлка"
+        assert names(api, q="b-1") == "Ёлка"
+        assert names(api, q="-1") == "Ёлка Oak"
+        assert names(api, q="nothing") == ""
+
+    def test_may_be_turned_around(self, api: Api) -> None:
+        for name, price in (("A", 300), ("C", 100), ("B", 200)):
+            create(api, name, price)
+        assert names(api, sortDir="desc") == "B C A"
+        assert names(api, sort="price", sortDir="desc") == "A B C"
+        assert names(api, sort="name", sortDir="desc") == "C B A"
+        assert names(api, sort="createdAt", sortDir="asc") == "A C B"
+        assert names(api, sort="createdAt", sortDir="desc") == names(api, sort="createdAt")
+
+    def test_filters_by_price_with_both_bounds_included(self, api: Api) -> None:
+        for price in (0, 100, 199, 200, 201):
+            create(api, str(price), price)
+        assert names(api, minPrice=100, maxPrice=200) == "100 199 200"
+        assert names(api, minPrice=200) == "200 201"
+        assert names(api, maxPrice=0) == "0"
+        assert names(api, minPrice=100, maxPrice=100) == "100"
+        assert names(api, minPrice=1, maxPrice=200, q="19", sortDir="desc") == "199"
+
+    def test_finds_the_one_with_an_sku_or_those_with_a_barcode(self, api: Api) -> None:
+        bread = category(api)
+        create(api, "A", sku="Ёж-1", barcode=EAN, categoryId=bread)
+        create(api, "B", sku="Ёж-10", barcode="0" + EAN, status="inactive", price=7)
+        create(api, "C", barcode="12345670")
+        assert names(api, sku=" еЖ-1") == "A"
+        assert names(api, sku="Ёж") == ""
+        assert names(api, barcode=EAN) == names(api, barcode=f"0{EAN}") == "A B"
+        assert names(api, barcode=EAN, status="active") == "A"
+        assert names(api, barcode=EAN, sort="price") == "B A"
+        assert names(api, barcode=EAN, categoryId=bread, minPrice=8) == "A"
+        assert names(api, barcode=EAN, sku="Ёж-10", q="b") == "B"
+        assert names(api, barcode="12345670", sku="Ёж-10") == ""
+        found = api.get(f"{LIST}?{urlencode({'barcode': EAN, 'size': 1, 'page': 2})}")
+        assert ([p["name"] for p in found["products"]], found["total"]) == (["B"], 2)
+
+    def test_of_a_category_can_include_those_below_it(self, api: Api, new_owner: Any) -> None:
+        bakery = category(api, "Bakery")
+        bread, cakes = category(api, parentId=bakery), category(api, "Cakes", parentId=bakery)
+        rye = category(api, "Rye", parentId=bread)
+        for name, place in zip("ABCDE", (rye, bakery, None, cakes, bread), strict=True):
+            create(api, name, categoryId=place)
+        assert names(api, categoryId=bakery) == "B"
+        assert names(api, categoryId=bakery, subcategories="true") == "A B D E"
+        assert names(api, categoryId=bread, subcategories="true", sortDir="desc") == "E A"
+        assert names(api, categoryId=rye, subcategories="true") == "A"
+        assert names(api, categoryId=bakery, subcategories="true", q="d") == "D"
+        paged = {"categoryId": bakery, "subcategories": "true", "size": 3}
+        found = [api.get(f"{LIST}?{urlencode({**paged, 'page': page})}") for page in (1, 2)]
+        assert [len(each["products"]) for each in found] == [3, 1]
+        assert [each["total"] for each in found] == [4, 4]
+        foreign = category(new_owner().api())
+        assert names(api, categoryId=foreign, subcategories="true") == ""
+        warned = api.get(f"{LIST}?subcategories=true")
+        assert (warned["total"], len(warned["warnings"])) == (5, 1)
+
+    def test_filters_by_status_and_by_category(self, api: Api) -> None:
+        bread, cakes = category(api), category(api, "Cakes")
+        create(api, "A", categoryId=bread)
+        create(api, "B", categoryId=bread, status="inactive")
+        create(api, "C", categoryId=cakes)
+        assert names(api, status="active") == "A C"
+        assert names(api, status="inactive") == "B"
+        assert names(api, status="all") == "A B C"
+        assert names(api, categoryId=bread) == "A B"
+        assert names(api, categoryId=bread, status="active") == "A"
+
+    def test_of_an_unknown_or_foreign_category_is_empty(self, api: Api, new_owner: Any) -> None:
+        create(api, categoryId=category(api))
+        foreign = category(new_owner().api())
+        for unknown in (foreign, new_id(), "x"):
+            found = api.get(f"{LIST}?categoryId={unknown}")
+            assert (found["products"], found["total"]) == ([], 0)
+
+    def test_has_pages_of_twenty_and_a_total(self, api: Api) -> None:
+        for number in range(23):
+            create(api, f"{number:02}")
+        first, second = api.get(LIST), api.get(f"{LIST}?page=2")
+        assert [len(first["products"]), len(second["products"])] == [20, 3]
+        assert first["total"] == second["total"] == 23
+        assert api.get(f"{LIST}?page=9")["products"] == []
+        assert names(api, page=3, size=7).split()[0] == "14"
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            *("size=0", "size=101", "page=0", "sort=sku", "status=on", "sortDir=down"),
+            *("minPrice=2&maxPrice=1", "minPrice=-1", "maxPrice=1.5", "subcategories=maybe"),
+            *("barcode=4006381333932", "barcode=x"),
+        ],
+    )
+    def test_refuses_what_it_does_not_know(self, query: str, api: Api) -> None:
+        assert api.refused("GET", f"{LIST}?{query}").status == 400
+
+    def test_cuts_long_descriptions_and_says_so(self, api: Api) -> None:
+        whole = create(api, description="ж" * 20_000)
+        short = create(api, description="ж" * 500)
+        found = api.get(LIST)
+        assert [len(p["description"]) for p in found["products"]] == [500, 500]
+        assert found["products"][0]["description"].endswith("…")
+        assert found["products"][1] == short
+        (warning,) = found["warnings"]
+        assert warning.startswith("The description of 1 product(s) is cut to 500 characters; ")
+        assert [p["descriptionTruncated"] for p in found["products"]] == [True, False]
+        assert "descriptions=full" in warning
+        assert read(api, whole) == whole
+        assert whole["descriptionTruncated"] is False
+
+    def test_full_descriptions_are_listed_on_request_in_pages_of_at_most_twenty(
+        self, api: Api, owner: Owner
+    ) -> None:
+        make(owner, 21, description="ж" * 20_000)
+        for query in ("descriptions=full", "descriptions=full&size=20"):
+            found = api.get(f"{LIST}?{query}")
+            assert {p["description"] for p in found["products"]} == {"ж" * 20_000}
+            assert {p["descriptionTruncated"] for p in found["products"]} == {False}
+            assert len(found["products"]) == 20
+            assert "warnings" not in found
+        failed, answer = api.tool("svc_list_products", descriptions="full", page=2)
+        assert not failed
+        assert answer["data"]["products"][0]["description"] == "ж" * 20_000
+        refused = api.refused("GET", f"{LIST}?descriptions=full&size=21")
+        assert refused.data["errors"] == [
+            {
+                "field": "size",
+                "message": "expected at most 20 with descriptions=full, received number 21",
+            }
+        ]
+        short = api.get(f"{LIST}?descriptions=short&size=100")["products"]
+        assert {p["descriptionTruncated"] for p in short} == {True}
+
+    def test_a_list_written_back_by_update_or_upsert_loses_no_description(self, api: Api) -> None:
+        whole = create(api, sku="A", description="ж" * 6007)
+        short = create(api, sku="B", description="ж" * 500)
+        shown = [{k: p[k] for k in ("sku", "description")} | {"price": 7} for p in listed(api)]
+        answer = api.post("/api/products/upsert", {"items": shown})
+        refused, done = answer["results"]
+        assert (refused["status"], done["status"]) == (400, 200)
+        assert refused["message"].startswith("description: expected the whole value, received what")
+        assert "leave the field out to keep it" in refused["message"]
+        assert (read(api, whole)["description"], read(api, whole)["price"]) == ("ж" * 6007, 100)
+        assert read(api, short)["price"] == 7
+        error = refused_field(api, UPDATE, {"id": whole["id"], **shown[0]})
+        assert error["field"] == "description"
+        dry = api.post("/api/products/upsert", {"items": shown, "dryRun": True})
+        assert [each["status"] for each in dry["results"]] == [400, 200]
+
+    @pytest.mark.parametrize("text", ["ж" * 499, "ж" * 500, "ж" * 498 + "…", "ё" * 499 + "…", "…"])
+    def test_a_description_that_no_list_has_cut_replaces_a_long_one(
+        self, text: str, api: Api
+    ) -> None:
+        product = create(api, description="ж" * 6007)
+        assert update(api, product, description=text)["description"] == text
+
+    def test_a_hundred_long_products_fit_one_answer(self, api: Api, owner: Owner) -> None:
+        make(owner, 100, name="Ж" * 255, description="ж" * 20_000)
+        assert len(listed(api)) == 100
+
+
+class TestCreateProduct:
+    def test_shows_all_its_fields(self, api: Api, owner: Owner) -> None:
+        bread = category(api)
+        product = create(
+            api,
+            "  Loaf ",
+            9900,
+            description="Round",
+            sku=" L-1 ",
+            stock=0,
+            categoryId=bread,
+            barcode="4 006381-333931",
+            status="inactive",
+        )
+        assert {k: v for k, v in product.items() if k not in {"id", "createdAt", "updatedAt"}} == {
+            "name": "Loaf",
+            "price": 9900,
+            "description": "Round",
+            "descriptionTruncated": False,
+            "sku": "L-1",
+            "barcode": EAN,
+            "stock": 0,
+            "categoryId": bread,
+            "images": [],
+            "status": "inactive",
+            "sortOrder": 0,
+        }
+        assert read(api, product) == product == listed(api)[0]
+        assert product["createdAt"] == product["updatedAt"]
+        assert counters.read(owner.workspace.id, "PRODUCT")["status:inactive"] == 1
+
+    def test_needs_no_more_than_a_name_and_a_price(self, api: Api) -> None:
+        product = create(api, price=0)
+        assert product["status"] == "active"
+        empty = ("description", "sku", "barcode", "stock", "categoryId")
+        assert [product[name] for name in empty] == [None] * 5
+
+    def test_comes_last_whatever_orders_there_are(self, api: Api) -> None:
+        first = create(api, "A")
+        update(api, first, sortOrder=10**12)
+        create(api, "B")
+        create(api, "C")
+        assert names(api) == "A B C"
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("name", ""),
+            ("name", "  "),
+            ("name", "a" * 256),
+            ("name", "a\x00"),
+            ("price", -1),
+            ("price", 10**11 + 1),
+            ("price", 9.5),
+            ("price", "100"),
+            ("price", True),
+            ("description", "a" * 20_001),
+            ("sku", "a" * 65),
+            ("sku", " "),
+            ("stock", -1),
+            ("stock", 1.5),
+            ("status", "all"),
+            ("images", [{"url": f"https://a.example/{n}"} for n in range(11)]),
+            ("images", ["https://a.example/1.png"]),
+            ("images", [{}]),
+            ("images", [{"url": "https://a.example/1.png", "fileId": "a"}]),
+        ],
+    )
+    def test_refuses_what_is_out_of_bounds(self, field: str, value: Any, api: Api) -> None:
+        body = {"name": "x", "price": 1, field: value}
+        assert refused_field(api, CREATE, body)["field"].split(".")[0] == field
+        assert listed(api) == []
+
+    def test_takes_what_is_on_the_bounds(self, api: Api) -> None:
+        fields = {"description": "a" * 20_000, "sku": "ﷺ" * 64, "stock": 10**9}
+        product = create(api, "a" * 255, 10**11, **fields)
+        assert read(api, product) == product
+
+    @pytest.mark.parametrize(
+        ("barcode", "message"),
+        [
+            ("4006381333932", 'expected the check digit 1 at the end of "4006381333932"'),
+            ("123", "expected 8, 12, 13 or 14 digits"),
+            ("400638133393x", "expected 8, 12, 13 or 14 digits"),
+        ],
+    )
+    def test_refuses_a_wrong_barcode_with_the_digit_it_expected(
+        self, barcode: str, message: str, api: Api
+    ) -> None:
+        product = create(api)
+        for path, body in (
+            (CREATE, {"name": "x", "price": 1, "barcode": barcode}),
+            (UPDATE, {"id": product["id"], "barcode": barcode}),
+        ):
+            assert refusal(api, path, body) == (400, "invalid_barcode")
+            (error,) = api.refused("POST", path, body).data["errors"]
+            assert error["field"] == "barcode"
+            assert message in error["message"]
+
+    def test_an_empty_barcode_is_left_out_of_creates_and_lists_and_explained_in_updates(
+        self, api: Api
+    ) -> None:
+        product = api.post(CREATE, {"name": "x", "price": 1, "barcode": "", "sku": ""})["product"]
+        assert (product["barcode"], product["sku"]) == (None, None)
+        listing = api.get("/api/products/list?barcode=&sku=")["products"]
+        assert [each["id"] for each in listing] == [product["id"]]
+        error = refused_field(api, UPDATE, {"id": product["id"], "barcode": ""})
+        assert error["message"].endswith("; send null to clear it")
+
+    def test_a_price_in_rubles_is_told_in_kopecks(self, api: Api) -> None:
+        error = refused_field(api, CREATE, {"name": "x", "price": 199.9})
+        assert error["field"] == "price"
+        assert "kopecks: 19990" in error["message"]
+
+    def test_an_sku_is_unique_in_the_workspace_whatever_its_case(
+        self, api: Api, new_owner: Any
+    ) -> None:
+        create(api, sku="Ёж-1")
+        for sku in ("Ёж-1", " ЁЖ-1", "еж-1"):
+            assert refusal(api, CREATE, {"name": "x", "price": 1, "sku": sku}) == (409, "sku_taken")
+        create(new_owner().api(), sku="Ёж-1")
+        create(api, sku="Ёж-2")
+        assert len(listed(api)) == 2
+
+    def test_a_taken_sku_names_who_has_it_and_what_the_call_can_do(self, api: Api) -> None:
+        first, second = create(api, sku="S"), create(api, sku="T")
+        made = api.refused("POST", CREATE, {"name": "x", "price": 1, "sku": "s"}).data
+        changed = api.refused("POST", UPDATE, {"id": second["id"], "sku": "s"}).data
+        for refused in (made, changed):
+            assert (refused["code"], refused["productId"]) == ("sku_taken", first["id"])
+            assert first["id"] in refused["message"]
+        assert "POST /api/products/update" in made["message"]
+        assert "null" in changed["message"]
+        assert "POST /api/products/update" not in changed["message"]
+
+    def test_an_unknown_foreign_or_service_category_is_404(self, api: Api, new_owner: Any) -> None:
+        strange = [new_id(), category(new_owner().api()), category(api, kind="service")]
+        for unknown in strange:
+            body = {"name": "x", "price": 1, "categoryId": unknown}
+            answer = api.refused("POST", CREATE, body)
+            assert (answer.status, answer.data["code"]) == (404, "not_found")
+            assert "GET /api/categories/list" in answer.data["message"]
+        assert listed(api) == []
+
+    def test_the_same_key_makes_one_product(self, api: Api) -> None:
+        body = {"name": "x", "price": 1, "sku": "S"}
+        assert api.post(CREATE, body, key="k") == api.post(CREATE, body, key="k")
+        assert len(listed(api)) == 1
+
+    def test_is_found_by_its_barcode_in_any_form(self, api: Api, owner: Owner) -> None:
+        workspace = owner.workspace.id
+        product = create(api, barcode="012345678905")
+        create(api, barcode="12345670")
+        for form in ("012345678905", "0012345678905", "00012345678905"):
+            found = products.with_barcode(workspace, barcodes.parse(form).gtin14)
+            assert found is not None
+            assert found.id == product["id"]
+        assert products.with_barcode(workspace, barcodes.gtin14(EAN)) is None
+
+
+class TestUpdateProduct:
+    def test_changes_what_is_sent_and_nothing_else(self, api: Api, time: Time) -> None:
+        product = create(
+            api, sku="S", stock=3, barcode=EAN, description="d", categoryId=category(api)
+        )
+        time.pass_by(minutes=5)
+        changes = {"name": "Roll", "price": 7, "status": "inactive", "sortOrder": -5}
+        after = update(api, product, **changes)
+        assert after == product | changes | {"updatedAt": "2027-01-15T12:05:00.000Z"}
+        assert read(api, product) == after
+
+    def test_null_clears_what_is_optional(self, api: Api, owner: Owner) -> None:
+        product = create(
+            api, sku="S", stock=3, barcode=EAN, description="d", categoryId=category(api)
+        )
+        cleared = dict.fromkeys(("sku", "stock", "barcode", "description", "categoryId"))
+        after = update(api, product, **cleared)
+        assert cleared.items() <= after.items()
+        create(api, sku="S")
+        assert products.with_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
+
+    @pytest.mark.parametrize("field", ["name", "price", "status", "sortOrder", "stockDelta"])
+    def test_null_does_not_clear_what_is_not(self, field: str, api: Api) -> None:
+        product = create(api, stock=1)
+        after = update(api, product, **{field: None}, description="Kept")
+        assert (after.get(field), after["stock"]) == (product.get(field), 1)
+
+    def test_without_a_change_is_400(self, api: Api) -> None:
+        answer = api.refused("POST", UPDATE, {"id": create(api)["id"], "color": "red"})
+        assert answer.status == 400
+        assert answer.data["message"].startswith("Nothing to change")
+        assert '"color"' in answer.data["warnings"][0]
+
+    def test_moves_the_claim_on_the_sku(self, api: Api) -> None:
+        first, second = create(api, sku="A"), create(api, sku="B")
+        assert refusal(api, UPDATE, {"id": second["id"], "sku": "a"}) == (409, "sku_taken")
+        assert update(api, first, sku="a")["sku"] == "a"
+        update(api, first, sku="C")
+        assert update(api, second, sku="A")["sku"] == "A"
+        assert refusal(api, UPDATE, {"id": second["id"], "sku": "C"}) == (409, "sku_taken")
+
+    def test_moves_the_look_up_by_barcode(self, api: Api, owner: Owner) -> None:
+        product = create(api, barcode="012345678905")
+        assert update(api, product, barcode="0012345678905")["barcode"] == "0012345678905"
+        update(api, product, barcode=EAN)
+        workspace = owner.workspace.id
+        assert products.with_barcode(workspace, "00012345678905") is None
+        assert products.with_barcode(workspace, barcodes.gtin14(EAN)) is not None
+
+    def test_an_unknown_category_is_404(self, api: Api, new_owner: Any) -> None:
+        product = create(api)
+        for unknown in (new_id(), category(new_owner().api()), category(api, kind="service")):
+            body = {"id": product["id"], "categoryId": unknown}
+            assert refusal(api, UPDATE, body) == (404, "not_found")
+
+    def test_counts_it_in_its_new_category(self, api: Api, owner: Owner) -> None:
+        bread, cakes = category(api), category(api, "Cakes")
+        product = create(api, categoryId=bread)
+        update(api, product, categoryId=cakes)
+        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {
+            f"category_id:{cakes}": 1
+        }
+
+
+class TestDeleteProduct:
+    def test_frees_its_sku_and_barcode(self, api: Api, owner: Owner) -> None:
+        product = create(api, sku="S", barcode=EAN, categoryId=category(api))
+        assert api.post(DELETE, {"id": product["id"]}) == {
+            "status": True,
+            "id": product["id"],
+            "deleted": True,
+        }
+        assert listed(api) == []
+        assert api.refused("GET", f"/api/products/{product['id']}").status == 404
+        assert counters.read(owner.workspace.id, "PRODUCT") == {}
+        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
+        assert products.with_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
+        create(api, sku="S")
+
+    def test_keeps_it_for_a_month_out_of_sight(self, api: Api, owner: Owner, time: Time) -> None:
+        product = create(api)
+        api.post(DELETE, {"id": product["id"]})
+        kept = PRODUCTS.row.find(PRODUCTS.trash(owner.workspace.id), product["id"])
+        assert kept is not None
+        assert (kept.expires - time.now).days == 30
+
+    def test_again_is_404(self, api: Api) -> None:
+        product = create(api)
+        api.post(DELETE, {"id": product["id"]})
+        assert refusal(api, DELETE, {"id": product["id"]}) == (404, "not_found")
+
+    def test_dry_changes_nothing(self, api: Api) -> None:
+        product = create(api, sku="S")
+        before = everything()
+        answer = api.post(DELETE, {"id": product["id"], "dryRun": True})
+        assert answer["deleted"] is False
+        assert everything() == before
+
+
+class TestDuplicateProduct:
+    def test_makes_an_inactive_copy_without_what_is_unique(self, api: Api, away: Server) -> None:
+        source = create(
+            api,
+            sku="S",
+            stock=4,
+            barcode=EAN,
+            description="d",
+            categoryId=category(api),
+            images=[{"url": f"{AWAY}/1.png"}],
+        )
+        copy = api.post(DUPLICATE, {"id": source["id"]})["product"]
+        made = {"id", "createdAt", "updatedAt", "sortOrder"}
+        expected = source | {
+            "name": "Loaf (копия)",
+            "sku": None,
+            "barcode": None,
+            "status": "inactive",
+        }
+        assert {k: v for k, v in copy.items() if k not in made} == {
+            k: v for k, v in expected.items() if k not in made
+        }
+        assert copy["id"] != source["id"]
+        assert len(files_of(api)) == 1
+        assert read(api, copy) == copy
+        assert read(api, source) == source
+
+    def test_stands_right_behind_its_source(self, api: Api) -> None:
+        first = create(api, "A")
+        create(api, "B")
+        api.post(DUPLICATE, {"id": first["id"], "name": "A2"})
+        api.post(DUPLICATE, {"id": first["id"], "name": "A1"})
+        assert names(api) == "A A1 A2 B"
+
+    def test_stands_behind_its_source_where_there_is_no_room(self, api: Api) -> None:
+        for number, name in enumerate("ABC"):
+            update(api, create(api, name), sortOrder=number)
+        source = listed(api)[1]
+        api.post(DUPLICATE, {"id": source["id"], "name": "B2"})
+        assert names(api) == "A B B2 C"
+
+    def test_of_a_long_name_fits_and_a_given_one_is_taken(self, api: Api) -> None:
+        source = create(api, "x" * 255)
+        copy = api.post(DUPLICATE, {"id": source["id"]})["product"]
+        assert copy["name"] == "x" * 247 + " (копия)"
+        assert api.post(DUPLICATE, {"id": source["id"], "name": " Y "})["product"]["name"] == "Y"
+
+    def test_of_an_unknown_product_is_404(self, api: Api) -> None:
+        assert refusal(api, DUPLICATE, {"id": new_id()}) == (404, "not_found")
+
+
+class TestOverTheToolServer:
+    def test_a_product_lives_and_dies_by_tools(self, api: Api) -> None:
+        def call(tool: str, **arguments: Any) -> Any:
+            params = {"name": f"svc_{tool}", "arguments": arguments}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            result = json.loads(api.call("POST", "/api/mcp", message).body)["result"]
+            return json.loads(result["content"][0]["text"])["data"]
+
+        bread = call("create_category", name="Bread")["category"]["id"]
+        loaf = call("create_product", name="Loaf", price=100, stock=3, categoryId=bread)["product"]
+        assert call("update_product", id=loaf["id"], stockDelta=-1)["product"]["stock"] == 2
+        assert call("update_product", id=loaf["id"], stockDelta=-3)["code"] == "insufficient_stock"
+        copy = call("duplicate_product", id=loaf["id"])["product"]["id"]
+        call("reorder_products", ids=[copy])
+        assert [p["id"] for p in call("list_products")["products"]] == [copy, loaf["id"]]
+        assert call("bulk_products", ids=[copy], action="activate")["summary"]["ok"] == 1
+        assert call("list_categories")["categories"][0]["itemsCount"] == 2
+        assert call("delete_product", id=loaf["id"])["deleted"] is True
+        assert call("get_product", id=loaf["id"])["code"] == "not_found"
+        assert call("delete_category", id=bread)["movedItems"] == 1
+        assert call("get_product", id=copy)["product"]["categoryId"] is None

@@ -1,0 +1,281 @@
+"""A chat whose process dies between any two of its steps: its job brings it to an end, once."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from threading import Event
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.chat.flows import chat_answer
+from chalicelib.engine import connection
+from chalicelib.gateways import llm
+from chalicelib.gateways.llm import Reasoning, Usage
+from chalicelib.gateways.llm.messages import count_input, count_tokens
+from chalicelib.transports import schedules
+from chalicelib.transports.http import HttpResponse
+from tests.conftest import Api, Owner, Time
+from tests.factories.chat import (
+    RICH,
+    Bot,
+    Scripted,
+    answer_to,
+    ask,
+    new_bot,
+    read_events,
+    transcript,
+)
+from tests.factories.examples import request_to
+from tests.support.patience import PATIENCE
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
+
+Scripts = Callable[..., Scripted]
+
+WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class Process:
+    """Counts the writes of a process, and dies before or after one of them."""
+
+    def __init__(self) -> None:
+        self.writes: list[str] = []
+        self.dies_at: int | None = None
+        self.after = False
+        self.dead = False
+
+    def call(self, send: Callable[[], Any], operation: str) -> Any:
+        if self.dead:
+            raise Killed
+        if operation not in WRITES:
+            return send()
+        self.writes.append(operation)
+        if len(self.writes) != self.dies_at:
+            return send()
+        if self.after:
+            send()
+        self.dead = True
+        raise Killed
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Run code in a process that dies at a write: ``with process(3, after=True) as it``."""
+    stock = connection._Connection._make_api_call
+    running: list[Process] = []
+
+    def call(self: Any, operation: str, arguments: dict[str, Any]) -> Any:
+        def send() -> Any:
+            return stock(self, operation, arguments)
+
+        return running[-1].call(send, operation) if running else send()
+
+    monkeypatch.setattr(connection._Connection, "_make_api_call", call)
+
+    @contextmanager
+    def run(dies_at: int | None = None, *, after: bool = False) -> Iterator[Process]:
+        it = Process()
+        it.dies_at, it.after = dies_at, after
+        running.append(it)
+        try:
+            with suppress(Killed):
+                yield it
+        finally:
+            running.pop()
+
+    return run
+
+
+@pytest.fixture
+def bot(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Bot:
+    spec = llm.resolve("claude-opus-4.1")
+    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    monkeypatch.setattr(llm, "chat_model_for", lambda _: Scripted(["word " * 9, Usage(50, 9)]))
+    return new_bot(owner)
+
+
+@pytest.fixture
+def scripted(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> Scripts:
+    """Have the bot's model say what a test wants."""
+
+    def set_(*steps: Any) -> Scripted:
+        model = Scripted(steps)
+        monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
+        return model
+
+    return set_
+
+
+def check_ledger(bot: Bot) -> list[str]:
+    """Check the invariants; return what became of each hold."""
+    entries = list(reversed(ledger.entries(bot.account_id)))
+    available = reserved = 0
+    ends: dict[str, list[str]] = {}
+    for entry in entries:
+        reserved += int(entry.held)
+        available += int(entry.amount - entry.held)
+        assert int(entry.balance_after) == available >= 0
+        assert reserved >= 0
+        if entry.request_id:
+            ends.setdefault(entry.request_id, []).append(entry.kind)
+    assert bot.money == (available, reserved) == (available, 0)
+    for steps in ends.values():
+        assert steps[0] == "reserve"
+        assert len(steps) == 2
+    return [steps[1] for steps in ends.values()]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["unsent", "unheard"])
+def test_wherever_it_dies_the_request_is_charged_once_or_not_at_all(
+    after: bool,
+    bot: Bot,
+    api: Api,
+    time: Time,
+    process: Callable[..., Any],
+) -> None:
+    message = "Write to ada@example.com"
+    session = ask(bot, "Hi").session
+    outcomes = []
+    for number in count(1):
+        before = len(check_ledger(bot))
+        key = f"{number}"
+        with process(number, after=after) as it:
+            ask(bot, message, sessionId=session, key=key)
+        if not it.dead:
+            assert number > len(it.writes) >= 6
+            break
+        time.pass_by(minutes=10, seconds=1)
+        schedules.run_jobs()
+        ended = check_ledger(bot)[before:]
+        assert len(ended) <= 1
+        outcomes += ended
+        if ended:
+            last = transcript(api, bot)[-1]
+            assert last["status"] != "partial" or last["content"]
+        time.pass_by(seconds=1)
+        told = ask(bot, message, sessionId=session, key=key)
+        assert told.text == "word " * 9
+    assert "release" in outcomes
+    assert "settle" in outcomes
+    assert api.get("/api/forms/collection-list")["total"] == 1
+    assert bot.money[0] < RICH
+
+
+NEVER = 10_000.0
+
+
+@pytest.fixture
+def no_timer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Let no checkpoint be due because of the time; pings come at once, and nothing is read on."""
+    monkeypatch.setattr(chat_answer, "CHECKPOINT_SECONDS", NEVER)
+    monkeypatch.setattr(chat_answer, "FIRST_PAUSE", NEVER)
+    monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 0.0)
+    return monkeypatch
+
+
+class Crash:
+    """A chat whose process dies once its answer has a checkpoint that a test waits for."""
+
+    def __init__(self, bot: Bot, api: Api, run: Callable[..., Any]) -> None:
+        self.bot, self.api, self.run = bot, api, run
+        self.shown = ""
+
+    def when(self, recorded: Callable[[str], bool]) -> None:
+        """Read an answer until its checkpoint is as it should be, and let the process die."""
+        with self.run() as it:
+            response = answer_to(request_to(self.bot.id, "Tell me a tale"))
+            try:
+                self._read(response, recorded)
+            finally:
+                it.dead = True
+                response.close()
+
+    def _read(self, response: HttpResponse, recorded: Callable[[str], bool]) -> None:
+        until = monotonic() + PATIENCE
+        for raw in response.body:
+            assert isinstance(raw, bytes)
+            self.shown += "".join(each.get("content", "") for each in read_events(raw))
+            if recorded(transcript(self.api, self.bot)[-1]["content"]):
+                return
+            assert monotonic() < until, "the checkpoint did not come"
+        pytest.fail("the answer ended")
+
+    def settled(self, time: Time) -> dict[str, Any]:
+        """Let the job end the exchange; return the answer as the dialog keeps it."""
+        time.pass_by(minutes=10, seconds=1)
+        schedules.run_jobs()
+        assert check_ledger(self.bot) == ["settle"]
+        return transcript(self.api, self.bot)[-1]
+
+
+@pytest.fixture
+def crash(bot: Bot, api: Api, process: Callable[..., Any]) -> Crash:
+    return Crash(bot, api, process)
+
+
+def cost(model: Scripted, output_tokens: int) -> int:
+    """Return the kopecks that a question and so many tokens of output come to."""
+    return -(-(count_input(model.asked[0]) * 150_000 + output_tokens * 750_000) // 10**6)
+
+
+def test_the_first_words_shown_get_a_checkpoint_at_once(
+    bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
+) -> None:
+    model = scripted("Once upon ", Event())
+    crash.when(bool)
+    answer = crash.settled(time)
+    assert (answer["content"], answer["status"]) == ("Once upon ", "partial")
+    assert bot.money == (RICH - cost(model, 2), 0)
+
+
+def test_words_before_a_pause_of_the_model_get_a_checkpoint_by_time(
+    bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
+) -> None:
+    no_timer.setattr(chat_answer, "CHECKPOINT_SECONDS", 0.01)
+    no_timer.setattr(chat_answer, "FIRST_PAUSE", 0.01)
+    model = scripted(*["word "] * 20, Event())
+    crash.when(lambda text: text == "word " * 20)
+    assert crash.shown == crash.settled(time)["content"] == "word " * 20
+    assert bot.money == (RICH - cost(model, 20), 0)
+
+
+def test_two_hundred_tokens_shown_get_a_checkpoint_without_waiting(
+    bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
+) -> None:
+    model = scripted("Once ", *["word " * 20] * 20, Event())
+    # The first checkpoint holds what was sent until its thread began: one piece, or several.
+    crash.when(lambda text: count_tokens(text) >= chat_answer.CHECKPOINT_TOKENS)
+    text = crash.settled(time)["content"]
+    assert crash.shown.startswith(text)
+    assert bot.money == (RICH - cost(model, count_tokens(text)), 0)
+
+
+def test_words_that_the_visitor_has_not_been_sent_are_in_no_checkpoint(
+    bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
+) -> None:
+    model = scripted(*["word "] * 20, Event())
+    crash.when(bool)
+    text = crash.settled(time)["content"]
+    assert text
+    assert crash.shown.startswith(text)
+    assert bot.money == (RICH - cost(model, count_tokens(text)), 0)
+
+
+def test_the_job_settles_the_reasoning_that_came_before_a_crash(
+    bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
+) -> None:
+    no_timer.setattr(chat_answer, "CHECKPOINT_SECONDS", 0.01)
+    no_timer.setattr(chat_answer, "FIRST_PAUSE", 0.01)
+    model = scripted(*[Reasoning("thus ")] * 300, "Rye.", Event())
+    crash.when(bool)
+    answer = crash.settled(time)
+    assert (answer["content"], answer["tokens"]) == ("Rye.", 301)
+    assert bot.money == (RICH - cost(model, 301), 0)

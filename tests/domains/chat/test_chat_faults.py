@@ -1,0 +1,115 @@
+"""A chat whose database is throttled: refused in time, by a process that stays small."""
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+from botocore.exceptions import ClientError
+
+from chalicelib.core import deadline, retry
+from chalicelib.core.errors import MAX_CAUSES
+from chalicelib.domains.billing.flows import charging
+from chalicelib.gateways import llm
+from tests.conftest import Owner
+from tests.engine.test_unit import conflict, failing, throttled
+from tests.factories.chat import RICH, Bot, ask, new_bot
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
+
+ALWAYS = 10**9
+MOST_BYTES = 5_000_000
+
+
+@pytest.fixture(autouse=True)
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the seconds spent in pauses: each takes its longest, and nobody waits for it."""
+    passed = [0.0]
+
+    def pause(longest: float) -> None:
+        passed[0] += longest
+
+    monkeypatch.setattr(retry, "pause_up_to", pause)
+    monkeypatch.setattr(deadline, "monotonic", lambda: passed[0])
+    return passed
+
+
+@pytest.fixture
+def bot(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Bot:
+    spec = llm.resolve("claude-opus-4.1")
+    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    return new_bot(owner)
+
+
+def cancelled(reason: str) -> ClientError:
+    """Return the refusal of a transaction of which one item is the reason."""
+    return ClientError(
+        {
+            "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
+            "CancellationReasons": [{"Code": "None"}, {"Code": reason}],
+        },
+        "TransactWriteItems",
+    )
+
+
+WALLET = {
+    "throttled": throttled,
+    "item-throttled": partial(cancelled, "ThrottlingError"),
+    "conflicting": conflict,
+}
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """Check that a ``with`` block needs no more memory than a request may."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak - before < MOST_BYTES
+
+
+@pytest.mark.parametrize("fault", WALLET.values(), ids=WALLET.keys())
+def test_a_chat_whose_wallet_stays_busy_is_503_in_time_and_in_little_memory(
+    fault: Callable[[], ClientError],
+    bot: Bot,
+    seconds: list[float],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ask(bot, "Hi")  # loads what is loaded once
+    before, began = bot.money, seconds[0]
+    with failing("TransactWriteItems", ALWAYS, fault) as sent, little_memory():
+        refused = ask(bot, "Hi").answer
+    assert (refused.status, refused.data["code"]) == (503, "unavailable")
+    assert refused.data["status"] is False
+    assert refused.headers["Retry-After"] == "2"
+    assert len(sent) >= 15
+    assert charging.SECONDS <= seconds[0] - began <= deadline.REQUEST_SECONDS
+    assert bot.money == before
+    (cause,) = (record.__dict__["cause"] for record in caplog.records if "cause" in vars(record))
+    assert len(cause.split(" < ")) <= MAX_CAUSES
+    assert ask(bot, "Hi").status == 200
+
+
+def test_thirty_throttled_writes_of_a_wallet_leave_memory_as_it_was(bot: Bot) -> None:
+    ask(bot, "Hi")  # as above
+    statuses: list[int] = []
+    with failing("TransactWriteItems", 30, throttled) as sent, little_memory():
+        while len(sent) <= 30:
+            statuses.append(ask(bot, "Hi").status)
+    assert statuses[0] == 503
+    assert statuses[-1] == 200
+
+
+def test_a_chat_whose_rate_limit_is_throttled_is_503_in_time(
+    bot: Bot, seconds: list[float]
+) -> None:
+    with failing("UpdateItem", ALWAYS, throttled):
+        refused = ask(bot, "Hi").answer
+    assert (refused.status, refused.data["code"]) == (503, "unavailable")
+    assert seconds[0] <= deadline.REQUEST_SECONDS
+    assert bot.money == (RICH, 0)

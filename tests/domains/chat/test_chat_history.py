@@ -1,0 +1,72 @@
+"""What of a dialog a model is told again."""
+
+from itertools import count as numbers
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domains.chat.flows.chat_history import (
+    LEAST_OUTPUT,
+    MAX_OUTPUT,
+    MAX_TURNS,
+    Turn,
+    count_safely,
+    counter,
+    fit,
+    room_for_answer,
+)
+from chalicelib.gateways.llm.messages import Message, count_input
+
+SYSTEM, QUESTION = Message("system", "You bake."), Message("user", "And now?")
+texts = st.text(max_size=40)
+
+
+@given(st.lists(st.builds(Turn, texts, texts), max_size=60), st.integers(0, 2_000))
+def test_what_fits_is_the_newest_turns_whole_and_in_their_order(
+    turns: list[Turn], room: int
+) -> None:
+    told, spent = fit([SYSTEM], iter(turns), QUESTION, count_input, room)
+    assert (told[0], told[-1]) == (SYSTEM, QUESTION)
+    assert spent == count_input(told)
+    kept = told[1:-1]
+    assert [m.role for m in kept] == ["user", "assistant"] * (len(kept) // 2)
+    assert not kept or spent <= room
+    answered = [turn for turn in turns if turn.answer.strip()]
+    taken = answered[: len(kept) // 2][::-1]
+    assert [m.content for m in kept] == [text for turn in taken for text in turn]
+    assert len(kept) // 2 <= MAX_TURNS
+    if len(kept) // 2 < min(len(answered), MAX_TURNS):
+        oldest = answered[len(kept) // 2]
+        pair = [Message("user", oldest.question), Message("assistant", oldest.answer)]
+        assert spent + count_input(pair) > room
+
+
+def test_no_more_turns_are_read_than_are_told() -> None:
+    read = []
+
+    def endless() -> object:
+        for number in numbers():
+            read.append(number)
+            yield Turn("?", "!")
+
+    told, _ = fit([], endless(), QUESTION, count_input, 10**6)  # type: ignore[arg-type]
+    assert len(told) == 2 * MAX_TURNS + 1
+    assert len(read) == MAX_TURNS
+
+
+def test_an_answer_has_the_room_that_the_context_leaves() -> None:
+    fixed = [SYSTEM, QUESTION]
+    sent = count_input(fixed)
+    assert room_for_answer(fixed, count_input, 32_000, 10_000) == MAX_OUTPUT
+    assert room_for_answer(fixed, count_input, 32_000, 100) == 100
+    assert room_for_answer(fixed, count_input, sent + 100, 10_000) == 100
+    assert room_for_answer(fixed, count_input, sent + LEAST_OUTPUT, 10_000) == LEAST_OUTPUT
+    assert room_for_answer(fixed, count_input, sent + LEAST_OUTPUT - 1, 10_000) is None
+
+
+@given(texts)
+def test_a_hold_counts_more_than_any_estimate(text: str) -> None:
+    messages = [Message("user", text)]
+    assert count_safely(messages) >= count_input(messages)
+    assert counter("demo") is count_input
+    assert counter("bedrock") is counter("openai") is count_safely

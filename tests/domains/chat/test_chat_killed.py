@@ -1,0 +1,99 @@
+"""A chat's real process, killed in the midst of an answer: what was shown is kept and charged."""
+
+import json
+import os
+import threading
+import time as real_time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+from chalicelib.core import clock
+from chalicelib.gateways.llm import models
+from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
+from chalicelib.transports import schedules
+from tests.conftest import Api, Owner, Time
+from tests.factories.chat import PROMPT, RICH, new_bot, read_events, transcript
+from tests.fakes import lambda_runtime_api, openai_api
+from tests.fakes.openai_api import OpenAiApi
+from tests.support.patience import PATIENCE
+
+pytestmark = [pytest.mark.store, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[3]
+WORDS = [f"word{number} " for number in range(20)]
+
+
+@pytest.fixture
+def endpoint(database: None) -> Iterator[str]:
+    """The address at which another process finds the test's database."""
+    if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ:
+        yield os.environ["AWS_ENDPOINT_URL_DYNAMODB"]
+        return
+    backends = DomainDispatcherApplication(create_backend_app)
+    server = make_server("127.0.0.1", 0, backends, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+
+
+@pytest.fixture
+def provider() -> Iterator[OpenAiApi]:
+    """A provider that says twenty words, and then nothing."""
+    with openai_api.serving() as server:
+        said = [openai_api.event(openai_api.piece(word)) for word in WORDS]
+        server.answers = [openai_api.silent_after(*said)]
+        yield server
+
+
+@pytest.fixture
+def chat(endpoint: str, provider: OpenAiApi) -> Iterator[lambda_runtime_api.Function]:
+    """The streaming function, in a process of its own."""
+    environment = {
+        "STAGE": "test",
+        "LLM_PROVIDER": "openai",
+        "LLM_BASE_URL": provider.url,
+        "OBJECT_STORE": os.environ["OBJECT_STORE"],
+        "RATE_LIMIT_SCALE": os.environ["RATE_LIMIT_SCALE"],
+        "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
+        "AWS_DEFAULT_REGION": os.environ["AWS_DEFAULT_REGION"],
+        "AWS_ACCESS_KEY_ID": os.environ["AWS_ACCESS_KEY_ID"],
+        "AWS_SECRET_ACCESS_KEY": os.environ["AWS_SECRET_ACCESS_KEY"],
+        "no_proxy": "127.0.0.1",
+    }
+    bootstrap = ROOT / "vendor" / "stream_bootstrap"
+    with lambda_runtime_api.function(bootstrap, environment, task=ROOT) as function:
+        yield function
+
+
+def test_twenty_words_shown_before_a_kill_are_kept_and_charged(
+    chat: lambda_runtime_api.Function, owner: Owner, api: Api, time: Time
+) -> None:
+    bot = new_bot(owner, model="our-own-model")
+    question = "Tell me a tale"
+    asked = json.dumps({"agentId": bot.id, "message": question})
+    shown = ""
+    for piece in chat.invoke(lambda_runtime_api.event(asked)).pieces():
+        shown += "".join(event.get("content", "") for event in read_events(piece))
+        if shown == "".join(WORDS):
+            break
+    until = real_time.monotonic() + PATIENCE
+    while transcript(api, bot)[-1]["content"] != shown:
+        assert real_time.monotonic() < until, "the words got no checkpoint"
+    chat.process.kill()
+    chat.process.wait()
+    time.now = clock.moment_at(int(real_time.time() * 1000))
+    time.pass_by(minutes=10, seconds=1)
+    schedules.run_jobs()
+    answer = transcript(api, bot)[-1]
+    assert (answer["content"], answer["status"]) == (shown, "partial")
+    spec = models.resolve("our-own-model", ["openai"])
+    sent = count_input([Message("system", PROMPT), Message("user", question)])
+    used = sent * spec.input_price + count_tokens(shown) * spec.output_price
+    assert bot.money == (RICH - -(-used // 10**6), 0)
+    assert bot.kinds == ["topup", "reserve", "settle"]

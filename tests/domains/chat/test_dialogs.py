@@ -1,0 +1,483 @@
+"""Dialogs and statistics of bots (tools.md, rows 67-70), leads of chats, the widget's events."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core import plans
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.domains.bots.store.bot_metrics import STAGES
+from chalicelib.domains.chat.store.dialogs import DIALOGS
+from chalicelib.engine.listing import counters
+from chalicelib.engine.unit import run_unit
+from chalicelib.gateways import llm
+from chalicelib.gateways.llm import ModelError
+from chalicelib.transports import schedules
+from chalicelib.transports.chat import chat_route, chat_stream
+from chalicelib.transports.console import door
+from tests.conftest import Answer, Api, Owner, Time, as_operator, everything
+from tests.factories.chat import Bot, Scripted, answer_to, ask, new_bot, transcript
+from tests.factories.examples import request_to
+
+pytestmark = pytest.mark.usefixtures("database")
+
+LIST, GET, STATS, FUNNEL = (
+    f"/api/agents/{path}" for path in ("dialogs", "dialog", "stats", "widget-stats")
+)
+
+
+@pytest.fixture
+def bot(owner: Owner) -> Bot:
+    return new_bot(owner)
+
+
+def listed(api: Api, bot: Bot, **query: Any) -> list[str]:
+    found = api.get(f"{LIST}?{urlencode({'agentId': bot.id, **query})}")
+    assert found["total"] == len(found["dialogs"])
+    return [dialog["id"] for dialog in found["dialogs"]]
+
+
+def newest(api: Api, bot: Bot) -> dict[str, Any]:
+    dialog: dict[str, Any] = api.get(f"{LIST}?agentId={bot.id}")["dialogs"][0]
+    return dialog
+
+
+def stats(api: Api, bot: Bot, **query: Any) -> Any:
+    return api.get(f"{STATS}?{urlencode({'agentId': bot.id, **query})}")
+
+
+class TestList:
+    def test_lists_newest_first_by_channel_lead_period_and_words(
+        self, api: Api, bot: Bot, time: Time
+    ) -> None:
+        told = ask(
+            bot, "Do you sell RYE bread? Ёж", channel="widget", pageUrl="https://a.example/x?t=1"
+        )
+        (first,) = listed(api, bot)
+        time.pass_by(days=1)
+        ask(bot, "Call me: ada@example.com", channel="page")
+        second, _ = listed(api, bot)
+        assert listed(api, bot) == [second, first]
+        assert listed(api, bot, channel="widget") == [first]
+        assert listed(api, bot, channel="api") == []
+        assert listed(api, bot, hasLead="true") == [second]
+        assert listed(api, bot, hasLead="false") == [first]
+        lead = newest(api, bot)["leadId"]
+        assert listed(api, bot, leadId=lead) == [second]
+        assert listed(api, bot, leadId=new_id()) == []
+        assert listed(api, bot, search="rye") == [first]
+        assert listed(api, bot, search="еж") == [first]
+        assert listed(api, bot, search="rye", hasLead="true") == []
+        assert listed(api, bot, to="2027-01-15") == [first]
+        assert listed(api, bot, **{"from": "2027-01-16"}) == [second]
+        ask(bot, "Still there?", sessionId=told.session)
+        assert listed(api, bot, **{"from": "2027-01-16"}) == [second, first]
+        assert listed(api, bot, search="still there") == [first]
+
+    def test_a_dialog_tells_how_it_went(self, api: Api, bot: Bot, time: Time) -> None:
+        told = ask(bot, "How much is\nrye bread?", channel="widget")
+        time.pass_by(minutes=1)
+        more = ask(bot, "And cakes?", sessionId=told.session)
+        dialog = newest(api, bot)
+        assert dialog["agentId"] == bot.id
+        assert (dialog["channel"], dialog["leadId"]) == ("widget", None)
+        assert dialog["messagesCount"] == 4
+        assert dialog["preview"].startswith("How much is rye bread?")
+        assert dialog["tokens"] == told.usage["totalTokens"] + more.usage["totalTokens"]
+        assert dialog["startedAt"] == "2027-01-15T12:00:00.000Z"
+        assert dialog["lastMessageAt"] == "2027-01-15T12:01:00.000Z"
+        assert told.session not in json.dumps(dialog)
+
+    def test_searches_the_first_two_kilobytes(self, api: Api, bot: Bot) -> None:
+        told = ask(bot, "а" * 900)
+        ask(bot, "needle " + "x" * 2000, sessionId=told.session)
+        ask(bot, "haystack", sessionId=told.session)
+        assert len(listed(api, bot, search="needle")) == 1
+        assert listed(api, bot, search="haystack") == []
+
+    def test_another_bots_dialogs_are_not_among_them(self, api: Api, bot: Bot) -> None:
+        other = new_bot(bot.owner, money=0)
+        ask(bot, "Hi")
+        assert listed(api, other) == []
+        assert api.refused("GET", f"{LIST}?agentId={new_id()}").status == 404
+        assert api.refused("GET", LIST).status == 400
+
+
+class TestGet:
+    def test_returns_the_messages_as_they_were_said(self, api: Api, bot: Bot) -> None:
+        told = ask(bot, " How much\nis rye? ", pageUrl="https://a.example/x?token=1#y")
+        dialog = newest(api, bot)
+        found = api.get(f"{GET}?id={dialog['id']}")
+        assert found["dialog"] == {
+            "id": dialog["id"],
+            "agentId": bot.id,
+            "channel": "api",
+            "leadId": None,
+            "pageUrl": "https://a.example/x",
+            "startedAt": dialog["startedAt"],
+        }
+        question, answer = found["messages"]
+        assert (question["role"], answer["role"]) == ("user", "assistant")
+        assert (question["content"], answer["content"]) == (" How much\nis rye? ", told.text)
+        assert (question["tokens"], answer["tokens"]) == (
+            told.usage["inputTokens"],
+            told.usage["outputTokens"],
+        )
+        assert (question["status"], answer["status"]) == ("ok", "ok")
+
+    def test_pages_through_messages(self, api: Api, bot: Bot) -> None:
+        told = ask(bot, "one")
+        ask(bot, "two", sessionId=told.session)
+        path = f"{GET}?id={newest(api, bot)['id']}"
+        whole = api.get(path)["messages"]
+        assert [m["role"] for m in whole] == ["user", "assistant"] * 2
+        assert api.get(f"{path}&offset=1&limit=2")["messages"] == whole[1:3]
+        assert api.get(f"{path}&offset=4")["messages"] == []
+        for query in ("limit=0", "limit=501", "offset=-1"):
+            assert api.refused("GET", f"{path}&{query}").status == 400
+
+    def test_another_bots_dialog_is_not_found(self, api: Api, bot: Bot) -> None:
+        ask(bot, "Hi")
+        path = f"{GET}?id={newest(api, bot)['id']}"
+        assert api.refused("GET", f"{path}&agentId={new_id()}").status == 404
+        assert api.get(f"{path}&agentId={bot.id}")["messages"]
+
+    def test_what_is_too_long_for_an_answer_is_413(
+        self, api: Api, bot: Bot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ask(bot, "Hi")
+        monkeypatch.setattr("chalicelib.domains.chat.operations.dialogs.MAX_ANSWER_BYTES", 5)
+        path = f"{GET}?id={newest(api, bot)['id']}"
+        refused = api.refused("GET", path)
+        assert refused.status == 413
+        assert "offset and limit" in refused.data["message"]
+        assert api.get(f"{path}&limit=1")["messages"]
+
+
+class TestStats:
+    def test_counts_what_happened(
+        self, api: Api, bot: Bot, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told = ask(bot, "How much is rye?", channel="widget")
+        again = ask(bot, "ada@example.com", sessionId=told.session)
+        broken = Scripted([ModelError("unavailable", "x")])
+        with monkeypatch.context() as patched:
+            patched.setattr(llm, "chat_model_for", lambda _: broken)
+            ask(bot, "Hi", channel="page")
+        bot.limit(daily=0)
+        assert ask(bot, "Hi").status == 429
+        bot.limit(daily=None)
+        found = stats(api, bot)
+        assert (found["dialogs"], found["messages"], found["leads"]) == (2, 5, 1)
+        sent = told.usage["inputTokens"] + again.usage["inputTokens"]
+        said = told.usage["outputTokens"] + again.usage["outputTokens"]
+        assert found["tokens"] == {"input": sent, "output": said, "total": sent + said}
+        assert (found["errors"], found["rejected"]) == (1, {"limit": 1, "balance": 0})
+        assert found["avgFirstTokenMs"] >= 0
+        assert found["byChannel"] == {
+            "widget": {"dialogs": 1, "messages": 4, "tokens": sent + said},
+            "api": {"dialogs": 0, "messages": 0, "tokens": 0},
+            "page": {"dialogs": 1, "messages": 1, "tokens": 0},
+            "test": {"dialogs": 0, "messages": 0, "tokens": 0},
+        }
+        assert len(found["series"]) == 30
+        assert found["series"][-1] == {
+            "date": "2027-01-15",
+            "dialogs": 2,
+            "messages": 5,
+            "tokens": sent + said,
+        }
+
+    def test_tries_of_the_bots_own_people_are_outside_the_totals_and_make_no_lead(
+        self, api: Api, bot: Bot, owner: Owner
+    ) -> None:
+        asked = request_to(bot.id, "Call ada@example.com", channel="test")
+        token = owner.signs_in()
+        headers = {
+            **asked.headers,
+            "cookie": f"{door.COOKIE}={token}",
+            door.CSRF_HEADER: door.csrf_token(token),
+        }
+        asked = replace(asked, headers=headers)
+        assert chat_route.serve(asked, chat_stream.handle).whole_body()
+        assert newest(api, bot)["channel"] == "test"
+        found = stats(api, bot)
+        assert (found["dialogs"], found["messages"], found["leads"]) == (0, 0, 0)
+        assert found["byChannel"]["test"]["messages"] == 2
+        assert api.get("/api/forms/collection-list")["total"] == 0
+        ask(bot, "Hi", channel="test")
+        assert newest(api, bot)["channel"] == "api"
+
+    @pytest.mark.parametrize(
+        "query", ["from=2027-01-02&to=2027-01-01", "from=2020-01-01&to=2027-01-01", "from=x"]
+    )
+    def test_refuses_what_is_no_period(self, query: str, api: Api, bot: Bot) -> None:
+        for path in (STATS, FUNNEL):
+            assert api.refused("GET", f"{path}?agentId={bot.id}&{query}").status == 400
+
+    def test_days_are_the_workspaces(self, api: Api, bot: Bot, time: Time) -> None:
+        time.now = datetime(2027, 1, 15, 22, 0, tzinfo=UTC)  # 01:00 in Moscow
+        ask(bot, "Hi")
+        day = {"from": "2027-01-16", "to": "2027-01-16"}
+        assert stats(api, bot, **day)["dialogs"] == 1
+
+
+class TestLeads:
+    def leads(self, api: Api) -> Any:
+        return api.get("/api/forms/collection-list")["collections"]
+
+    def test_an_address_or_a_number_makes_one_lead_a_dialog(self, api: Api, bot: Bot) -> None:
+        told = ask(bot, "Hi", pageUrl="https://a.example/x?y=1")
+        assert self.leads(api) == []
+        text = "Please write to Ada@Example.com."
+        ask(bot, text, sessionId=told.session)
+        ask(bot, "or call 8 (495) 123-45-67!", sessionId=told.session)
+        (lead,) = self.leads(api)
+        assert (lead["email"], lead["phone"]) == ("ada@example.com", "+74951234567")
+        assert (lead["status"], lead["formId"], lead["data"]) == ("new", None, {"message": text})
+        assert lead["source"]["name"] == "chat"
+        assert lead["source"]["page"] == "https://a.example/x"
+        dialog = newest(api, bot)
+        assert (lead["dialogId"], dialog["leadId"]) == (dialog["id"], lead["id"])
+        client = api.get(f"/api/clients/{lead['clientId']}")["client"]
+        assert (client["email"], client["phone"]) == ("ada@example.com", None)
+        assert client["leadsCount"] == 1
+        assert stats(api, bot)["leads"] == 1
+        crm = api.get("/api/crm/stats")
+        assert (crm["created"], crm["bySource"]) == (1, [{"source": "chat", "count": 1}])
+
+    def test_the_form_of_the_widget_says_who_it_is(self, api: Api, bot: Bot) -> None:
+        contact = {"name": "Ada", "phone": "8 495 123-45-67"}
+        told = ask(bot, "My name is Ada, 8 495 123-45-67", contact=contact)
+        again = {"email": "ada@example.com", "name": "Somebody"}
+        ask(bot, "And my mail", contact=again, sessionId=told.session)
+        (lead,) = self.leads(api)
+        assert (lead["name"], lead["phone"]) == ("Ada", "+74951234567")
+        assert lead["email"] == "ada@example.com"
+        (client,) = api.get("/api/clients/list")["clients"]
+        assert (client["name"], client["phone"], client["email"]) == ("Ada", "+74951234567", None)
+
+    def test_a_form_that_does_not_fit_is_refused_by_its_field(self, bot: Bot) -> None:
+        refused = answer_to(request_to(bot.id, "Hi", contact={"email": "nobody"}))
+        assert refused.status == 400
+        assert b'"contact.email"' in refused.whole_body()
+
+    def test_a_lead_of_a_chat_can_be_worked_on(self, api: Api, bot: Bot) -> None:
+        ask(bot, "ada@example.com")
+        (lead,) = self.leads(api)
+        body = {"id": lead["id"], "data": {"city": "Tver"}, "notes": "Call"}
+        changed = api.post("/api/forms/collection-update", body)["lead"]
+        assert changed["data"] == {"message": "ada@example.com", "city": "Tver"}
+        body = {"id": lead["id"], "status": "completed"}
+        assert api.post("/api/forms/collection-status", body)["lead"]["status"] == "completed"
+        assert api.get("/api/crm/stats")["byStatus"]["completed"] == 1
+
+    @pytest.mark.parametrize(
+        "text", ["Price 10 000 000?", "Order 2027-01-15 12:30", "me@home", "@ada", "1234567"]
+    )
+    def test_other_numbers_and_signs_make_none(self, text: str, api: Api, bot: Bot) -> None:
+        ask(bot, text)
+        assert self.leads(api) == []
+
+    def test_a_lead_beyond_the_plan_is_kept_and_marked(
+        self, api: Api, bot: Bot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 0)
+        assert ask(bot, "ada@example.com").events[-1]["type"] == "done"
+        (lead,) = self.leads(api)
+        assert (lead["email"], lead["overQuota"]) == ("ada@example.com", True)
+        assert stats(api, bot)["leads"] == 1
+
+
+class TestErasure:
+    def test_what_a_person_said_goes_and_counts_stay(
+        self, api: Api, bot: Bot, owner: Owner
+    ) -> None:
+        told = ask(bot, "My secret garden, ada@example.com", key="k", pageUrl="https://a.example/")
+        ask(bot, "Roses and thorns", sessionId=told.session)
+        before, counted = newest(api, bot), stats(api, bot)
+        erased = as_operator(
+            "erase_client", workspaceId=owner.workspace.id, email="ada@example.com"
+        )
+        assert (erased["leads"], erased["dialogs"], erased["storedAnswers"]) == (1, 1, 1)
+        kept = repr(everything()).lower()
+        for word in ("garden", "thorns", "ada@example", "a.example"):
+            assert word not in kept
+        assert transcript(api, bot) == []
+        after = newest(api, bot)
+        assert (after["preview"], after["messagesCount"]) == ("", before["messagesCount"])
+        assert stats(api, bot) == counted
+        assert ask(bot, "Hi", sessionId=told.session).status == 404
+
+    @pytest.mark.parametrize("channel", ["api", "widget"])
+    @pytest.mark.parametrize(
+        "contact",
+        [
+            {"email": "ada@work.example.com"},
+            {"email": "ada@home.example.com"},
+            {"phone": "+79161234567"},
+        ],
+    )
+    def test_every_contact_that_a_visitor_names_leads_to_the_dialog(
+        self, contact: dict[str, str], channel: str, api: Api, bot: Bot, owner: Owner
+    ) -> None:
+        told = ask(bot, "I am ada@example.com or ada@home.example.com", channel=channel)
+        form = {"email": "ada@work.example.com", "phone": "8 916 123-45-67"}
+        ask(bot, "My secret garden", contact=form, sessionId=told.session)
+        erased = as_operator("erase_client", workspaceId=owner.workspace.id, **contact)
+        assert (erased["dialogs"], erased["leads"], len(erased["clientIds"])) == (1, 1, 1)
+        kept = repr(everything()).lower()
+        for word in ("garden", "ada@", "9161234567"):
+            assert word not in kept
+
+    def test_a_dialog_without_a_lead_is_found_by_what_was_named_in_it(
+        self, api: Api, bot: Bot, owner: Owner
+    ) -> None:
+        row = DIALOGS.new(
+            owner.workspace.id,
+            agent_id=bot.id,
+            channel="test",
+            last_number=2,
+            messages_count=2,
+            words="ada@example.com",
+            named_contacts=["ada@example.com"],
+            last_message_at=datetime.now(UTC),
+        )
+        run_unit(owner.workspace.id, None, lambda unit: unit.create(row))
+        erased = as_operator(
+            "erase_client", workspaceId=owner.workspace.id, email="ada@example.com"
+        )
+        assert (erased["dialogs"], erased["leads"], erased["clientIds"]) == (1, 0, [])
+        assert "ada@example" not in repr(everything())
+
+    def test_an_answer_that_is_under_way_leaves_nothing_behind(
+        self, api: Api, bot: Bot, owner: Owner
+    ) -> None:
+        stream = answer_to(request_to(bot.id, "I am ada@example.com"))
+        next(iter(stream.body))  # type: ignore[call-overload]
+        as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
+        stream.whole_body()
+        assert "ada@example" not in repr(everything())
+        assert transcript(api, bot) == []
+        assert bot.money[1] == 0
+
+
+class TestExpiry:
+    def test_a_dialog_goes_with_its_messages_a_year_after_the_last(
+        self, api: Api, bot: Bot, time: Time
+    ) -> None:
+        told = ask(bot, "Hi")
+        time.pass_by(days=300)
+        ask(bot, "Hi again", sessionId=told.session)
+        time.pass_by(days=66)
+        schedules.run_jobs()
+        assert len(transcript(api, bot)) == 4
+        time.pass_by(days=298, hours=23)
+        schedules.run_jobs()
+        assert len(listed(api, bot)) == 1
+        time.pass_by(hours=2)
+        schedules.run_jobs()
+        assert listed(api, bot) == []
+        left = {key for key in everything() if "DIALOG" in key or "SESSION" in key}
+        assert {key for key in left if "COUNT" not in key} == set()
+        assert counters.read(bot.workspace_id, DIALOGS.noun)[counters.TOTAL] == 0
+        assert ask(bot, "Hi", sessionId=told.session).status == 404
+
+
+def report(bot: Bot, visit: str, stage: str, *, visitor: str = "v", **fields: Any) -> Answer:
+    reply = invoke(
+        REGISTRY["widget_event"],
+        VisitorPrincipal(visitor=visitor),
+        lambda: {"agentId": bot.id, "visitId": visit, "stage": stage, **fields},
+        request_id=new_id(),
+    )
+    return Answer(200, {}, reply.body)
+
+
+def funnel(api: Api, bot: Bot, **query: Any) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    found = api.get(f"{FUNNEL}?{urlencode({'agentId': bot.id, **query})}")
+    return {each["stage"]: each["count"] for each in found["stages"]}, found["topPages"]
+
+
+class TestWidget:
+    def test_a_visit_counts_once_a_stage_with_the_stages_it_lacks(
+        self, api: Api, bot: Bot, time: Time
+    ) -> None:
+        page = "https://a.example/shop"
+        assert report(bot, "a", "loaded", pageUrl=f"{page}?utm=1#top").data["counted"] is True
+        assert report(bot, "a", "loaded").data["counted"] is False
+        assert report(bot, "a", "engaged", pageUrl="https://a.example/other").data["counted"]
+        assert report(bot, "a", "opened").data["counted"] is False
+        time.pass_by(days=1)
+        report(bot, "b", "opened", pageUrl=page)
+        stages, pages = funnel(api, bot)
+        assert stages == {"loaded": 2, "opened": 2, "started": 1, "engaged": 1, "lead": 0}
+        assert pages == [{"url": page, "loaded": 2, "opened": 2, "started": 1, "leads": 0}]
+        assert funnel(api, bot, to="2027-01-15")[0]["loaded"] == 1
+        rates = api.get(f"{FUNNEL}?agentId={bot.id}")["stages"]
+        assert [each["rate"] for each in rates] == [1.0, 1.0, 0.5, 0.5, 0.0]
+
+    def test_a_chats_lead_is_the_last_stage_of_its_visit(self, api: Api, bot: Bot) -> None:
+        report(bot, "a", "opened")
+        told = ask(bot, "Hi", channel="widget", visitId="a")
+        ask(bot, "ada@example.com", sessionId=told.session)
+        assert set(funnel(api, bot)[0].values()) == {1}
+
+    def test_no_page_may_report_a_lead(self, bot: Bot) -> None:
+        api = Api(None)
+        body = {"agentId": bot.id, "visitId": "a", "stage": "lead"}
+        assert api.refused("POST", "/api/public/widget-event", body).status == 400
+
+    def test_beacons_send_it_as_plain_text_and_nobody_audits_it(self, api: Api, bot: Bot) -> None:
+        before = everything().keys()
+        body = json.dumps({"agentId": bot.id, "visitId": "a", "stage": "loaded"}).encode()
+        answer = Api(None).call(
+            "POST", "/api/public/widget-event", body, {"Content-Type": "text/plain"}
+        )
+        assert (answer.status, answer.data["counted"]) == (200, True)
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        made = everything().keys() - before
+        assert made
+        assert not any(key.startswith("audit/") for key in made)
+
+    def test_counts_a_site_apart(self, api: Api, bot: Bot) -> None:
+        site = api.post("/api/projects/create", {"title": "Shop"})["project"]["id"]
+        report(bot, "a", "loaded", projectId=site)
+        report(bot, "b", "loaded")
+        assert funnel(api, bot)[0]["loaded"] == 2
+        assert funnel(api, bot, projectId=site)[0]["loaded"] == 1
+        assert funnel(api, bot, projectId=new_id())[0]["loaded"] == 0
+
+    def test_unknown_bots_and_sites_are_404(
+        self, api: Api, bot: Bot, new_owner: Callable[..., Owner]
+    ) -> None:
+        theirs = new_owner().api().post("/api/projects/create", {"title": "X"})["project"]["id"]
+        body = {"agentId": bot.id, "visitId": "a", "stage": "loaded"}
+        for wrong in ({"agentId": new_id()}, {"projectId": new_id()}, {"projectId": theirs}):
+            refused = Api(None).refused("POST", "/api/public/widget-event", body | wrong)
+            assert refused.status == 404
+        bot.change(is_active=False)
+        assert Api(None).refused("POST", "/api/public/widget-event", body).status == 404
+
+    @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(STAGES[:-1])), max_size=12))
+    def test_no_stage_exceeds_the_one_before(
+        self, bot: Bot, api: Api, events: list[tuple[int, str]]
+    ) -> None:
+        fresh = new_bot(bot.owner, money=0)
+        reached: dict[int, int] = {}
+        for visit, stage in events:
+            report(fresh, f"{visit}", stage)
+            reached[visit] = max(reached.get(visit, 0), STAGES.index(stage) + 1)
+        stages, _ = funnel(api, fresh)
+        expected = [sum(upto > n for upto in reached.values()) for n in range(len(STAGES))]
+        assert list(stages.values()) == expected

@@ -1,0 +1,48 @@
+"""How many streams a visitor may have open, behind the edge."""
+
+from dataclasses import replace
+
+import pytest
+
+from chalicelib.core.errors import RateLimitedError
+from chalicelib.domains.chat.store import open_streams
+from tests.conftest import Time, at_once
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "unscaled")]
+
+
+@pytest.fixture
+def unscaled(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = replace(open_streams.settings(), rate_limit_scale=1)
+    monkeypatch.setattr(open_streams, "settings", lambda: chosen)
+
+
+def test_ten_at_a_time_and_another_when_one_ends() -> None:
+    for number in range(10):
+        open_streams.begin("v", f"{number}")
+    with pytest.raises(RateLimitedError):
+        open_streams.begin("v", "more")
+    open_streams.begin("other", "more")
+    open_streams.end("v", "3")
+    open_streams.end("v", "3")
+    open_streams.begin("v", "more")
+    with pytest.raises(RateLimitedError):
+        open_streams.begin("v", "and more")
+
+
+def test_those_that_never_end_are_forgotten(time: Time) -> None:
+    for number in range(10):
+        open_streams.begin("v", f"{number}")
+    time.pass_by(minutes=6, seconds=1)
+    open_streams.begin("v", "more")
+
+
+def test_of_many_that_begin_at_once_ten_do() -> None:
+    def begin(number: int) -> bool:
+        try:
+            open_streams.begin("v", f"{number}")
+        except RateLimitedError:
+            return False
+        return True
+
+    assert sum(at_once(14, begin)) == 10

@@ -1,0 +1,339 @@
+"""Clients: one a person, and what the client calls promise (tools.md, rows 22, 23 and 27)."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.ids import new_id
+from chalicelib.domains.clients.operations import erasure
+from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.factories.examples import FORM, submit
+
+LIST, UPDATE = "/api/clients/list", "/api/clients/update"
+
+
+@pytest.fixture
+def form(api: Api) -> str:
+    made: str = api.post("/api/forms/create", FORM)["form"]["id"]
+    return made
+
+
+def client_of(api: Api, lead_id: str) -> Any:
+    lead = api.get(f"/api/forms/collection/{lead_id}")["lead"]
+    return api.get(f"/api/clients/{lead['clientId']}")["client"]
+
+
+def names(api: Api, **query: str) -> list[str]:
+    found = api.get(f"{LIST}?{urlencode(query)}")
+    assert found["total"] == len(found["clients"])
+    return [client["name"] for client in found["clients"]]
+
+
+class TestOneClientAPerson:
+    def test_known_by_address_or_number(self, api: Api, form: str) -> None:
+        first = client_of(
+            api, submit(form, name="Ada", email="ada@example.com", phone="84951234567")
+        )
+        second = client_of(api, submit(form, name="A. L.", email="ADA@example.com"))
+        third = client_of(api, submit(form, name="Countess", phone="+7 495 123-45-67"))
+        assert first["id"] == second["id"] == third["id"]
+        assert (third["name"], third["email"]) == ("Ada", "ada@example.com")
+        assert (third["phone"], third["leadsCount"]) == ("+74951234567", 3)
+        assert api.get(LIST)["total"] == 1
+
+    def test_the_address_wins_over_the_number_and_nothing_is_merged(
+        self, api: Api, form: str
+    ) -> None:
+        by_email = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        by_phone = client_of(api, submit(form, name="Bob", phone="84951234567"))
+        both = submit(form, name="Eve", email="ada@example.com", phone="84951234567")
+        assert client_of(api, both)["id"] == by_email["id"]
+        assert client_of(api, both)["phone"] is None
+        assert api.get(f"/api/forms/collection/{both}")["lead"]["phone"] == "+74951234567"
+        assert api.get(f"/api/clients/{by_phone['id']}")["client"] == by_phone
+
+    @pytest.mark.parametrize(
+        ("has", "gives"),
+        [
+            ({"email": "ada@example.com"}, {"phone": "+74951234568"}),
+            ({"phone": "+74951234567"}, {"email": "mallory@example.com"}),
+            ({"email": "ada@example.com", "phone": "+74951234567"}, {"phone": "+74951234568"}),
+        ],
+    )
+    def test_what_a_visitor_gives_stays_on_the_lead_and_changes_no_client(
+        self, has: dict[str, str], gives: dict[str, str], api: Api, form: str
+    ) -> None:
+        before = client_of(api, submit(form, name="Ada", **has))
+        other = submit(form, name="Mallory", **{**has, **gives})
+        kept = client_of(api, other)
+        same = ("id", "name", "email", "phone")
+        assert [kept[name] for name in same] == [before[name] for name in same]
+        assert kept["leadsCount"] == 2
+        lead = api.get(f"/api/forms/collection/{other}")["lead"]
+        assert {name: lead[name] for name in gives} == gives
+        assert client_of(api, submit(form, name="Mallory", **gives))["id"] != kept["id"]
+
+    def test_a_key_fills_what_is_empty_of_a_client_with_what_it_gives_alone(
+        self, api: Api, form: str
+    ) -> None:
+        ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        theirs = submit(form, name="Mallory", email="m@example.com", phone="84951234567")
+        change = {"id": theirs, "email": "ada@example.com"}
+        assert api.post("/api/forms/collection-update", change)["lead"]["clientId"] == ada["id"]
+        assert client_of(api, theirs)["phone"] is None
+        api.post("/api/forms/collection-update", {"id": theirs, "phone": "84951234568"})
+        kept = client_of(api, theirs)
+        assert (kept["id"], kept["name"], kept["phone"]) == (ada["id"], "Ada", "+74951234568")
+
+
+class TestListClients:
+    def test_sorts_by_name_as_people_do(self, api: Api, form: str) -> None:
+        for number, name in enumerate(("Жуков", "ёлкина", "Ева", "Ежов")):
+            submit(form, name=name, email=f"{number}@example.com")
+        assert names(api, sort="nameAsc") == ["Ева", "Ежов", "ёлкина", "Жуков"]
+
+    def test_the_newest_lead_is_the_last_activity(self, api: Api, form: str, time: Time) -> None:
+        for name in ("Ada", "Bob", "Eve", "Ada"):
+            time.pass_by(minutes=1)
+            submit(form, name=name, email=f"{name}@example.com")
+        assert names(api, sort="lastActivityDesc") == ["Ada", "Eve", "Bob"]
+        assert names(api, sort="createdAtDesc") == ["Eve", "Bob", "Ada"]
+
+    @pytest.mark.parametrize("search", ["ёлк", "ADA@", "4951234567"])
+    def test_searches_name_address_and_number(self, search: str, api: Api, form: str) -> None:
+        submit(form, name="Ёлкина", email="ada@example.com", phone="84951234567")
+        submit(form, name="Bob", email="bob@example.com")
+        assert names(api, search=search) == ["Ёлкина"]
+
+    def test_filters_by_a_whole_tag(self, api: Api, form: str) -> None:
+        ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        bob = client_of(api, submit(form, name="Bob", email="bob@example.com"))
+        api.post(UPDATE, {"id": ada["id"], "tags": ["VIP", "new"]})
+        api.post(UPDATE, {"id": bob["id"], "tags": ["vip-2"]})
+        assert names(api, tag="vip") == ["Ada"]
+        assert names(api, tag="ne") == []
+
+
+class TestUpdateClient:
+    def test_sets_tags_notes_and_contacts(self, api: Api, form: str) -> None:
+        client = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        change = {
+            "name": "Countess",
+            "email": "Countess@example.com",
+            "phone": "8 (495) 123-45-67",
+            "tags": ["vip"],
+            "notes": "Rye",
+        }
+        changed = api.post(UPDATE, {"id": client["id"], **change})["client"]
+        assert changed["email"] == "countess@example.com"
+        assert changed["phone"] == "+74951234567"
+        assert (changed["name"], changed["tags"], changed["notes"]) == ("Countess", ["vip"], "Rye")
+        assert client_of(api, submit(form, name="A", phone="84951234567"))["id"] == client["id"]
+        assert client_of(api, submit(form, name="A", email="ada@example.com"))["id"] != client["id"]
+
+    @pytest.mark.parametrize("field", ["email", "phone"])
+    def test_refuses_a_contact_of_another_and_names_it(
+        self, field: str, api: Api, form: str
+    ) -> None:
+        theirs = {"email": "bob@example.com", "phone": "84951234567"}
+        bob = client_of(api, submit(form, name="Bob", **theirs))
+        ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        body = {"id": ada["id"], field: theirs[field]}
+        answer = api.refused("POST", UPDATE, body)
+        assert (answer.status, answer.data["code"]) == (409, "duplicate_client")
+        assert answer.data["clientId"] == bob["id"]
+        api.post(UPDATE, {"id": bob["id"], field: None})
+        api.post(UPDATE, body)
+        api.post(UPDATE, body)
+
+    def test_refuses_a_phone_that_is_no_number(self, api: Api, form: str) -> None:
+        client = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        body = {"id": client["id"], "phone": "only evenings"}
+        assert api.refused("POST", UPDATE, body).status == 400
+
+
+ADA = {"name": "Ада", "email": "ada@example.com", "phone": "84951234567"}
+SECRETS = ("Ада", "ада", "ada@", "4951234567", "Ржаной", "ржаной", "Secret", "secret")
+
+
+class TestEraseClient:
+    def erase(self, owner: Owner, **whom: str) -> Any:
+        return as_operator("erase_client", workspaceId=owner.workspace.id, **whom)
+
+    @pytest.mark.parametrize("by", ["clientId", "email", "phone"])
+    def test_removes_what_is_known_and_keeps_what_was_counted(
+        self, by: str, api: Api, owner: Owner, form: str
+    ) -> None:
+        first = submit(form, **ADA, message="Ржаной " * 500)
+        second = submit(
+            form, name="Ада", email="ada@example.com", message="Secret", idempotency_key="k"
+        )
+        bob = submit(form, name="Bob", email="bob@example.com")
+        client = client_of(api, first)
+        api.post("/api/forms/collection-update", {"id": second, "notes": "Secret"})
+        api.post(UPDATE, {"id": client["id"], "notes": "Secret", "tags": ["secret"]})
+        api.post("/api/forms/collection-status", {"id": first, "status": "completed"})
+        before = api.get("/api/crm/stats")
+        whom = {"clientId": client["id"], "email": "ADA@example.com", "phone": "8 495 123 45 67"}
+        gone = self.erase(owner, **{by: whom[by]})
+        assert gone.pop("clientIds") == [client["id"]]
+        found = [{each["kind"], each["id"]} for each in gone.pop("found")]
+        assert found == [{"client", client["id"]}, {"lead", first}, {"lead", second}]
+        assert gone == {
+            "erased": True,
+            "clientId": client["id"],
+            "leads": 2,
+            "bookings": 0,
+            "cancelledBookings": [],
+            "dialogs": 0,
+            "storedAnswers": 1,
+            "linkedClients": [],
+        }
+        rows = str(everything())
+        assert [secret for secret in SECRETS if secret in rows] == []
+        assert api.get("/api/crm/stats") == before
+        left = api.get(f"/api/clients/{client['id']}")["client"]
+        assert (left["name"], left["email"], left["phone"], left["tags"]) == (None, None, None, [])
+        assert left["leadsCount"] == 2
+        lead = api.get(f"/api/forms/collection/{first}")["lead"]
+        assert (lead["status"], lead["data"], lead["source"]) == ("completed", {}, None)
+        assert api.get("/api/forms/collection-find?email=ada@example.com")["total"] == 0
+        assert api.get(f"/api/forms/collection/{bob}")["lead"]["name"] == "Bob"
+        assert client_of(api, submit(form, **ADA))["id"] != client["id"]
+
+    def test_stored_answers_of_others_stay(self, api: Api, owner: Owner, form: str) -> None:
+        submit(form, **ADA)
+        api.post("/api/products/create", {"name": "Rye", "price": 1}, key="k")
+        (stored,) = [key for key in everything() if "IDEMPOTENCY" in key]
+        assert self.erase(owner, email="ada@example.com")["storedAnswers"] == 0
+        assert stored in everything()
+
+    def test_takes_leads_of_others_that_have_the_number(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        submit(form, name="Eve", email="eve@example.com")
+        bob = submit(form, name="Bob", phone="84951234567")
+        eve = submit(form, name="Eve", phone="84951234567", email="eve@example.com")
+        assert self.erase(owner, clientId=client_of(api, bob)["id"])["leads"] == 2
+        assert api.get(f"/api/forms/collection/{eve}")["lead"]["phone"] is None
+        assert client_of(api, eve)["name"] == "Eve"
+
+    def test_works_through_any_number_of_leads(self, api: Api, owner: Owner, form: str) -> None:
+        for _ in range(23):
+            submit(form, **ADA)
+        assert self.erase(owner, email="ada@example.com")["leads"] == 23
+        assert self.erase(owner, clientId=api.get(LIST)["clients"][0]["id"])["leads"] == 23
+
+    def test_a_stranger_with_an_address_of_somebody_is_erased_alone(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        theirs = submit(form, name="Mallory", email="ada@example.com", phone="84951234567")
+        erased = self.erase(owner, phone="84951234567")
+        assert (erased["clientId"], erased["leads"]) == (None, 1)
+        linked = {"id": ada["id"], "name": "Ada", "email": "ada@example.com", "phone": None}
+        assert erased["linkedClients"] == [linked]
+        assert api.get(f"/api/forms/collection/{theirs}")["lead"]["email"] is None
+        kept = api.get(f"/api/clients/{ada['id']}")["client"]
+        assert (kept["name"], kept["email"]) == ("Ada", "ada@example.com")
+        assert "Mallory" not in str(everything())
+
+    def test_a_dry_run_shows_each_record_with_its_contacts_and_removes_nothing(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        lead = submit(form, **ADA, message="or ada@work.example.com")
+        client = client_of(api, lead)
+        before = everything()
+        shown = as_operator(
+            "erase_client", workspaceId=owner.workspace.id, email=ADA["email"], dryRun=True
+        )
+        assert everything() == before
+        assert (shown["erased"], shown["leads"], shown["storedAnswers"]) == (False, 1, 0)
+        who = {"name": "Ада", "email": "ada@example.com", "phone": "+74951234567"}
+        by = {"foundBy": "contact"}
+        other = {"namedContacts": ["ada@work.example.com"]}
+        assert shown["found"] == [
+            {"kind": "client", "id": client["id"], **by, **who, "namedContacts": []},
+            {"kind": "lead", "id": lead, **by, **who, **other},
+        ]
+
+    @pytest.mark.parametrize("former", ["ada@example.com", "84951234567"])
+    def test_a_former_contact_of_the_client_leads_to_it(
+        self, former: str, api: Api, owner: Owner, form: str
+    ) -> None:
+        client = client_of(api, submit(form, **ADA))
+        now = {"email": "ada@new.example.com", "phone": "84951234568"}
+        api.post(UPDATE, {"id": client["id"], **now})
+        submit(form, name="Ада", email=now["email"], message="Secret")
+        name = "email" if "@" in former else "phone"
+        erased = self.erase(owner, **{name: former})
+        assert (erased["clientId"], erased["leads"]) == (client["id"], 2)
+        rows = str(everything())
+        secrets = (*SECRETS, "ada@new", "4951234568")
+        assert [secret for secret in secrets if secret in rows] == []
+
+    def test_a_former_contact_of_before_there_was_an_index_leads_to_the_client(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        client = client_of(api, submit(form, name="Ада", email="ada@example.com"))
+        api.post(UPDATE, {"id": client["id"], "email": "ada@new.example.com"})
+        row = CLIENTS.find(owner.workspace.id, client["id"])
+        assert row is not None
+
+        def stage(unit: UnitOfWork) -> None:
+            row.named_contacts = None
+            unit.save(row)
+
+        run_unit(owner.workspace.id, None, stage)
+        assert self.erase(owner, email="ada@example.com")["clientId"] == client["id"]
+        assert "ada@new" not in str(everything())
+
+    @pytest.mark.parametrize("where", ["changed by a key", "in the text"])
+    def test_another_contact_of_a_lead_leads_to_it(
+        self, where: str, api: Api, owner: Owner, form: str
+    ) -> None:
+        text = "Ржаной, or 8 916 123-45-67, ada@work.example.com" if where == "in the text" else ""
+        lead = submit(form, **ADA, message=text)
+        if not text:
+            api.post("/api/forms/collection-update", {"id": lead, "email": "ada@work.example.com"})
+        for contact in ({"phone": "89161234567"}, {"email": "ada@work.example.com"})[not text :]:
+            found = as_operator(
+                "erase_client", workspaceId=owner.workspace.id, dryRun=True, **contact
+            )
+            assert found["leads"] == 1
+        assert self.erase(owner, email="ada@example.com")["leads"] == 1
+        assert [secret for secret in SECRETS if secret in str(everything())] == []
+
+    @pytest.mark.parametrize("stop", range(1, 6))
+    def test_is_finished_by_a_second_call_wherever_the_first_one_broke_off(
+        self, stop: int, api: Api, owner: Owner, form: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        client = client_of(api, submit(form, name="Ада", email="ada@example.com"))
+        api.post(UPDATE, {"id": client["id"], "email": "ada@new.example.com"})
+        for number in range(3):
+            submit(form, name="Ада", email="ada@new.example.com", message=f"Secret {number}")
+        commit, done = UnitOfWork.commit_batch, 0
+
+        def breaking(unit: UnitOfWork, *args: Any, **options: Any) -> bytes:
+            nonlocal done
+            done += 1
+            if done == stop:
+                raise RuntimeError
+            return commit(unit, *args, **options)
+
+        monkeypatch.setattr(erasure, "ITEMS_A_UNIT", 1)  # a lead a transaction
+        monkeypatch.setattr(UnitOfWork, "commit_batch", breaking)
+        with pytest.raises(RuntimeError):
+            self.erase(owner, email="ada@example.com")
+        assert self.erase(owner, email="ada@example.com")["erased"]
+        rows = str(everything())
+        assert [secret for secret in (*SECRETS, "ada@new") if secret in rows] == []
+
+    def test_nobody_is_not_found(self, owner: Owner) -> None:
+        for whom in ({"email": "nobody@example.com"}, {"clientId": new_id()}):
+            with pytest.raises(NotFoundError):
+                self.erase(owner, **whom)

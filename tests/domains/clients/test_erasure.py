@@ -1,0 +1,267 @@
+"""Random histories of people who submit, chat and book: what an erasure takes, and what it leaves.
+
+Contacts that one record names are one person's, in the model as for the operator, who looks at a
+dry run and erases by each contact that it shows.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import VisitorPrincipal
+from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.factories.chat import Bot, ask, new_bot
+from tests.factories.examples import FORM, submit
+from tests.factories.salon import Salon
+from tests.support.restoring import Snapshots
+
+START = "2027-03-02T12:00:00Z"
+PEOPLE = (
+    ("zoe@home.example", "zoe@work.example", "89161110001", "89161110002"),
+    ("bob@home.example", "bob@work.example", "89162220001", "89162220002"),
+)
+"""Nobody shares a contact with the other."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A workspace with a form, a salon of many seats and a bot."""
+
+    owner: Owner
+    api: Api
+    form: str
+    salon: Salon
+    bot: Bot
+
+    @classmethod
+    def made(cls, owner: Owner) -> "World":
+        api = owner.api()
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+        return cls(owner, api, form, Salon.opened(api, [{"capacity": 50}]), new_bot(owner))
+
+
+@pytest.fixture
+def world(
+    empty: Callable[[], None],
+    new_owner: Callable[..., Owner],
+    snapshots: Snapshots,
+    time: Time,
+) -> Callable[[], World]:
+    """Return a new world in an empty database, for each example."""
+
+    def make() -> World:
+        empty()
+        time.now = datetime(2027, 3, 1, 6, tzinfo=UTC)
+        found: World = snapshots.once("erasure", lambda: World.made(new_owner()))
+        return found
+
+    return make
+
+
+def digits(contact: str) -> str:
+    """Return what of a contact no spelling changes."""
+    return contact if "@" in contact else contact[1:]
+
+
+def by_kind(contacts: Iterable[str]) -> dict[str, str]:
+    """Return one contact of a kind as the fields of a form."""
+    return {"email" if "@" in each else "phone": each for each in contacts}
+
+
+@dataclass
+class History:
+    """What people did, and which of their contacts became known together."""
+
+    world: World
+    groups: list[set[str]] = field(default_factory=list)
+    events: list[tuple[str, str]] = field(default_factory=list)
+    """A word of each event that no other has, and one of its contacts."""
+    sessions: dict[int, str] = field(default_factory=dict)
+    told: dict[int, str] = field(default_factory=dict)
+
+    def happens(self, number: int, step: "Step") -> None:
+        getattr(self, step.kind)(f"word{number}x", step)
+
+    def form(self, word: str, step: "Step") -> None:
+        given, other = by_kind(step.contacts), step.contacts[0]
+        text = f"{word}, or {other}" if step.flag else word
+        submit(self.world.form, name=f"N {word}", message=text, **given)
+        self._note(word, {*given.values(), *([other] if step.flag else [])})
+
+    def chat(self, word: str, step: "Step") -> None:
+        session = self.sessions.get(step.person) if step.flag else None
+        more = {"sessionId": session} if session else {}
+        told = ask(self.world.bot, f"{word}: {' and '.join(step.contacts)}", key=word, **more)
+        before = [self.told[step.person]] if session else []
+        self.sessions[step.person] = told.session
+        self.told[step.person] = step.contacts[0]
+        self._note(word, {*step.contacts, *before})
+
+    def visitor_books(self, word: str, step: "Step") -> None:
+        given = by_kind(step.contacts)
+        body = {**self.world.salon.order(START, notes=word), "client": {"name": word, **given}}
+        operation, who = REGISTRY["create_public_booking"], VisitorPrincipal(visitor=new_id())
+        invoke(operation, who, lambda: body, request_id=new_id(), idempotency_key=word)
+        self._note(word, set(given.values()))
+
+    def key_books(self, word: str, step: "Step") -> None:
+        given = by_kind(step.contacts)
+        body = {**self.world.salon.order(START, notes=word), "client": {"name": word, **given}}
+        self.world.api.post("/api/bookings/create", body, key=word)
+        self._note(word, set(given.values()))
+
+    def client_changes(self, word: str, step: "Step") -> None:
+        self._change("/api/clients/update", self.clients(), step)
+
+    def lead_changes(self, word: str, step: "Step") -> None:
+        self._change("/api/forms/collection-update", self.leads(), step)
+
+    def _change(self, path: str, records: list[Any], step: "Step") -> None:
+        own = {digits(each) for each in PEOPLE[step.person]}
+        theirs = [each for each in records if own & _digits_of(each)]
+        if theirs:
+            changed, new = theirs[0], step.contacts[0]
+            answer = self.world.api.call("POST", path, {"id": changed["id"], **by_kind([new])})
+            if answer.status == 200:
+                self._join(_digits_of(changed) | {digits(new)})
+
+    def clients(self) -> list[Any]:
+        found: list[Any] = self.world.api.get("/api/clients/list?size=100")["clients"]
+        return found
+
+    def leads(self) -> list[Any]:
+        listed = self.world.api.get("/api/forms/collection-list?size=500")["collections"]
+        return [
+            self.world.api.get(f"/api/forms/collection/{each['id']}")["lead"] for each in listed
+        ]
+
+    def bookings(self) -> list[Any]:
+        found: list[Any] = self.world.api.get("/api/bookings/list?size=100")["bookings"]
+        return found
+
+    def transcripts(self) -> dict[str, Any]:
+        api, bot = self.world.api, self.world.bot.id
+        listed = api.get(f"/api/agents/dialogs?agentId={bot}&size=100")["dialogs"]
+        return {
+            each["id"]: (
+                each["preview"],
+                api.get(f"/api/agents/dialog?id={each['id']}")["messages"],
+            )
+            for each in listed
+        }
+
+    def group_of(self, contact: str) -> set[str]:
+        return next(group for group in self.groups if contact in group)
+
+    def erase(self, contact: str) -> None:
+        """Erase whoever a contact leads to, as the operator does who looks at a dry run first."""
+        pending, done = [contact], set[str]()
+        while pending:
+            each = pending.pop()
+            if each in done:
+                continue
+            done.add(each)
+            whom = {"email": each} if "@" in each else {"phone": f"8{each}"}
+            whom["workspaceId"] = self.world.owner.workspace.id
+            try:
+                shown = as_operator("erase_client", **whom, dryRun=True)
+            except NotFoundError:
+                continue
+            for record in (*shown["found"], *shown["linkedClients"]):
+                pending += _digits_of(record)
+            erased = as_operator("erase_client", **whom)
+            assert erased["leads"] == shown["leads"]
+            assert erased["clientIds"] == shown["clientIds"]
+            left = {key: row for key, row in everything().items() if each in str(row)}
+            assert left == {}
+
+    def _note(self, word: str, contacts: set[str]) -> None:
+        self._join(set(map(digits, contacts)))
+        self.events.append((word, digits(next(iter(contacts)))))
+
+    def _join(self, contacts: set[str]) -> None:
+        joined = contacts.union(*(group for group in self.groups if group & contacts))
+        self.groups = [group for group in self.groups if not group & contacts] + [joined]
+
+
+def _digits_of(record: Any) -> set[str]:
+    """Return the contacts of a lead, a client, or a record that an erasure shows."""
+    values = [record["email"], record["phone"], *record.get("namedContacts", ())]
+    return {each if "@" in each else each.removeprefix("+7") for each in values if each}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a person does, with which of their contacts."""
+
+    kind: str
+    person: int
+    contacts: list[str]
+    flag: bool
+
+
+KINDS = ("form", "chat", "visitor_books", "key_books", "client_changes", "lead_changes")
+steps = st.integers(0, 1).flatmap(
+    lambda person: st.builds(
+        Step,
+        kind=st.sampled_from(KINDS),
+        person=st.just(person),
+        contacts=st.lists(st.sampled_from(PEOPLE[person]), min_size=1, max_size=2, unique=True),
+        flag=st.booleans(),
+    )
+)
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=min(settings.default.max_examples, 60))
+@given(history=st.lists(steps, min_size=1, max_size=7), chosen=st.integers(0, 100))
+def test_an_erasure_leaves_nothing_of_a_person_and_all_of_everybody_else(
+    world: Callable[[], World], history: list[Step], chosen: int
+) -> None:
+    past = History(world())
+    for number, step in enumerate(history):
+        past.happens(number, step)
+    known = sorted(set().union(*past.groups))
+    if not known:
+        return
+    contact = known[chosen % len(known)]
+    gone = past.group_of(contact)
+
+    def of_others(records: list[Any]) -> list[Any]:
+        return [each for each in records if not _digits_of(each) & gone]
+
+    def theirs() -> tuple[list[Any], ...]:
+        booked = [{**each, **each["client"], "id": each["id"]} for each in past.bookings()]
+        kept = of_others(past.clients()), of_others(past.leads()), of_others(booked)
+        return tuple([each for each in records if _digits_of(each)] for records in kept)
+
+    before = theirs()
+    past.erase(contact)
+
+    assert theirs() == before
+    rows = str(everything())
+    lost = [word for word, contact in past.events if contact in gone]
+    assert [each for each in (*gone, *lost) if each in rows] == []
+    assert [word for word, contact in past.events if contact not in gone and word not in rows] == []
+    api, said = past.world.api, str(past.transcripts())
+    for each in (*gone, *lost):
+        text = quote(each)
+        assert api.get(f"/api/forms/collection-list?search={text}")["total"] == 0
+        assert api.get(f"/api/clients/list?search={text}")["total"] == 0
+        assert api.get(f"/api/bookings/list?q={text}")["pagination"]["total"] == 0
+        assert each not in said
+    for each in gone:
+        field_name = "email" if "@" in each else "phone"
+        spelling = each if "@" in each else f"8{each}"
+        found = api.get(f"/api/forms/collection-find?{field_name}={quote(spelling)}")
+        assert (found["total"], found["client"]) == (0, None)

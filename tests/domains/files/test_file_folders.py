@@ -1,0 +1,188 @@
+"""Folders of files: a tree that is made, moved and deleted."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.files.operations import folder_deletion, folders
+from chalicelib.engine import jobs
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Time, at_once
+from tests.factories.files import (
+    FOLDER_DELETE,
+    FOLDER_UPDATE,
+    FOLDERS,
+    LIST,
+    UPLOAD,
+    folder,
+    listed,
+    upload,
+)
+
+
+class TestFolders:
+    def test_names_are_unique_beside_their_siblings_only(self, api: Api) -> None:
+        first = folder(api, "Ёлка")
+        answer = api.refused("POST", FOLDERS, {"name": " елка "})
+        assert (answer.status, answer.data["code"]) == (409, "name_taken")
+        folder(api, "елка", parentId=first["id"])
+
+    @pytest.mark.store
+    def test_of_twenty_of_one_name_one_is_made(self, api: Api) -> None:
+        answers = at_once(20, lambda _: api.call("POST", FOLDERS, {"name": "One"}))
+        assert Counter(a.status for a in answers) == {200: 1, 409: 19}
+
+    @pytest.mark.parametrize("name", ["", "  ", "a/b", "a\\b", "a\x00b", "x" * 101, "\u200b"])
+    def test_a_name_that_misleads_is_400(self, name: str, api: Api) -> None:
+        assert api.refused("POST", FOLDERS, {"name": name}).status == 400
+
+    @pytest.mark.parametrize("letter", ["ŉ", "ΐ", "ﬃ", "\ufdfa"])
+    def test_a_name_may_have_a_hundred_letters_that_grow_when_folded(
+        self, letter: str, api: Api
+    ) -> None:
+        made = folder(api, letter * 100)
+        assert made["name"] == letter * 100
+        inside = folder(api, letter * 100, parentId=made["id"])
+        assert inside["parentId"] == made["id"]
+        for name, status in ((letter * 100, 409), (letter * 99, 200)):
+            assert api.call("POST", FOLDERS, {"name": name}).status == status
+
+    def test_lie_ten_deep_at_most(self, api: Api) -> None:
+        parent: dict[str, Any] = {}
+        for number in range(folders.MAX_DEPTH):
+            parent = {"parentId": folder(api, str(number), **parent)["id"]}
+        answer = api.refused("POST", FOLDERS, {"name": "deeper", **parent})
+        assert (answer.status, answer.data["errors"][0]["field"]) == (400, "parentId")
+
+    def test_are_so_many_at_most(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(folders, "MAX_FOLDERS", 2)
+        folder(api, "1")
+        folder(api, "2")
+        assert api.refused("POST", FOLDERS, {"name": "3"}).status == 409
+
+    def test_an_unknown_parent_is_404(self, api: Api) -> None:
+        assert api.refused("POST", FOLDERS, {"name": "x", "parentId": new_id()}).status == 404
+
+
+class TestUpdateFolder:
+    def test_renames_and_moves_with_all_that_is_in_it(self, api: Api) -> None:
+        a, b = folder(api, "a"), folder(api, "b")
+        inside = folder(api, "inside", parentId=b["id"])
+        file = upload(api, folderId=inside["id"])
+        moved = api.post(FOLDER_UPDATE, {"id": b["id"], "name": "Б", "parentId": a["id"]})
+        assert moved["folder"] == b | {"name": "Б", "parentId": a["id"]}
+        shown = inside | {"filesCount": 1, "children": []}
+        tree = [a | {"children": [moved["folder"] | {"children": [shown]}]}]
+        assert api.get(FOLDERS)["folders"] == tree
+        assert listed(api, folderId=inside["id"])["files"] == [file]
+        back = api.post(FOLDER_UPDATE, {"id": b["id"], "parentId": None})["folder"]
+        assert (back["name"], back["parentId"]) == ("Б", None)
+        folder(api, "b")
+
+    def test_refuses_a_cycle_a_taken_name_and_what_lies_too_deep(self, api: Api) -> None:
+        top = folder(api, "top")
+        chain = [top]
+        for number in range(folders.MAX_DEPTH - 1):
+            chain.append(folder(api, str(number), parentId=chain[-1]["id"]))
+        for target in (top, chain[-1]):
+            answer = api.refused("POST", FOLDER_UPDATE, {"id": top["id"], "parentId": target["id"]})
+            assert (answer.status, answer.data["code"]) == (400, "cycle")
+        other = folder(api, "other")
+        body = {"id": other["id"], "parentId": chain[-1]["id"]}
+        answer = api.refused("POST", FOLDER_UPDATE, body)
+        assert (answer.status, answer.data["errors"][0]["field"]) == (400, "parentId")
+        answer = api.refused("POST", FOLDER_UPDATE, {"id": other["id"], "name": "TOP"})
+        assert (answer.status, answer.data["code"]) == (409, "name_taken")
+        assert api.post(FOLDER_UPDATE, {"id": top["id"], "name": "Top"})["folder"]["name"] == "Top"
+        assert api.refused("POST", FOLDER_UPDATE, {"id": top["id"]}).status == 400
+
+    @pytest.mark.store
+    def test_two_that_would_lie_in_each_other_do_not_both_move(self, api: Api) -> None:
+        a, b = folder(api, "a")["id"], folder(api, "b")["id"]
+        moves = [{"id": a, "parentId": b}, {"id": b, "parentId": a}]
+        answers = at_once(2, lambda number: api.call("POST", FOLDER_UPDATE, moves[number]))
+        assert sorted(answer.status for answer in answers) == [200, 400]
+
+
+class TestDeleteFolder:
+    def test_without_a_place_for_its_content_only_an_empty_one_goes(self, api: Api) -> None:
+        empty, full, nested = (folder(api, name) for name in ("empty", "full", "nested"))
+        upload(api, folderId=full["id"])
+        folder(api, "x", parentId=nested["id"])
+        dry = api.post(FOLDER_DELETE, {"id": empty["id"], "dryRun": True})
+        assert dry["deleted"] is False
+        assert api.post(FOLDER_DELETE, {"id": empty["id"]})["deleted"] is True
+        assert api.refused("POST", FOLDER_DELETE, {"id": empty["id"]}).status == 404
+        for body in ({"id": full["id"]}, {"id": nested["id"], "dryRun": True}):
+            answer = api.refused("POST", FOLDER_DELETE, body)
+            assert (answer.status, answer.data["code"]) == (409, "folder_not_empty")
+        assert [f["name"] for f in listed(api)["folders"]] == ["full", "nested"]
+
+    @pytest.mark.parametrize("to_root", [True, False])
+    def test_its_content_moves_where_it_is_told(
+        self, to_root: bool, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(folder_deletion, "FILES_AT_ONCE", 2)
+        monkeypatch.setattr(folder_deletion, "FOLDERS_AT_ONCE", 1)
+        target = None if to_root else folder(api, "target")["id"]
+        gone = folder(api, "gone")
+        inside = [folder(api, name, parentId=gone["id"]) for name in ("1", "2", "3")]
+        deep = upload(api, "deep.txt", folderId=inside[0]["id"])
+        names = [upload(api, f"{n}.txt", folderId=gone["id"])["name"] for n in range(5)]
+        body = {"id": gone["id"], "moveTo": target}
+        would = api.post(FOLDER_DELETE, body | {"dryRun": True})
+        assert (would["deleted"], would["movedFiles"], would["movedFolders"]) == (False, 5, 3)
+        assert api.post(FOLDER_DELETE, body) == would | {"deleted": True}
+        there = listed(api, **({} if to_root else {"folderId": target}))
+        assert {f["name"] for f in there["files"]} == set(names)
+        assert there["pagination"]["total"] == 5
+        assert [f for f in there["folders"] if f["id"] != target] == [
+            f | {"parentId": target, "filesCount": int(f is inside[0])} for f in inside
+        ]
+        assert listed(api, folderId=inside[0]["id"])["files"] == [deep]
+        assert api.refused("GET", f"{LIST}?folderId={gone['id']}").status == 404
+
+    def test_refuses_a_place_in_itself_or_where_a_name_is_taken(self, api: Api) -> None:
+        gone = folder(api, "gone")
+        inside = folder(api, "Same", parentId=gone["id"])
+        for target in (gone, inside):
+            answer = api.refused("POST", FOLDER_DELETE, {"id": gone["id"], "moveTo": target["id"]})
+            assert (answer.status, answer.data["code"]) == (400, "cycle")
+        taken = folder(api, "same")
+        answer = api.refused("POST", FOLDER_DELETE, {"id": gone["id"], "moveTo": None})
+        assert (answer.status, answer.data["code"]) == (409, "name_taken")
+        api.post(FOLDER_DELETE, {"id": gone["id"], "moveTo": taken["id"]})
+        assert [f["name"] for f in listed(api, folderId=taken["id"])["folders"]] == ["Same"]
+
+    def test_what_a_killed_process_left_moves_later(
+        self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        target, gone = folder(api, "target"), folder(api, "gone")
+        folder(api, "x", parentId=gone["id"])
+        upload(api, folderId=gone["id"])
+        with monkeypatch.context() as killed:
+            killed.setattr(jobs, "attempt", lambda *_: False)
+            api.post(FOLDER_DELETE, {"id": gone["id"], "moveTo": target["id"]})
+        folder(api, "x", parentId=target["id"])
+        time.pass_by(minutes=1)
+        run_jobs()
+        there = listed(api, folderId=target["id"])
+        assert [f["name"] for f in there["folders"]] == ["x", "x (2)"]
+        assert len(there["files"]) == 1
+
+    @pytest.mark.store
+    def test_raced_by_uploads_loses_none_of_them(self, api: Api) -> None:
+        gone = folder(api, "gone")["id"]
+
+        def act(number: int) -> Any:
+            if number == 0:
+                return api.call("POST", FOLDER_DELETE, {"id": gone, "moveTo": None})
+            body = {"name": "a", "content": "aGk=", "folderId": gone}
+            return api.call("POST", UPLOAD, body)
+
+        deleted, *uploads = at_once(6, act)
+        assert deleted.status == 200
+        assert {a.status for a in uploads} <= {200, 404}
+        assert listed(api)["pagination"]["total"] == sum(a.status == 200 for a in uploads)

@@ -1,0 +1,259 @@
+"""A file knows what shows it: deletions, and the records that would be left with a dead link."""
+
+import io
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.files.operations import deletion
+from chalicelib.engine import file_uses, jobs
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time, at_once
+from tests.domains.sites.test_page_import import png
+from tests.factories.files import DELETE, kept, upload, used
+from tests.fakes.internet import Internet, says
+
+AWAY = "https://images.example.com"
+
+
+def image(api: Api, name: str = "a.png") -> Any:
+    body = io.BytesIO()
+    Image.new("RGB", (4, 3), "red").save(body, "PNG")
+    return upload(api, name, body.getvalue())
+
+
+def product(api: Api, *shown: Any, name: str = "Loaf") -> Any:
+    images = [{"fileId": file["id"]} for file in shown]
+    body = {"name": name, "price": 1, "images": images}
+    return api.post("/api/products/create", body)["product"]
+
+
+def page(api: Api, html: str) -> Any:
+    site = api.post("/api/projects/create", {"title": "Bakery"})["project"]
+    made = api.post("/api/pages/create", {"projectId": site["id"], "title": "About"})["page"]
+    save(api, made, html)
+    return made
+
+
+def save(api: Api, shown: Any, html: str) -> None:
+    api.post("/api/pages/save-html", {"id": shown["id"], "html": html})
+
+
+def read(api: Api, shown: Any) -> Any:
+    return api.get(f"/api/products/{shown['id']}")["product"]
+
+
+def used_by(api: Api, file: Any) -> list[tuple[str, str]]:
+    """Return the types and names of what shows a file."""
+    answer = api.post(DELETE, {"id": file["id"], "dryRun": True})
+    assert answer["usedByTotal"] == len(answer["usedBy"])
+    return [(use["type"], use["name"]) for use in answer["usedBy"]]
+
+
+def rows(owner: Owner, file: Any) -> list[str]:
+    return file_uses.records_showing(owner.workspace.id, file["id"])
+
+
+class TestDeletion:
+    def test_of_a_file_that_something_shows_is_refused_with_the_places(self, api: Api) -> None:
+        file = image(api)
+        loaf = product(api, file)
+        about = page(api, f"<img src='{file['url']}'>")
+        answer = api.refused("POST", DELETE, {"id": file["id"]})
+        assert (answer.status, answer.data["code"]) == (409, "file_in_use")
+        assert answer.data["usedBy"] == [
+            {"type": "page", "id": about["id"], "name": "About"},
+            {"type": "product", "id": loaf["id"], "name": "Loaf"},
+        ]
+        assert answer.data["usedByTotal"] == 2
+        assert "force" in answer.data["message"]
+        assert read(api, loaf)["images"][0]["fileId"] == file["id"]
+
+    def test_in_a_dry_run_lists_the_places_and_says_what_force_is_for(self, api: Api) -> None:
+        file = image(api)
+        loaf, before = product(api, file), kept()
+        for force, warned in ((False, True), (True, False)):
+            answer = api.post(DELETE, {"id": file["id"], "dryRun": True, "force": force})
+            assert (answer["deleted"], answer["usedBy"][0]["id"]) == (False, loaf["id"])
+            assert bool(answer.get("warnings")) == warned
+        assert kept() == before
+
+    def test_by_force_takes_it_out_of_the_records(self, api: Api, owner: Owner) -> None:
+        before = kept()
+        gone, stays = image(api), image(api)
+        loaf = product(api, gone, stays, gone)
+        html = f"<img src='{gone['url']}'>"
+        about = page(api, html)
+        answer = api.post(DELETE, {"id": gone["id"], "force": True})
+        assert (answer["deleted"], answer["usedByTotal"]) == (True, 2)
+        shown = read(api, loaf)
+        assert [one["fileId"] for one in shown["images"]] == [stays["id"]]
+        assert api.get(f"/api/pages/{about['id']}")["page"]["html"] == html
+        assert rows(owner, gone) == []
+        assert all(gone["id"] not in key for key in kept() - before)
+        save(api, about, html + "!")
+        assert rows(owner, gone) == []
+
+    def test_by_force_takes_it_out_of_more_records_than_a_transaction_holds(
+        self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(deletion, "PLACES_NAMED", 2)
+        monkeypatch.setattr(deletion, "RECORDS_AT_ONCE", 3)
+        file = image(api)
+        made = [product(api, file, name=str(number)) for number in range(8)]
+        answer = api.refused("POST", DELETE, {"id": file["id"]})
+        assert (len(answer.data["usedBy"]), answer.data["usedByTotal"]) == (2, 8)
+        api.post(DELETE, {"id": file["id"], "force": True})
+        assert [read(api, one)["images"] for one in made] == [[]] * 8
+        assert rows(owner, file) == []
+
+    def test_by_force_is_finished_later_if_the_process_is_killed(
+        self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before, file = kept(), image(api)
+        made = [product(api, file) for _ in range(3)]
+        with monkeypatch.context() as killed:
+            killed.setattr(deletion, "RECORDS_AT_ONCE", 1)
+            killed.setattr(jobs, "attempt", lambda *_: False)
+            api.post(DELETE, {"id": file["id"], "force": True})
+        assert kept() != before
+        time.pass_by(minutes=1)
+        run_jobs()
+        assert [read(api, one)["images"] for one in made] == [[]] * 3
+        assert kept() == before
+
+    def test_of_what_nothing_shows_any_more_is_allowed(self, api: Api, owner: Owner) -> None:
+        file = image(api)
+        changed, dropped = product(api, file), product(api, file)
+        about = page(api, f"<img src='{file['url']}'>")
+        deleted = page(api, f"<a href='{file['url']}'>x</a>")
+        site = page(api, f"<a href='{file['url']}'>x</a>")
+        assert len(rows(owner, file)) == 5
+        api.post("/api/products/update", {"id": changed["id"], "images": []})
+        api.post("/api/products/delete", {"id": dropped["id"]})
+        save(api, about, "<p>no image")
+        api.post("/api/pages/delete", {"id": deleted["id"], "confirm": True})
+        api.post("/api/projects/delete", {"id": site["projectId"]})
+        assert rows(owner, file) == []
+        answer = api.post(DELETE, {"id": file["id"]})
+        assert (answer["deleted"], answer["usedBy"], answer["usedByTotal"]) == (True, [], 0)
+        assert used(owner) == len("<p>no image")
+
+    @pytest.mark.store
+    def test_and_a_record_that_begins_to_show_it_at_once_agree(self, api: Api) -> None:
+        for _ in range(4):
+            file, loaf = image(api), product(api)
+
+            def act(number: int, file: Any = file, loaf: Any = loaf) -> Any:
+                if number:
+                    return api.call("POST", DELETE, {"id": file["id"]})
+                body = {"id": loaf["id"], "images": [{"fileId": file["id"]}]}
+                return api.call("POST", "/api/products/update", body)
+
+            updated, deleted = (answer.status for answer in at_once(2, act))
+            assert (updated, deleted) in {(200, 409), (404, 200)}
+            assert len(read(api, loaf)["images"]) == (updated == 200)
+
+
+class TestProducts:
+    def test_a_copy_shows_the_same_files(self, api: Api, owner: Owner) -> None:
+        file = image(api)
+        loaf = product(api, file)
+        copy = api.post("/api/products/duplicate", {"id": loaf["id"]})["product"]
+        assert copy["images"] == loaf["images"]
+        assert used_by(api, file) == [("product", "Loaf"), ("product", "Loaf (копия)")]
+        api.post(DELETE, {"id": file["id"], "force": True})
+        assert read(api, copy)["images"] == []
+
+    def test_a_copy_has_no_dead_link(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+        gone, stays = image(api), image(api)
+        loaf = product(api, gone, stays)
+        with monkeypatch.context() as killed:
+            killed.setattr(deletion, "RECORDS_AT_ONCE", 0)
+            killed.setattr(jobs, "attempt", lambda *_: False)
+            api.post(DELETE, {"id": gone["id"], "force": True})
+        copy = api.post("/api/products/duplicate", {"id": loaf["id"]})["product"]
+        assert [one["fileId"] for one in copy["images"]] == [stays["id"]]
+
+    def test_images_from_elsewhere_are_in_use_at_once(self, api: Api, net: Internet) -> None:
+        net.serve(AWAY, says(png(), content_type="image/png"))
+        body = {"name": "Roll", "price": 1, "images": [{"url": f"{AWAY}/1.png"}]}
+        made = api.post("/api/products/create", body)["product"]
+        assert used_by(api, {"id": made["images"][0]["fileId"]}) == [("product", "Roll")]
+
+    def test_many_deleted_at_once_show_nothing_any_more(self, api: Api, owner: Owner) -> None:
+        files = [image(api) for _ in range(10)]
+        made = [product(api, *files) for _ in range(15)]
+        assert len(rows(owner, files[0])) == 15
+        ids = [one["id"] for one in made]
+        body = {"ids": ids, "action": "delete", "confirm": True}
+        assert api.post("/api/products/bulk", body)["summary"] == {"ok": 15, "failed": 0}
+        assert [rows(owner, file) for file in files] == [[]] * 10
+
+    @pytest.mark.store
+    def test_twenty_that_begin_to_show_one_file_at_once_all_do(
+        self, api: Api, owner: Owner
+    ) -> None:
+        file = image(api)
+        at_once(20, lambda _: product(api, file))
+        assert len(rows(owner, file)) == 20
+
+
+class TestPages:
+    def test_show_the_files_whose_addresses_stand_in_their_html(
+        self, api: Api, owner: Owner
+    ) -> None:
+        small, css, plain = image(api), image(api), upload(api, "menu.txt")
+        theirs = f"/files/{new_id()}{'x' * 22}/a.png"
+        about = page(
+            api,
+            f"<img src='{small['thumbnailUrl']}'><style>a{{background:url({css['url']})}}</style>"
+            f"<a href='{plain['url']}'>menu</a><img src='{theirs}'>",
+        )
+        for file in (small, css, plain):
+            assert used_by(api, file) == [("page", "About")]
+        save(api, about, f"<img src='{css['url']}'>")
+        assert [rows(owner, file) for file in (small, plain)] == [[], []]
+        assert used_by(api, css) == [("page", "About")]
+
+    @pytest.mark.parametrize("count", [3, 50])
+    def test_that_are_imported_show_their_images(
+        self, count: int, api: Api, net: Internet, owner: Owner
+    ) -> None:
+        server = net.serve(AWAY, says(b"no", "404 Not Found"))
+        server.pages = {f"/{n}.png": says(png(), content_type="image/png") for n in range(count)}
+        site = api.post("/api/projects/create", {"title": "Bakery"})["project"]
+        html = "".join(f"<img src='{AWAY}/{number}.png'>" for number in range(count))
+        body = {"projectId": site["id"], "html": html, "title": "About"}
+        answer = api.post("/api/pages/import-html", body)
+        assert answer["imported"]["images"] == count
+        folder = api.get("/api/file-folders")["folders"][0]["id"]
+        files = api.get(f"/api/files/list?size=100&folderId={folder}")["files"]
+        assert len(files) == count
+        assert all(rows(owner, file) == [f"PAGE#{answer['page']['id']}"] for file in files)
+
+    def test_what_does_not_fit_into_a_transaction_is_written_later_if_need_be(
+        self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        files = [upload(api, f"{number}.txt") for number in range(60)]
+        html = "".join(f"<a href='{file['url']}'>x</a>" for file in files)
+        with monkeypatch.context() as killed:
+            killed.setattr(jobs, "attempt", lambda *_: False)
+            about = page(api, html)
+        assert rows(owner, files[0]) == []
+        api.post(DELETE, {"id": files[0]["id"]})
+        time.pass_by(minutes=1)
+        run_jobs()
+        assert [len(rows(owner, file)) for file in files] == [0] + [1] * 59
+        save(api, about, "")
+        assert [len(rows(owner, file)) for file in files] == [0] * 60
+
+    def test_of_another_workspace_use_nothing_here(
+        self, api: Api, owner: Owner, new_owner: Any
+    ) -> None:
+        file = image(api)
+        page(new_owner().api(), f"<img src='{file['url']}'>")
+        assert rows(owner, file) == []
+        assert api.post(DELETE, {"id": file["id"]})["deleted"] is True

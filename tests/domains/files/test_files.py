@@ -1,0 +1,295 @@
+"""Files: listed, found, renamed, deleted, within the quota (spec, File listing, Files, Limits)."""
+
+import base64
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.core import plans
+from chalicelib.core.errors import UnavailableError
+from chalicelib.core.ids import new_id
+from chalicelib.engine.listing import queries
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways.object_store import FolderStore
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time, as_operator, at_once
+from tests.factories.files import (
+    ANNOUNCE,
+    COMPLETE,
+    DELETE,
+    FOLDER_DELETE,
+    FOLDER_UPDATE,
+    FOLDERS,
+    LIST,
+    UPDATE,
+    UPLOAD,
+    announce,
+    folder,
+    kept,
+    key,
+    listed,
+    photo,
+    put,
+    upload,
+    used,
+)
+
+
+@pytest.fixture
+def small_quota(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A quota of 1,000 bytes."""
+    monkeypatch.setitem(plans.STORAGE_BYTES, "business", 1000)
+    return 1000
+
+
+class TestListFiles:
+    def test_an_empty_root(self, api: Api) -> None:
+        assert listed(api) == {
+            "status": True,
+            "folders": [],
+            "files": [],
+            "currentFolder": None,
+            "pagination": {"total": 0, "page": 1, "limit": 10},
+        }
+
+    def test_shows_a_folders_files_newest_first_and_its_folders_by_name(
+        self, time: Time, api: Api
+    ) -> None:
+        home = folder(api, "Home")
+        for name in ("ёлка", "Арбуз", "еда"):
+            folder(api, name, parentId=home["id"])
+        made = []
+        for name in ("1.txt", "2.txt"):
+            made.append(upload(api, name, folderId=home["id"]))
+            time.pass_by(seconds=1)
+        upload(api, "elsewhere.txt")
+        data = listed(api, folderId=home["id"])
+        assert [f["name"] for f in data["folders"]] == ["Арбуз", "еда", "ёлка"]
+        assert data["files"] == made[::-1]
+        assert data["currentFolder"] == home | {"filesCount": 2}
+        assert listed(api)["folders"] == [home | {"filesCount": 2}]
+
+    @pytest.mark.parametrize("small", [0, 500])
+    def test_pages_count_files_only(
+        self, small: int, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(queries, "SMALL_ROWS", small)
+        upload(api, "elsewhere.txt", folderId=folder(api, "Folder of a file")["id"])
+        for number in range(5):
+            folder(api, f"Folder {number}")
+        names = [upload(api, f"{number}.txt")["name"] for number in range(5)]
+        pages = [listed(api, page=page, size=2) for page in (1, 2, 3, 4)]
+        assert [[f["name"] for f in page["files"]] for page in pages] == [
+            names[:2:-1],
+            names[2:0:-1],
+            names[:1],
+            [],
+        ]
+        for number, page in enumerate(pages, 1):
+            assert page["pagination"] == {"total": 5, "page": number, "limit": 2}
+            assert len(page["folders"]) == 6
+
+    def test_an_unknown_folder_is_404(self, api: Api) -> None:
+        assert api.refused("GET", f"{LIST}?folderId={new_id()}").status == 404
+
+    @pytest.mark.parametrize("query", ["size=0", "size=101", "page=0", "size=x"])
+    def test_a_page_out_of_range_is_400(self, query: str, api: Api) -> None:
+        assert api.refused("GET", f"{LIST}?{query}").status == 400
+
+    def test_the_tree_has_every_folder_with_its_count(self, api: Api) -> None:
+        a = folder(api, "a")
+        b = folder(api, "b", parentId=a["id"])
+        c = folder(api, "c", parentId=b["id"])
+        upload(api, folderId=c["id"])
+        assert api.get(FOLDERS)["folders"] == [
+            a | {"children": [b | {"children": [c | {"filesCount": 1, "children": []}]}]}
+        ]
+
+
+class TestUpdateFile:
+    def test_renames_and_moves_and_the_address_stays(self, api: Api) -> None:
+        place, file = folder(api, "f"), upload(api, "a.txt")
+        changes = {"name": "C:\\tmp\\б.txt", "folderId": place["id"]}
+        renamed = api.post(UPDATE, {"id": file["id"], **changes})["file"]
+        assert renamed == file | {"name": "б.txt", "folderId": place["id"]}
+        assert listed(api)["files"] == []
+        assert listed(api, folderId=place["id"])["files"] == [renamed]
+        back = api.post(UPDATE, {"id": file["id"], "folderId": None})["file"]
+        assert back == renamed | {"folderId": None}
+        assert listed(api)["files"] == [back]
+        assert [f["filesCount"] for f in listed(api)["folders"]] == [0]
+
+    def test_of_nothing_or_to_nowhere_is_refused(self, api: Api) -> None:
+        file = upload(api)
+        assert api.refused("POST", UPDATE, {"id": file["id"]}).status == 400
+        assert api.refused("POST", UPDATE, {"id": new_id(), "name": "x"}).status == 404
+        body = {"id": file["id"], "folderId": new_id()}
+        assert api.refused("POST", UPDATE, body).status == 404
+
+
+class TestSearch:
+    def test_finds_files_and_folders_by_a_part_of_the_name_in_all_folders(self, api: Api) -> None:
+        place = folder(api, "Ёлки")
+        inside = upload(api, "ёлка.txt", folderId=place["id"])
+        other = upload(api, "Новая ЕЛКА.txt")
+        upload(api, "b.txt")
+        found = listed(api, q="елк")
+        assert [f["id"] for f in found["files"]] == [other["id"], inside["id"]]
+        assert [f["name"] for f in found["folders"]] == ["Ёлки"]
+        assert (found["currentFolder"], found["pagination"]["total"]) == (None, 2)
+        assert len(listed(api, q="елк", size=1, page=2)["files"]) == 1
+        ignored = listed(api, q="елк", folderId=place["id"])
+        assert (len(ignored["files"]), ignored["currentFolder"]) == (2, None)
+        assert "folderId" in ignored["warnings"][0]
+
+
+def test_ids_of_another_workspace_are_404_and_nothing_changes(
+    api: Api, new_owner: Callable[..., Owner]
+) -> None:
+    theirs = new_owner().api()
+    place, file, announced = folder(theirs, "x"), upload(theirs), announce(theirs, 3)
+    put(announced, b"abc")
+    calls: list[tuple[str, Any]] = [
+        (UPLOAD, {"name": "a", "content": "aGk=", "folderId": place["id"]}),
+        (ANNOUNCE, {"name": "a", "size": 1, "folderId": place["id"]}),
+        (FOLDERS, {"name": "a", "parentId": place["id"]}),
+        (UPDATE, {"id": file["id"], "name": "x"}),
+        (DELETE, {"id": file["id"]}),
+        (FOLDER_UPDATE, {"id": place["id"], "name": "y"}),
+        (FOLDER_DELETE, {"id": place["id"]}),
+        (COMPLETE, {"id": announced["id"]}),
+    ]
+    mine, my_file = folder(api, "mine"), upload(api)
+    calls += [
+        (UPDATE, {"id": my_file["id"], "folderId": place["id"]}),
+        (FOLDER_UPDATE, {"id": mine["id"], "parentId": place["id"]}),
+        (FOLDER_DELETE, {"id": mine["id"], "moveTo": place["id"]}),
+    ]
+    before = kept()
+    for path, body in calls:
+        assert api.refused("POST", path, body).status == 404
+    assert api.refused("GET", f"{LIST}?folderId={place['id']}").status == 404
+    assert kept() == before
+    assert theirs.post(COMPLETE, {"id": announced["id"]})["file"]["size"] == 3
+
+
+class TestDelete:
+    def test_removes_the_file_its_objects_and_frees_its_bytes(self, api: Api, owner: Owner) -> None:
+        before = kept()
+        file = upload(api, "a.jpg", photo())
+        assert len(kept() - before) == 2
+        report = api.post(DELETE, {"id": file["id"], "dryRun": True})
+        assert (report["deleted"], len(kept() - before)) == (False, 2)
+        assert api.post(DELETE, {"id": file["id"]})["deleted"] is True
+        assert kept() == before
+        assert used(owner) == 0
+        assert listed(api)["files"] == []
+        assert api.refused("POST", DELETE, {"id": file["id"]}).status == 404
+
+    def test_objects_that_could_not_be_removed_are_removed_later(
+        self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = kept()
+        file = upload(api)
+
+        def fail(*_: Any) -> None:
+            raise UnavailableError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(FolderStore, "delete", fail)
+            assert api.post(DELETE, {"id": file["id"]})["deleted"] is True
+        assert kept() != before
+        time.pass_by(minutes=1)
+        run_jobs()
+        assert kept() == before
+
+    @pytest.mark.store
+    def test_raced_by_ten_frees_the_bytes_once(self, api: Api, owner: Owner) -> None:
+        upload(api, body=b"x" * 100)
+        file = upload(api)
+        answers = at_once(10, lambda _: api.call("POST", DELETE, {"id": file["id"]}))
+        assert Counter(a.status for a in answers) == {200: 1, 404: 9}
+        assert used(owner) == 100
+
+
+class TestQuota:
+    def test_ends_where_the_plan_ends(self, small_quota: int, api: Api, owner: Owner) -> None:
+        upload(api, body=b"x" * 600)
+        before = kept()
+        content = base64.b64encode(b"y" * 401).decode()
+        answer = api.refused("POST", UPLOAD, {"name": "a", "content": content})
+        assert (answer.status, answer.data["code"]) == (409, "quota_exceeded")
+        answer = api.refused("POST", ANNOUNCE, {"name": "a", "size": 401})
+        assert answer.data["code"] == "quota_exceeded"
+        assert kept() == before
+        upload(api, body=b"z" * 400)
+        assert used(owner) == small_quota
+
+    def test_even_the_first_file_may_not_pass_it(self, small_quota: int, api: Api) -> None:
+        content = base64.b64encode(b"y" * 1001).decode()
+        assert api.refused("POST", UPLOAD, {"name": "a", "content": content}).status == 409
+
+    @pytest.mark.store
+    def test_is_never_passed_by_twenty_at_once(
+        self, small_quota: int, api: Api, owner: Owner
+    ) -> None:
+        before = kept()
+        body = {"name": "a", "content": base64.b64encode(b"x" * 150).decode()}
+
+        def call(number: int) -> Any:
+            if number % 2:
+                return api.call("POST", UPLOAD, body)
+            return api.call("POST", ANNOUNCE, {"name": "b", "size": 150})
+
+        answers = at_once(20, call)
+        taken = [a for a in answers if a.status == 200]
+        assert {a.status for a in answers} <= {200, 409, 503}
+        assert len(taken) == 6
+        assert used(owner) == 900
+        made = [a.data["file"] for a in taken if "file" in a.data]
+        assert listed(api)["pagination"]["total"] == len(made)
+        assert kept() - before == {key(file["url"]) for file in made}
+
+    def test_a_lower_plan_stops_uploads_until_enough_is_deleted(
+        self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(plans.STORAGE_BYTES, "enterprise", 2000)
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", 1000)
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
+        first, _ = (upload(api, body=b"x" * 900) for _ in range(2))
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
+        assert api.refused("POST", UPLOAD, {"name": "a", "content": "aGk="}).status == 409
+        api.post(DELETE, {"id": first["id"]})
+        upload(api, body=b"x" * 100)
+        assert used(owner) == 1000
+
+
+class TestKilled:
+    """A process that dies between storing a file and the commit leaves nothing for long."""
+
+    def test_before_the_commit_the_objects_go_within_the_hour(
+        self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def die(*_: Any) -> None:
+            raise SystemExit
+
+        before = kept()
+        with monkeypatch.context() as killed:
+            killed.setattr(UnitOfWork, "commit", die)
+            killed.setattr(UnitOfWork, "undo", lambda _: None)
+            with pytest.raises(SystemExit):
+                upload(api, "a.jpg", photo())
+        assert len(kept() - before) == 2
+        time.pass_by(minutes=61)
+        run_jobs()
+        assert kept() == before
+
+    def test_after_the_commit_they_stay(self, time: Time, api: Api) -> None:
+        before = kept()
+        file, gone = upload(api, "a.jpg", photo()), upload(api, "b.jpg", photo())
+        api.post(DELETE, {"id": gone["id"]})
+        time.pass_by(minutes=61)
+        assert run_jobs()["file-orphan"] == 2
+        assert kept() - before == {key(file["url"]), key(file["thumbnailUrl"])}

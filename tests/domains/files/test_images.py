@@ -1,0 +1,467 @@
+"""Images from strangers: what comes out is ours, whatever went in."""
+
+import contextlib
+import io
+import struct
+import time
+import tracemalloc
+import zlib
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageChops, ImageCms, ImageSequence, ImageStat, PngImagePlugin
+
+from chalicelib.domains.files.rules.images import (
+    MAX_FRAMES,
+    MAX_PIXELS,
+    MAX_SIDE,
+    THUMBNAIL_SIDE,
+    CleanImage,
+    ImageError,
+    sanitize,
+)
+from tests.support.effort import examples, slow_but_for
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+"""As in production: what Pillow only warns of must not be needed."""
+
+PAYLOAD = b"<script>alert('payload')</script>"
+STAYS = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
+BECOMES = {"GIF": "image/png", "BMP": "image/png", "AVIF": "image/webp"}
+FORMATS = STAYS | BECOMES
+
+
+def drawn(mode: str = "RGB", size: tuple[int, int] = (60, 40)) -> Image.Image:
+    """An image whose left half is red, and its right half blue."""
+    image = Image.new("RGB", size, "red")
+    image.paste("blue", (size[0] // 2, 0, *size))
+    return image.convert(mode)
+
+
+def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+    body = io.BytesIO()
+    image.save(body, kind, **options)
+    return body.getvalue()
+
+
+@cache
+def sample(kind: str) -> bytes:
+    return saved(Image.effect_noise((64, 48), 90).convert("RGB"), kind)
+
+
+def opened(body: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(body))
+    image.load()
+    return image
+
+
+def is_red(image: Image.Image, place: tuple[int, int]) -> bool:
+    pixel = image.convert("RGB").getpixel(place)
+    assert isinstance(pixel, tuple)
+    return pixel[0] > 180 and pixel[2] < 80
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+
+def png(width: int, height: int, *extra: bytes, pixels: bytes = b"") -> bytes:
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    body = chunk(b"IDAT", zlib.compress(pixels)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + header + b"".join(extra) + body
+
+
+def gif(width: int, height: int, *frames: tuple[int, int]) -> bytes:
+    body = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x80, 0, 0) + b"\0\0\0\xff\xff\xff"
+    for size in frames:
+        body += b"\x2c" + struct.pack("<HHHHB", 0, 0, *size, 0) + b"\x02\x02\x44\x01\x00"
+    return body + b";"
+
+
+def riff(*chunks: bytes) -> bytes:
+    body = b"WEBP" + b"".join(chunks)
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def animation(kind: str, count: int = 3) -> bytes:
+    frames = [Image.new("RGB", (30, 20), color) for color in ("red", "green", "blue") * count]
+    return saved(
+        frames[0], kind, save_all=True, append_images=frames[1:count], duration=[100, 200, 300]
+    )
+
+
+def reason(body: bytes) -> str:
+    with pytest.raises(ImageError) as caught:
+        sanitize(body)
+    assert str(caught.value) == caught.value.reason
+    return caught.value.reason
+
+
+class TestWhatComesOut:
+    @pytest.mark.parametrize(("kind", "mime_type"), FORMATS.items())
+    def test_has_the_size_and_colours_that_went_in(self, kind: str, mime_type: str) -> None:
+        clean = sanitize(saved(drawn(), kind))
+        image = opened(clean.body).convert("RGB")
+        assert clean.mime_type == mime_type == Image.MIME[opened(clean.body).format or ""]
+        assert (clean.width, clean.height) == image.size == (60, 40)
+        assert is_red(image, (5, 20))
+        assert not is_red(image, (55, 20))
+
+    @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+    def test_keeps_what_every_kind_of_png_shows(self, mode: str) -> None:
+        grey = Image.linear_gradient("L").resize((40, 40))
+        if mode == "I;16":
+            source = Image.new("I;16", (40, 40))
+            source.putdata([value * 257 for value in grey.tobytes()])
+        else:
+            source = grey.convert("RGB").convert(mode)
+        clean = sanitize(saved(source, "PNG"))
+        shown = opened(clean.body).convert("L")
+        expected = source.convert("L") if mode in {"1", "P"} else grey
+        assert all(
+            abs(a - b) <= 2 for a, b in zip(shown.tobytes(), expected.tobytes(), strict=True)
+        )
+
+    @pytest.mark.parametrize("kind", ["PNG", "WEBP", "GIF", "AVIF"])
+    def test_keeps_what_is_see_through(self, kind: str) -> None:
+        source = Image.new("RGBA", (40, 40), (255, 0, 0, 255))
+        source.paste((0, 0, 0, 0), (0, 0, 20, 40))
+        clean = sanitize(saved(source, kind))
+        for body in (clean.body, clean.thumbnail):
+            alpha = opened(body).convert("RGBA").getchannel("A")
+            assert (alpha.getpixel((5, 20)), alpha.getpixel((35, 20))) == (0, 255)
+        assert clean.thumbnail_type == "image/webp"
+
+    def test_turns_print_colours_into_those_of_screens(self) -> None:
+        image = opened(sanitize(saved(drawn("CMYK"), "JPEG")).body)
+        assert image.mode == "RGB"
+        assert is_red(image, (5, 20))
+
+    @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+    def test_converts_by_the_colour_profile_and_drops_it(self, kind: str) -> None:
+        srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+        swapped = srgb.replace(b"rXYZ", b"....").replace(b"bXYZ", b"rXYZ").replace(b"....", b"bXYZ")
+        for profile, left_is_red in ((srgb, True), (swapped, False), (b"none", True)):
+            image = opened(sanitize(saved(drawn(), kind, icc_profile=profile)).body)
+            assert "icc_profile" not in image.info
+            assert is_red(image, (5, 20)) == left_is_red
+
+    @pytest.mark.parametrize("kind", FORMATS)
+    def test_brings_a_thumbnail_of_at_most_400_pixels(self, kind: str) -> None:
+        clean = sanitize(saved(drawn(size=(1200, 300)), kind))
+        assert clean.thumbnail_type == "image/jpeg"
+        assert opened(clean.thumbnail).size == (THUMBNAIL_SIDE, 100)
+        assert len(clean.thumbnail) < 20_000
+        assert opened(sanitize(saved(drawn(), kind)).thumbnail).size == (60, 40)
+
+    @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+    @pytest.mark.parametrize("mode", ["RGB", "P"])
+    def test_fits_what_a_page_can_use(self, kind: str, mode: str) -> None:
+        source = drawn(mode if kind == "PNG" else "RGB", (MAX_SIDE * 2, 64))
+        clean = sanitize(saved(source, kind))
+        assert (clean.width, clean.height) == (MAX_SIDE, 32) == opened(clean.body).size
+
+    def test_writes_lossless_webp_without_loss(self) -> None:
+        source = Image.effect_noise((50, 50), 90).convert("RGB")
+        clean = sanitize(saved(source, "WEBP", lossless=True))
+        assert opened(clean.body).convert("RGB").tobytes() == source.tobytes()
+
+    @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
+    def test_keeps_animations_moving(self, kind: str) -> None:
+        clean = sanitize(animation(kind))
+        image = opened(clean.body)
+        assert clean.mime_type == "image/webp"
+        shown = []
+        for frame in ImageSequence.Iterator(image):
+            pixel = frame.convert("RGB").getpixel((5, 5))
+            assert isinstance(pixel, tuple)
+            shown.append((frame.info["duration"], pixel.index(max(pixel))))
+        assert shown == [(100, 0), (200, 1), (300, 2)]
+
+    def test_takes_the_main_picture_of_a_phones_jpeg_of_several(self) -> None:
+        small = drawn(size=(30, 20))
+        source = saved(drawn(), "MPO", save_all=True, append_images=[small])
+        assert opened(source).format == "MPO"
+        clean = sanitize(source)
+        assert (clean.mime_type, clean.width) == ("image/jpeg", 60)
+        assert b"MPF" not in clean.body
+
+    def test_takes_the_first_frame_of_an_animated_png(self) -> None:
+        image = opened(sanitize(animation("PNG")).body)
+        assert getattr(image, "n_frames", 1) == 1
+        assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
+
+
+def scene(mode: str, size: tuple[int, int]) -> Image.Image:
+    """An image with smooth parts, edges and noise, as photos have."""
+    image = Image.merge("RGB", [Image.radial_gradient("L").resize(size)] * 3)
+    image.paste(Image.effect_noise((size[0] // 2 + 1, size[1]), 40).convert("RGB"))
+    image.paste("teal", (size[0] // 3, size[1] // 3, size[0] // 3 * 2, size[1] // 3 * 2))
+    return image.convert(mode)
+
+
+class TestJpegs:
+    """A JPEG never grows by being re-encoded, nor does it lose what it had."""
+
+    @pytest.mark.parametrize("quality", [1, 5, 20, 40, 60, 75, 88, 95, 100])
+    @pytest.mark.parametrize("size", [(1, 1), (60, 40), (801, 597)])
+    def test_never_grow(self, size: tuple[int, int], quality: int) -> None:
+        for mode in ("RGB", "L", "CMYK"):
+            for options in (
+                {"progressive": True, "optimize": True},
+                {"subsampling": "4:4:4"},
+                {"subsampling": "4:2:0", "optimize": True},
+            ):
+                body = saved(scene(mode, size), "JPEG", quality=quality, **options)
+                clean = sanitize(body)
+                assert (clean.width, clean.height) == size
+                headers = 320 if mode == "CMYK" else 0  # a table more, when it is RGB
+                # None are coarser than the coarsest tables, to make up for a byte of other noise.
+                noise = 8 if quality == 1 else 0
+                assert len(clean.body) <= max(len(body) + noise, headers)
+
+    @pytest.mark.parametrize("turn", range(1, 9))
+    def test_never_grow_when_they_are_turned_upright(self, turn: int) -> None:
+        exif = Image.Exif()
+        exif[0x0112] = turn
+        body = saved(scene("RGB", (801, 603)), "JPEG", quality=50, optimize=True, exif=exif)
+        assert len(sanitize(body).body) <= len(body)
+
+    @pytest.mark.parametrize("quality", [20, 50, 80, 95])
+    def test_look_as_they_did(self, quality: int) -> None:
+        body = saved(scene("RGB", (640, 480)), "JPEG", quality=quality)
+        before, after = (opened(one).convert("L") for one in (body, sanitize(body).body))
+        difference = ImageStat.Stat(ImageChops.difference(before, after)).mean[0]
+        assert difference < 2.5
+
+
+class TestWhatIsLeftBehind:
+    @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF"])
+    def test_is_where_and_by_whom_a_picture_was_taken(self, kind: str) -> None:
+        exif = Image.Exif()
+        exif[0x010E] = PAYLOAD.decode()
+        exif.get_ifd(0x8825)[1] = "N"
+        exif.get_ifd(0x8825)[2] = (55.0, 45.0, 7.0)
+        source = saved(drawn(), kind, exif=exif)
+        assert opened(source).getexif().get_ifd(0x8825)
+        clean = sanitize(source)
+        for body in (clean.body, clean.thumbnail):
+            assert not opened(body).getexif()
+            assert PAYLOAD not in body
+            assert b"Exif" not in body
+
+    @pytest.mark.parametrize("kind", FORMATS)
+    def test_is_what_follows_the_last_byte(self, kind: str) -> None:
+        clean = sanitize(sample(kind) + PAYLOAD + b"PK\x05\x06" + bytes(18))
+        assert PAYLOAD not in clean.body + clean.thumbnail
+        assert b"PK\x05\x06" not in clean.body
+
+    @pytest.mark.parametrize("kind", ["JPEG", "GIF"])
+    def test_are_comments(self, kind: str) -> None:
+        source = saved(drawn(), kind, comment=PAYLOAD)
+        assert PAYLOAD in source
+        assert PAYLOAD not in sanitize(source).body
+
+    def test_are_texts_and_profiles_of_a_png(self) -> None:
+        texts = PngImagePlugin.PngInfo()
+        texts.add_text("Comment", PAYLOAD.decode())
+        texts.add_itxt("XML:com.adobe.xmp", PAYLOAD.decode())
+        source = saved(drawn(), "PNG", pnginfo=texts, icc_profile=PAYLOAD, dpi=(96, 96))
+        assert PAYLOAD in source
+        clean = sanitize(source)
+        assert PAYLOAD not in clean.body
+        assert set(opened(clean.body).info) <= {"transparency"}
+
+    @pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
+    def test_is_xmp(self, kind: str) -> None:
+        source = saved(drawn(), kind, xmp=PAYLOAD)
+        assert PAYLOAD in source
+        assert PAYLOAD not in sanitize(source).body
+
+    def test_is_the_script_of_a_gif_that_is_one_too(self) -> None:
+        # GIF89a=1/* … */ parses as JavaScript: the width is "/*".
+        source = bytearray(saved(Image.new("P", (0x2F3D, 10)), "GIF"))
+        source[6:8] = b"=1"
+        clean = sanitize(bytes(source) + b"*/;alert(1)//")
+        assert clean.body.startswith(b"\x89PNG")
+        assert b"alert" not in clean.body
+
+    def test_is_which_way_up_the_camera_was_held(self) -> None:
+        for orientation in range(1, 9):
+            exif = Image.Exif()
+            exif[0x0112] = orientation
+            clean = sanitize(saved(drawn(), "JPEG", exif=exif))
+            turned = orientation > 4
+            assert (clean.width, clean.height) == ((40, 60) if turned else (60, 40))
+            image = opened(clean.body)
+            width, height = image.size
+            red = {1: "l", 2: "r", 3: "r", 4: "l", 5: "t", 6: "t", 7: "b", 8: "b"}[orientation]
+            place = {
+                "l": (5, height // 2),
+                "r": (width - 5, height // 2),
+                "t": (width // 2, 5),
+                "b": (width // 2, height - 5),
+            }[red]
+            assert is_red(image, place), orientation
+
+    def test_are_exif_data_that_make_no_sense(self) -> None:
+        for exif in (b"Exif\0\0", b"Exif\0\0II*\0\xff\xff\xff\xff", b"Exif\0\0" + b"\xff" * 50):
+            clean = sanitize(saved(drawn(), "JPEG", exif=exif))
+            assert (clean.width, clean.height) == (60, 40)
+
+
+class TestRefuses:
+    @pytest.mark.parametrize(
+        ("body", "word"),
+        [
+            (b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", "SVG can carry scripts"),
+            (b"<!doctype html><img>", "web page"),
+            (b"%!PS-Adobe-3.0 EPSF-3.0\n", "postscript"),
+            (b"8BPS\0\1", "photoshop"),
+            (b"\x00\x00\x01\x00\x01\x00" + bytes(40), "image/x-icon is not supported"),
+            (b"\x00\x00\x00\x1cftypheic\x00\x00\x00\x00", "save it as JPEG"),
+            (b"%PDF-1.4", "application/pdf"),
+            (b"hello", "text/plain"),
+            (b"", "octet-stream"),
+        ],
+    )
+    def test_what_is_no_picture_and_says_what_to_do(self, body: bytes, word: str) -> None:
+        assert word in reason(body)
+        assert reason(body).startswith("expected a JPEG, PNG, GIF, WebP, AVIF or BMP image")
+
+    def test_formats_whose_decoders_are_not_to_be_trusted(self) -> None:
+        for kind in ("TIFF", "PPM", "ICO", "PCX", "TGA", "JPEG2000", "EPS", "ICNS"):
+            reason(saved(drawn(), kind))
+
+    @pytest.mark.parametrize("kind", FORMATS)
+    @pytest.mark.parametrize("tenth", range(1, 10))
+    def test_what_is_cut_short(self, kind: str, tenth: int) -> None:
+        whole = sample(kind)
+        assert "expected a" in reason(whole[: len(whole) * tenth // 10])
+
+    @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
+    def test_animations_that_are_too_long(self, kind: str) -> None:
+        tiny = [Image.new("L", (1, 1), number % 2 * 255) for number in range(MAX_FRAMES + 1)]
+        body = saved(tiny[0], kind, save_all=True, append_images=tiny[1:])
+        if kind == "GIF":
+            body = gif(1, 1, *[(1, 1)] * (MAX_FRAMES + 1))
+        assert str(MAX_FRAMES) in reason(body)
+
+    def test_animations_with_too_many_pixels_in_all(self) -> None:
+        assert "25 megapixels" in reason(gif(4000, 4000, *[(1, 1)] * 3))
+
+
+class TestBombs:
+    """A few bytes that say they are huge: refused before the memory for them is taken."""
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            pytest.param(png(MAX_PIXELS, 2), id="PNG"),
+            pytest.param(png(10_000, 5_001), id="PNG just above the limit"),
+            pytest.param(png(2**31 - 1, 2**31 - 1), id="PNG of 2**62 pixels"),
+            pytest.param(gif(65535, 65535, (1, 1)), id="GIF with a huge screen"),
+            pytest.param(gif(1, 1, (65535, 65535)), id="GIF with a huge frame"),
+            pytest.param(gif(1, 1, (1, 1), (65535, 65535)), id="GIF with a huge second frame"),
+            pytest.param(
+                b"BM"
+                + struct.pack("<IIIIiiHHIIiiII", 58, 0, 54, 40, 60000, 60000, 1, 24, *[0] * 6),
+                id="BMP",
+            ),
+            pytest.param(
+                b"\xff\xd8\xff\xc0\x00\x11\x08\xff\xff\xff\xff\x03\x01\x11\x00\x02\x11\x00\x03"
+                b"\x11\x00\xff\xda\x00\x0c\x03\x01\x00\x02\x00\x03\x00\x00\x3f\x00\xff\xd9",
+                id="JPEG",
+            ),
+            pytest.param(
+                riff(b"VP8L" + struct.pack("<IBI", 5, 0x2F, 16382 | 16382 << 14) + b"\0"), id="WebP"
+            ),
+            pytest.param(
+                riff(
+                    b"VP8X" + struct.pack("<II", 10, 2) + (16382).to_bytes(3, "little") * 2,
+                    b"ANIM" + struct.pack("<IIH", 6, 0, 0),
+                    b"ANMF" + struct.pack("<I", 16 + 14) + bytes(16),
+                    b"VP8L" + struct.pack("<IBI", 5, 0x2F, 0) + b"\0",
+                ),
+                id="WebP animation",
+            ),
+        ],
+    )
+    def test_are_refused_at_once(self, body: bytes) -> None:
+        tracemalloc.start()
+        began = time.process_time()
+        try:
+            assert "50 megapixels" in reason(body)
+            assert time.process_time() - began < 5  # of the processor; it is 0.01
+            assert tracemalloc.get_traced_memory()[1] < 20_000_000
+        finally:
+            tracemalloc.stop()
+
+    @pytest.mark.parametrize("kind", slow_but_for(["WEBP"], ["WEBP", "AVIF"]))
+    def test_of_formats_that_take_more_memory_have_half_the_pixels(self, kind: str) -> None:
+        fast: dict[str, Any] = {"speed": 10} if kind == "AVIF" else {"method": 0}
+        body = saved(Image.new("RGB", (5001, 5000)), kind, **fast)
+        assert "25 megapixels" in reason(body)
+
+    @pytest.mark.parametrize("kind", slow_but_for([b"iTXt"], [b"zTXt", b"iCCP", b"iTXt"]))
+    def test_in_the_texts_of_a_png_do_no_harm(self, kind: bytes) -> None:
+        head = b"a\0\0" if kind != b"iTXt" else b"a\0\1\0\0\0"
+        bomb = chunk(kind, head + zlib.compress(bytes(200_000_000), 9))
+        body = png(1, 1, bomb, pixels=b"\0\1\2\3")
+        tracemalloc.start()
+        try:
+            clean = sanitized_or_refused(body)
+            assert clean is None or len(clean.body) < 200
+            assert tracemalloc.get_traced_memory()[1] < 20_000_000
+        finally:
+            tracemalloc.stop()
+
+    def test_in_the_pixels_of_a_png_stop_where_the_picture_ends(self) -> None:
+        body = png(1, 1, pixels=b"\0\1\2\3" + bytes(100_000_000))
+        clean = sanitize(body)
+        assert (clean.width, clean.height) == (1, 1)
+
+    def test_of_endless_scans_are_refused_unopened(self) -> None:
+        source = saved(drawn(size=(400, 400)), "JPEG", progressive=True)
+        last = source.rindex(b"\xff\xda")
+        bomb = source[:-2] + source[last:-2] * 200 + source[-2:]
+        assert "scans" in reason(bomb)
+        assert sanitize(source).width == 400
+
+
+class TestDamage:
+    @examples(150)
+    @given(st.sampled_from(sorted(FORMATS)), st.data())
+    def test_gives_a_picture_or_a_refusal_and_nothing_else(
+        self, kind: str, data: st.DataObject
+    ) -> None:
+        body = bytearray(sample(kind))
+        places = st.integers(0, len(body) - 1)
+        for _ in range(data.draw(st.integers(1, 12))):
+            body[data.draw(places)] ^= 1 << data.draw(st.integers(0, 7))
+        sanitized_or_refused(bytes(body))
+
+    @examples(150)
+    @given(
+        st.sampled_from([sample(kind)[:30] for kind in sorted(FORMATS)]), st.binary(max_size=400)
+    )
+    def test_behind_a_good_beginning_is_told_too(self, start: bytes, rest: bytes) -> None:
+        sanitized_or_refused(start + rest)
+
+    @examples(60)
+    @given(st.binary(max_size=400))
+    def test_of_any_bytes_is_told(self, body: bytes) -> None:
+        sanitized_or_refused(body)
+
+
+def sanitized_or_refused(body: bytes) -> CleanImage | None:
+    began = time.process_time()
+    clean = None
+    with contextlib.suppress(ImageError):
+        clean = sanitize(body)
+        assert opened(clean.body).size == (clean.width, clean.height)
+    assert time.process_time() - began < 20  # of the processor; it is 0.3 at most
+    return clean

@@ -1,0 +1,189 @@
+"""Re-hosting, as the operations that name images by address use it."""
+
+import threading
+from socket import socket
+from typing import Any
+
+import pytest
+
+from chalicelib.application.invoke import Context
+from chalicelib.core import deadline
+from chalicelib.core.principals import ApiKeyPrincipal
+from chalicelib.core.settings import settings
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.files.flows.rehosting import (
+    ImportedImage,
+    RejectedImage,
+    import_images,
+    rehost,
+)
+from chalicelib.domains.files.rules import images
+from chalicelib.domains.files.store import files
+from chalicelib.domains.files.store.files import FILES, FOLDERS
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways import fetch
+from chalicelib.gateways.object_store import object_store
+from tests.conftest import Owner
+from tests.domains.sites.test_page_import import png
+from tests.factories.files import kept, photo
+from tests.fakes.internet import Answer, Internet, Server, says
+from tests.support.patience import FOR_EVER, PATIENCE
+
+AWAY = "https://images.example.com"
+
+
+@pytest.fixture
+def away(net: Internet) -> Server:
+    """A host of images."""
+    return net.serve(AWAY, says(b"no", "404 Not Found"))
+
+
+@pytest.fixture
+def ctx(owner: Owner) -> Context:
+    """The context of a call."""
+    home = owner.workspace
+    principal = ApiKeyPrincipal(
+        workspace_id=home.id, account_id=home.owner_id, plan="business", key_id="key"
+    )
+    return Context(principal, UnitOfWork(home.id, "request"), "request")
+
+
+def commit(ctx: Context) -> None:
+    ctx.unit.commit(AuditEvent("test", "test"))
+
+
+def test_pictures_become_files_in_the_order_of_their_addresses(away: Server, ctx: Context) -> None:
+    away.pages = {f"/{n}.png": says(png(n)) for n in range(3)}
+    urls = [f"{AWAY}/{n}.png" for n in (2, 0, 1, 0)]
+    found = rehost(ctx, urls, "products")
+    commit(ctx)
+    assert [one and one.width for one in found] == [10, 8, 9, 8]
+    assert ctx.warnings == []
+    (folder,) = files.folders(ctx.workspace_id)
+    assert folder.name == "products"
+    for one in found:
+        assert one
+        file = FILES.find(ctx.workspace_id, one.file_id)
+        assert file
+        assert (file.folder_id, one.url) == (folder.id, f"{settings().public_url}/{file.key}")
+        assert object_store().get(file.key)
+
+
+def test_the_folder_is_made_once_and_found_by_its_folded_name(
+    away: Server, ctx: Context, owner: Owner
+) -> None:
+    made = FOLDERS.new(ctx.workspace_id, name="Products")
+    unit = UnitOfWork(ctx.workspace_id, "before")
+    unit.create(made)
+    unit.commit()
+    away.pages = {"/a.png": says(png())}
+    rehost(ctx, [f"{AWAY}/a.png"], "products")
+    commit(ctx)
+    assert [folder.id for folder in files.folders(ctx.workspace_id)] == [made.id]
+
+
+def test_no_folder_is_made_for_nothing(away: Server, ctx: Context) -> None:
+    assert rehost(ctx, [], "products") == []
+    assert rehost(ctx, [], "products") == []
+    commit(ctx)
+    assert files.folders(ctx.workspace_id) == []
+
+
+def test_a_picture_that_fails_is_a_warning_and_none_at_its_place(
+    away: Server, ctx: Context
+) -> None:
+    away.pages = {"/a.png": says(png())}
+    urls = [f"{AWAY}/none.png", f"{AWAY}/a.png", "http://images.example.com/a.png", "no url"]
+    found = rehost(ctx, urls, "products")
+    commit(ctx)
+    assert [one is not None for one in found] == [False, True, False, False]
+    assert len(ctx.warnings) == 3
+    for url, warning in zip((urls[0], *urls[2:]), ctx.warnings, strict=True):
+        assert warning.startswith(f"The image {url} was not taken: ")
+        assert warning.endswith(".")
+
+
+def test_metadata_is_gone_and_a_thumbnail_is_there(away: Server, ctx: Context) -> None:
+    away.pages = {"/me.jpg": says(photo())}
+    (one,) = rehost(ctx, [f"{AWAY}/me.jpg"], "products")
+    commit(ctx)
+    assert isinstance(one, ImportedImage)
+    file = FILES.find(ctx.workspace_id, one.file_id)
+    assert file
+    assert file.thumbnail_key
+    body, small = (object_store().get(key) for key in (file.key, file.thumbnail_key))
+    assert body
+    assert small
+    assert b"taken at home" not in body + small
+    assert int(file.size) == len(body) + len(small) == files.used_bytes(ctx.workspace_id)
+
+
+def test_a_file_is_named_as_its_address_says(away: Server, ctx: Context) -> None:
+    away.pages = {"/%D0%81%D0%B6%00.png": says(png()), "/": says(png(1))}
+    found, _ = import_images(ctx, [f"{AWAY}/%D0%81%D0%B6%00.png", f"{AWAY}/"], "products")
+    commit(ctx)
+    rows = [
+        FILES.find(ctx.workspace_id, one.file_id) for one in found if isinstance(one, ImportedImage)
+    ]
+    assert [row and row.name for row in rows] == ["Ёж.png", "image"]
+    assert [row and row.key.rpartition("/")[2] for row in rows] == ["ezh.png", "image.png"]
+
+
+def test_eight_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
+    together, now, most = threading.Barrier(8, timeout=PATIENCE), 0, 0
+    lock = threading.Lock()
+
+    def counted(body: bytes) -> Answer:
+        def answer(sock: socket) -> None:
+            nonlocal now, most
+            with lock:
+                now += 1
+                most = max(most, now)
+            together.wait()
+            with lock:
+                now -= 1
+            says(body)(sock)
+
+        return answer
+
+    away.pages = {f"/{n}.png": counted(png(n)) for n in range(16)}
+    found = rehost(ctx, [f"{AWAY}/{n}.png" for n in range(16)], "products")
+    assert all(found)
+    assert most == 8
+
+
+def test_time_is_up_for_pictures_that_wait_to_be_cleaned(
+    away: Server, ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, clean, fetched, now = fetch.fetch, images.sanitize, threading.Semaphore(0), [0.0]
+
+    def counted(*args: Any, **options: Any) -> fetch.Fetched:
+        found = real(*args, **options)
+        fetched.release()
+        return found
+
+    def slow(body: bytes) -> images.CleanImage:
+        for _ in range(6):
+            assert fetched.acquire(timeout=PATIENCE)
+        now[0] += FOR_EVER + 1
+        return clean(body)
+
+    monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
+    monkeypatch.setattr(fetch, "fetch", counted)
+    monkeypatch.setattr(images, "sanitize", slow)
+    away.pages = {f"/{n}.png": says(png(n)) for n in range(6)}
+    found, _ = import_images(
+        ctx, [f"{AWAY}/{n}.png" for n in range(6)], "products", within=FOR_EVER
+    )
+    late = [one.reason for one in found if isinstance(one, RejectedImage)]
+    assert late == ["the time for all images was over"] * 5
+
+
+def test_an_operation_that_fails_leaves_no_object(away: Server, ctx: Context) -> None:
+    before = kept()
+    away.pages = {"/a.png": says(png())}
+    rehost(ctx, [f"{AWAY}/a.png"], "products")
+    assert kept() != before
+    ctx.unit.undo()
+    assert kept() == before
+    assert files.used_bytes(ctx.workspace_id) == 0

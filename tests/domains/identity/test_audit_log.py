@@ -1,0 +1,241 @@
+"""The audit log as people read it: who has changed what, page by page, and nobody else's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.identity.store import accounts
+from chalicelib.engine import audit
+from chalicelib.engine.tables import AuditTableRow
+from infra.bench.dynamodb_usage import metering
+from tests.conftest import Api, Owner, Time, as_operator, in_console
+from tests.factories.examples import FORM, submit
+
+pytestmark = pytest.mark.store
+
+
+@pytest.fixture
+def quiet(new_owner: Callable[..., Owner], time: Time) -> Owner:
+    """A workspace in which nothing has happened today but yesterday's beginning."""
+    made = new_owner()
+    time.pass_by(days=1)
+    return made
+
+
+def log(owner: Owner, **arguments: Any) -> Any:
+    return in_console(owner.workspace.id, "list_audit_log", **arguments)
+
+
+def entries(owner: Owner, **arguments: Any) -> list[Any]:
+    return [each["operation"] for each in log(owner, **arguments)["entries"]]
+
+
+def write(owner: Owner, count: int, time: Time, actor: str = "operator") -> None:
+    """Put changes into the log, a second apart; their operations are named by their numbers."""
+    for number in range(count):
+        event = AuditEvent(f"change-{number}", actor)
+        audit.row(owner.workspace.id, event).save()
+        time.pass_by(seconds=1)
+
+
+class TestEntry:
+    def test_says_who_changed_what_with_which_key(self, quiet: Owner, time: Time) -> None:
+        token = quiet.token()
+        time.pass_by(minutes=1)
+        site = Api(token).post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+        (changed, made, *_) = log(quiet)["entries"]
+        account = accounts.get(quiet.workspace.owner_id)
+        (key,) = in_console(quiet.workspace.id, "list_keys")["keys"]
+        assert changed | {"clientIp": None, "requestId": "r"} == {
+            "id": changed["id"],
+            "at": "2027-01-16T12:01:00.000Z",
+            "actor": {
+                "kind": "account",
+                "id": account.id,
+                "name": account.name,
+                "email": account.email,
+            },
+            "key": {"id": key["id"], "name": "test", "masked": key["masked"]},
+            "clientIp": None,
+            "operation": "create_site",
+            "title": "Create a site",
+            "area": "sites",
+            "resources": [{"type": "site", "id": site}],
+            "fields": ["title"],
+            "requestId": "r",
+        }
+        assert changed["requestId"]
+        nobody = {"kind": "operator", "id": None, "name": None, "email": None}
+        assert (made["operation"], made["actor"], made["key"]) == ("create_key", nobody, None)
+        assert made["resources"] == [{"type": "key", "id": key["id"]}]
+        assert token not in str(log(quiet))
+
+    def test_of_a_person_in_the_console_has_no_key(self, quiet: Owner) -> None:
+        home, who = quiet.workspace.id, quiet.workspace.owner_id
+        made = in_console(home, "create_key", account_id=who, name="x", scopes=["crm:read"])
+        in_console(home, "revoke_key", account_id=who, id=made["keyId"])
+        for entry in log(quiet)["entries"][:2]:
+            assert (entry["actor"]["id"], entry["key"], entry["area"]) == (who, None, "identity")
+
+    def test_of_a_visitor_or_a_job_names_nobody(self, quiet: Owner, time: Time) -> None:
+        form = quiet.api().post("/api/forms/create", FORM)["form"]["id"]
+        time.pass_by(seconds=1)
+        submit(form, visitor="hash-of-the-day", name="Ada", email="ada@example.com")
+        audit.row(quiet.workspace.id, AuditEvent.by_job("site-deletion")).save()
+        shown = log(quiet)["entries"][:2]
+        kinds = {entry["actor"]["kind"]: entry for entry in shown}
+        assert kinds.keys() == {"visitor", "job"}
+        assert kinds["job"]["title"] is None
+        assert kinds["visitor"]["title"] == REGISTRY["submit_form"].title
+        assert "hash-of-the-day" not in str(shown)
+
+    def test_keeps_the_name_of_a_key_that_was_revoked_and_of_who_has_left(
+        self, quiet: Owner
+    ) -> None:
+        home = quiet.workspace.id
+        made = as_operator("create_account", email="bob@example.com", password="long enough")
+        as_operator("add_member", workspaceId=home, email="bob@example.com", role="manager")
+        who = {"account_id": made["accountId"], "membership": "manager"}
+        key = in_console(home, "create_key", **who, name="Laptop", scopes=["*:write"])
+        Api(key["token"]).post("/api/projects/create", {"title": "Bakery"})
+        as_operator("remove_member", workspaceId=home, email="bob@example.com")
+        (entry,) = [e for e in log(quiet)["entries"] if e["operation"] == "create_site"]
+        assert (entry["actor"]["email"], entry["key"]["name"]) == ("bob@example.com", "Laptop")
+
+    def test_every_operation_has_an_area(self) -> None:
+        from chalicelib.domains.identity.operations import audit_log
+
+        areas = audit_log._areas()
+        assert {each.name for each in REGISTRY} <= areas.keys()
+        assert {"identity", "pages", "billing"} <= set(areas.values())
+
+
+class TestPages:
+    def test_go_from_the_newest_to_the_oldest_without_a_gap(self, quiet: Owner, time: Time) -> None:
+        write(quiet, 7, time)
+        pages, before = [], None
+        while True:
+            page = log(quiet, limit=3, before=before)
+            pages.append([entry["operation"] for entry in page["entries"]])
+            before = page["next"]
+            if before is None:
+                break
+        assert pages == [
+            ["change-6", "change-5", "change-4"],
+            ["change-3", "change-2", "change-1"],
+            ["change-0", "create_workspace"],
+        ]
+
+    def test_that_are_just_full_say_that_nothing_follows(self, quiet: Owner, time: Time) -> None:
+        write(quiet, 2, time)
+        assert log(quiet, limit=3)["next"] is None
+        assert log(quiet, limit=2)["next"] is not None
+
+    def test_stay_in_place_while_changes_come_in(self, quiet: Owner, time: Time) -> None:
+        write(quiet, 4, time)
+        before = log(quiet, limit=2)["next"]
+        write(quiet, 1, time)
+        assert entries(quiet, limit=2, before=before) == ["change-1", "change-0"]
+
+    @pytest.mark.parametrize("before", ["0", "~~", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "ё"])
+    def test_may_begin_anywhere(self, before: str, quiet: Owner) -> None:
+        assert entries(quiet, before=before) in ([], ["create_workspace"])
+
+    def test_end_where_ninety_days_do_even_if_the_rows_are_still_there(
+        self, quiet: Owner, time: Time
+    ) -> None:
+        time.pass_by(days=88)
+        assert entries(quiet) == ["create_workspace"]
+        time.pass_by(days=1, seconds=1)
+        assert entries(quiet) == []
+        assert entries(quiet, **{"from": "2020-01-01"}) == []
+
+    def test_are_read_at_once(self, quiet: Owner) -> None:
+        quiet.api().post("/api/projects/create", {"title": "Bakery"})
+        with metering() as usage:
+            log(quiet)
+        assert usage.calls == ["Query", "BatchGetItem", "BatchGetItem", "BatchGetItem"]
+
+
+class TestFilters:
+    def test_by_whom(self, quiet: Owner, time: Time) -> None:
+        quiet.api().post("/api/projects/create", {"title": "Bakery"})
+        write(quiet, 1, time, actor="visitor:x")
+        own = quiet.workspace.owner_id
+        assert entries(quiet, actor=own) == ["create_site"]
+        assert entries(quiet, actor="visitor") == ["change-0"]
+        assert set(entries(quiet, actor="operator")) == {"create_key", "create_workspace"}
+        assert entries(quiet, actor="nobody") == []
+
+    def test_by_area(self, quiet: Owner) -> None:
+        quiet.api().post("/api/projects/create", {"title": "Bakery"})
+        assert entries(quiet, area="sites") == ["create_site"]
+        assert entries(quiet, area="sites", actor="operator") == []
+        assert entries(quiet, area="nonsense") == []
+
+    def test_by_days_of_the_workspaces_zone(self, quiet: Owner, time: Time) -> None:
+        write(quiet, 1, time)
+        for day, shown in (("15", ["create_workspace"]), ("16", ["change-0"]), ("17", [])):
+            date = f"2027-01-{day}"
+            assert entries(quiet, **{"from": date, "to": date}) == shown
+        moscow = {"from": "2027-01-16T15:00", "to": "2027-01-16T15:00:01"}
+        assert entries(quiet, **moscow) == ["change-0"]
+        assert entries(quiet, to="2027-01-16T14:59:59") == ["create_workspace"]
+        assert entries(quiet, to="2020-01-01") == []
+
+    def test_look_at_so_many_and_say_where_to_go_on(
+        self, quiet: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(audit, "LOOKED_AT", 5)
+        write(quiet, 1, time, actor="job")
+        write(quiet, 7, time)
+        first = log(quiet, actor="job")
+        assert first["entries"] == []
+        assert first["next"] is not None
+        second = log(quiet, actor="job", before=first["next"])
+        assert [entry["operation"] for entry in second["entries"]] == ["change-0"]
+        assert second["next"] is None
+
+    def test_cut_a_page_short_where_it_is_full(self, quiet: Owner, time: Time) -> None:
+        write(quiet, 5, time, actor="job")
+        first = log(quiet, actor="job", limit=3)
+        assert [e["operation"] for e in first["entries"]] == ["change-4", "change-3", "change-2"]
+        rest = log(quiet, actor="job", limit=3, before=first["next"])
+        assert [entry["operation"] for entry in rest["entries"]] == ["change-1", "change-0"]
+        assert rest["next"] is None
+
+
+class TestAccess:
+    def test_is_a_workspaces_own(self, quiet: Owner, owner: Owner) -> None:
+        owner.api().post("/api/projects/create", {"title": "Bakery"})
+        assert "create_site" in entries(owner)
+        for arguments in ({}, {"workspaceId": owner.workspace.id}):
+            assert entries(quiet, **arguments) == ["create_workspace"]
+        before = audit.latest(owner.workspace.id)[0].sk
+        assert entries(quiet, before=before) in ([], ["create_workspace"])
+
+    def test_a_foreign_key_or_account_in_a_row_is_not_resolved(
+        self, quiet: Owner, owner: Owner
+    ) -> None:
+        (key,) = in_console(owner.workspace.id, "list_keys")["keys"]
+        audit.row(quiet.workspace.id, AuditEvent("x", "nobody", key_id=key["id"])).save()
+        entry = log(quiet)["entries"][0]
+        assert entry["key"] is None
+        assert entry["actor"] == {"kind": "account", "id": "nobody", "name": None, "email": None}
+
+    def test_is_for_members_and_the_operator_to_read(self, quiet: Owner) -> None:
+        assert entries(quiet, membership="member") == ["create_workspace"]
+        found = as_operator("list_audit_log", workspaceId=quiet.workspace.id)
+        assert [entry["operation"] for entry in found["entries"]] == ["create_workspace"]
+        with pytest.raises(NotFoundError, match="No workspace has the id"):
+            as_operator("list_audit_log", workspaceId="nobody")
+
+
+def test_reading_it_writes_nothing_into_it(quiet: Owner) -> None:
+    before = sum(1 for _ in AuditTableRow.scan())
+    log(quiet)
+    assert sum(1 for _ in AuditTableRow.scan()) == before

@@ -1,0 +1,453 @@
+"""API keys as people make and look at them in the console (contract, Keys and scopes)."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    PlanRequiredError,
+    UnavailableError,
+    ValidationError,
+)
+from chalicelib.domains.identity.operations import accounts as accounts_domain
+from chalicelib.domains.identity.operations import key_list, keys, members
+from chalicelib.domains.identity.store import accounts, api_keys
+from chalicelib.engine import audit
+from chalicelib.lib import tokens
+from infra.bench.dynamodb_usage import metering
+from tests.conftest import Api, Owner, Time, as_operator, at_once, everything, in_console
+from tests.factories.sites import transactions_failing_after
+
+pytestmark = pytest.mark.store
+
+KEY: dict[str, Any] = {"name": "Laptop", "scopes": ["*:write", "crm:read"]}
+
+
+class Member:
+    """An account in somebody's workspace."""
+
+    def __init__(self, workspace_id: str, role: str, name: str = "") -> None:
+        self.workspace_id, self.role = workspace_id, role
+        self.email = f"{name or role}@example.com"
+        made = as_operator("create_account", email=self.email, password="long enough", name="Mara")
+        self.id: str = made["accountId"]
+        self.joins(workspace_id)
+
+    def joins(self, workspace_id: str, role: str | None = None) -> None:
+        where = {"workspaceId": workspace_id, "email": self.email}
+        as_operator("add_member", **where, role=role or self.role)
+
+    def does(self, operation: str, /, **arguments: Any) -> Any:
+        """Do something, as whom the door let in: it does not look again."""
+        who = {"account_id": self.id, "membership": self.role}
+        return in_console(self.workspace_id, operation, **who, **arguments)
+
+    def makes_a_key(self) -> str | None:
+        """Make a key; return its token, or None if that is refused."""
+        try:
+            token: str = self.does("create_key", **KEY)["token"]
+        except (ConflictError, ForbiddenError):
+            return None
+        return token
+
+    def is_removed(self) -> Any:
+        return as_operator("remove_member", workspaceId=self.workspace_id, email=self.email)
+
+    def is_demoted(self) -> None:
+        self.joins(self.workspace_id, "member")
+
+    def is_disabled(self) -> Any:
+        return as_operator("disable_account", email=self.email)
+
+
+LOSSES = (Member.is_removed, Member.is_demoted, Member.is_disabled)
+"""What a manager's keys do not outlive."""
+each_loss = pytest.mark.parametrize("loses", LOSSES, ids=lambda loss: loss.__name__)
+
+
+@pytest.fixture
+def theirs(new_owner: Callable[..., Owner]) -> Owner:
+    """A workspace without keys."""
+    return new_owner()
+
+
+def listed(owner: Owner) -> Any:
+    return in_console(owner.workspace.id, "list_keys")
+
+
+class TestListKeys:
+    def test_shows_everything_of_a_key_but_its_token(self, theirs: Owner, time: Time) -> None:
+        manager = Member(theirs.workspace.id, "manager")
+        expires = time.now + timedelta(days=30)
+        made = manager.does("create_key", **KEY, expires=expires.isoformat())
+        found = listed(theirs)
+        assert found["keys"] == [
+            {
+                "id": made["keyId"],
+                "name": "Laptop",
+                "masked": f"svc_live_…{made['token'][-4:]}",
+                "scopes": ["*:write", "crm:read"],
+                "state": "live",
+                "account": {"id": manager.id, "name": "Mara", "email": "manager@example.com"},
+                "createdAt": "2027-01-15T12:00:00.000Z",
+                "expiresAt": "2027-02-14T12:00:00.000Z",
+                "revokedAt": None,
+                "lastUsedAt": None,
+            }
+        ]
+        assert (found["live"], found["most"]) == (1, 50)
+        assert made["token"] not in str(found)
+
+    def test_is_newest_first_with_what_became_of_each(self, theirs: Owner, time: Time) -> None:
+        soon = (time.now + timedelta(minutes=1)).isoformat()
+        made = []
+        for expires in (None, soon, soon, None):
+            made.append(make(theirs, expires=expires))
+            time.pass_by(seconds=1)
+        for key_id in (made[0], made[2]):
+            in_console(theirs.workspace.id, "revoke_key", id=key_id)
+        time.pass_by(minutes=1)
+        found = listed(theirs)
+        states = [(key["id"], key["state"]) for key in found["keys"]]
+        names = ("live", "revoked", "expired", "revoked")
+        assert states == list(zip(made[::-1], names, strict=True))
+        assert found["live"] == 1
+
+    def test_tells_when_a_key_was_last_used(self, theirs: Owner, time: Time) -> None:
+        api = theirs.api()
+        time.pass_by(hours=1)
+        api.get("/api/workspaces/list")
+        assert listed(theirs)["keys"][0]["lastUsedAt"] == "2027-01-15T13:00:00.000Z"
+
+    def test_is_for_members_to_look_at(self, theirs: Owner) -> None:
+        theirs.token()
+        assert len(Member(theirs.workspace.id, "member").does("list_keys")["keys"]) == 1
+
+    def test_shows_no_key_of_another_workspace(self, theirs: Owner, owner: Owner) -> None:
+        assert listed(owner)["keys"]
+        assert listed(theirs)["keys"] == []
+        named = in_console(theirs.workspace.id, "list_keys", workspaceId=owner.workspace.id)
+        assert named["keys"] == []
+
+    def test_takes_three_requests_however_many_there_are(self, theirs: Owner) -> None:
+        for _ in range(12):
+            make(theirs)
+        with metering() as usage:
+            assert len(listed(theirs)["keys"]) == 12
+        assert usage.round_trips == 3, usage.calls
+
+
+def make(owner: Owner, *, expires: str | None = None) -> str:
+    """Make a key as the workspace's owner; return its id."""
+    who = {"account_id": owner.workspace.owner_id}
+    made = in_console(owner.workspace.id, "create_key", **who, **KEY, expires=expires)
+    key_id: str = made["keyId"]
+    return key_id
+
+
+class TestCreateKey:
+    @pytest.mark.parametrize("plan", ["free", "start"])
+    def test_asks_for_an_upgrade_below_business(
+        self, plan: str, new_owner: Callable[..., Owner]
+    ) -> None:
+        poor = new_owner(plan)
+        before = everything()
+        with pytest.raises(PlanRequiredError, match=f"is on {plan}. Upgrade") as caught:
+            make(poor)
+        assert (caught.value.status, caught.value.code) == (403, "plan_required")
+        assert everything() == before
+
+    def test_works_as_soon_as_the_plan_does(self, new_owner: Callable[..., Owner]) -> None:
+        poor = new_owner("free")
+        as_operator("set_plan", workspaceId=poor.workspace.id, plan="business")
+        assert make(poor)
+
+    def test_below_business_is_the_operators_alone(self, new_owner: Callable[..., Owner]) -> None:
+        assert new_owner("free").token()
+
+    def test_belongs_to_whoever_makes_it(self, theirs: Owner) -> None:
+        manager = Member(theirs.workspace.id, "manager")
+        manager.does("create_key", **KEY)
+        make(theirs)
+        owners = [key["account"]["id"] for key in listed(theirs)["keys"]]
+        assert owners == [theirs.workspace.owner_id, manager.id]
+
+    def test_is_not_for_members(self, theirs: Owner) -> None:
+        with pytest.raises(ForbiddenError, match="may look, not change"):
+            Member(theirs.workspace.id, "member").does("create_key", **KEY)
+
+    def test_never_works_in_another_workspace_than_the_sessions(
+        self, theirs: Owner, owner: Owner
+    ) -> None:
+        before = listed(owner)
+        who = {"account_id": theirs.workspace.owner_id, "workspaceId": owner.workspace.id}
+        in_console(theirs.workspace.id, "create_key", **who, **KEY)
+        assert listed(owner) == before
+        assert len(listed(theirs)["keys"]) == 1
+
+    def test_pressed_twice_makes_one_and_says_which(self, theirs: Owner) -> None:
+        who = {"account_id": theirs.workspace.owner_id}
+        made = in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
+        with pytest.raises(ConflictError) as caught:
+            in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
+        assert caught.value.code == "already_created"
+        assert caught.value.details["keyId"] == made["keyId"]
+        assert len(listed(theirs)["keys"]) == 1
+
+    def test_stops_at_as_many_as_the_list_says(
+        self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for module in (keys, key_list):
+            monkeypatch.setattr(module, "MAX_LIVE_KEYS", 2)
+        make(theirs)
+        make(theirs)
+        found = listed(theirs)
+        assert found["live"] == found["most"] == 2
+        with pytest.raises(ConflictError, match="Revoke one first"):
+            make(theirs)
+
+
+class TestRevokeKey:
+    def test_of_anybody_is_for_who_manages_the_workspace(self, theirs: Owner) -> None:
+        key_id = make(theirs)
+        manager = Member(theirs.workspace.id, "manager")
+        assert manager.does("revoke_key", id=key_id)["keyId"] == key_id
+        assert listed(theirs)["keys"][0]["state"] == "revoked"
+
+    def test_is_not_for_members(self, theirs: Owner) -> None:
+        key_id = make(theirs)
+        with pytest.raises(ForbiddenError, match="may look, not change"):
+            Member(theirs.workspace.id, "member").does("revoke_key", id=key_id)
+
+    def test_of_another_workspace_is_not_found(self, theirs: Owner, owner: Owner) -> None:
+        key_id = make(owner)
+        with pytest.raises(NotFoundError):
+            in_console(theirs.workspace.id, "revoke_key", id=key_id)
+        assert listed(owner)["keys"][0]["state"] == "live"
+
+
+def test_the_key_of_an_account_that_was_removed_from_the_workspace_stays_in_the_list(
+    theirs: Owner,
+) -> None:
+    manager = Member(theirs.workspace.id, "manager")
+    manager.does("create_key", **KEY)
+    email = accounts.get(manager.id).email
+    as_operator("remove_member", workspaceId=theirs.workspace.id, email=email)
+    (key,) = listed(theirs)["keys"]
+    assert (key["state"], key["account"]["email"]) == ("revoked", email)
+
+
+def works(token: str) -> bool:
+    return Api(token).call("GET", "/api/workspaces/list").status == 200
+
+
+class TestExpiry:
+    @pytest.mark.parametrize(("days", "taken"), [(36_525, True), (36_526, False), (365_000, False)])
+    def test_is_a_hundred_years_ahead_at_most(
+        self, days: int, taken: bool, theirs: Owner, time: Time
+    ) -> None:
+        expires = (time.now + timedelta(days=days)).isoformat()
+        if taken:
+            assert make(theirs, expires=expires)
+            return
+        with pytest.raises(ValidationError, match="at most 100 years ahead, received ") as caught:
+            make(theirs, expires=expires)
+        assert [error.field for error in caught.value.errors] == ["expires"]
+        assert listed(theirs)["keys"] == []
+
+    def test_at_the_end_of_the_calendar_is_refused(self, theirs: Owner) -> None:
+        with pytest.raises(ValidationError, match=r"received 9999-12-31T23:59:59\.000Z"):
+            make(theirs, expires="9999-12-31T23:59:59Z")
+
+
+class TestKeysDieWithTheirHolder:
+    """With the account's place in the workspace, its right to manage there, or the account."""
+
+    @each_loss
+    def test_whatever_is_lost(self, loses: Callable[[Member], object], theirs: Owner) -> None:
+        manager, other = (Member(theirs.workspace.id, "manager", name) for name in ("eve", "bob"))
+        tokens = [manager.makes_a_key() for _ in range(3)]
+        kept = other.makes_a_key()
+        loses(manager)
+        assert not any(map(works, filter(None, tokens)))
+        assert kept
+        assert works(kept)
+
+    @each_loss
+    def test_and_none_is_made_after_it(
+        self, loses: Callable[[Member], object], theirs: Owner
+    ) -> None:
+        manager = Member(theirs.workspace.id, "manager")
+        loses(manager)
+        before = everything()
+        with pytest.raises((ForbiddenError, ConflictError)):
+            manager.does("create_key", **KEY)
+        assert everything() == before
+
+    @each_loss
+    def test_that_is_lost_while_a_key_is_made(
+        self,
+        loses: Callable[[Member], object],
+        theirs: Owner,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """After the last look at it, before the commit."""
+        manager = Member(theirs.workspace.id, "manager")
+        generate = tokens.generate
+
+        def late() -> str:
+            loses(manager)
+            return generate()
+
+        monkeypatch.setattr(tokens, "generate", late)
+        with pytest.raises((ForbiddenError, ConflictError)):
+            manager.does("create_key", **KEY)
+        assert listed(theirs)["keys"] == []
+
+    @each_loss
+    def test_that_is_made_while_it_is_lost(
+        self,
+        loses: Callable[[Member], object],
+        theirs: Owner,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """After the last look at the keys, before the commit."""
+        manager = Member(theirs.workspace.id, "manager")
+        made = [manager.makes_a_key()]
+        stage = keys.stage_revocations
+
+        def late(*args: Any, **kwargs: Any) -> Any:
+            if len(made) == 1:
+                made.append(manager.makes_a_key())
+            return stage(*args, **kwargs)
+
+        for module in (members, accounts_domain):
+            monkeypatch.setattr(module, "stage_revocations", late)
+        loses(manager)
+        assert len(made) == 2
+        assert api_keys.live(theirs.workspace.id) == []
+
+    @each_loss
+    def test_that_are_made_at_once(self, loses: Callable[[Member], object], theirs: Owner) -> None:
+        for number in range(4):
+            manager = Member(theirs.workspace.id, "manager", f"m{number}")
+            made = [manager.makes_a_key()]
+
+            def act(turn: int, manager: Member = manager) -> str | None:
+                return manager.makes_a_key() if turn else str(loses(manager) or "")
+
+            made += at_once(5, act)[1:]
+            assert not any(works(token) for token in made if token)
+            assert api_keys.live(theirs.workspace.id) == []
+
+    def test_in_the_workspaces_that_are_lost_alone(self, theirs: Owner, owner: Owner) -> None:
+        manager = Member(theirs.workspace.id, "manager")
+        manager.joins(owner.workspace.id)
+        there = in_console(owner.workspace.id, "create_key", account_id=manager.id, **KEY)
+        here = manager.makes_a_key()
+        manager.is_demoted()
+        assert here
+        assert not works(here)
+        assert works(there["token"])
+
+    def test_but_not_with_a_promotion(self, theirs: Owner) -> None:
+        manager = Member(theirs.workspace.id, "manager")
+        token = manager.makes_a_key()
+        manager.joins(theirs.workspace.id, "manager")
+        assert token
+        assert works(token)
+
+    def test_who_has_just_become_a_manager_and_is_added_as_a_member_keeps_none(
+        self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Two operators add somebody at once, who is quick to make a key."""
+        manager = Member(theirs.workspace.id, "manager")
+        manager.is_removed()
+        row = members.workspaces.membership_row
+        made: list[str | None] = []
+
+        def late(*args: Any, **kwargs: Any) -> Any:
+            if not made:
+                made.append(None)
+                manager.joins(theirs.workspace.id)
+                made[0] = manager.makes_a_key()
+            return row(*args, **kwargs)
+
+        monkeypatch.setattr(members.workspaces, "membership_row", late)
+        manager.is_demoted()
+        assert made[0]
+        assert not works(made[0])
+
+    def test_is_audited_with_the_keys(self, theirs: Owner) -> None:
+        manager = Member(theirs.workspace.id, "manager")
+        manager.makes_a_key()
+        (key,) = listed(theirs)["keys"]
+        manager.is_demoted()
+        (entry, *_) = audit.latest(theirs.workspace.id)
+        assert (entry.operation, entry.actor) == ("add_member", "operator")
+        assert set(entry.resources) == {f"key:{key['id']}", f"account:{manager.id}"}
+
+
+class TestDisableAccount:
+    def test_is_audited_in_each_workspace_where_it_revokes_keys(
+        self, theirs: Owner, new_owner: Callable[..., Owner]
+    ) -> None:
+        manager = Member(theirs.workspace.id, "manager")
+        homes = [theirs.workspace.id, *(new_owner().workspace.id for _ in range(2))]
+        made: dict[str, set[str]] = {}
+        for home, count in zip(homes, (1, 2, 0), strict=True):
+            manager.joins(home)
+            who = {"account_id": manager.id}
+            made[home] = {
+                in_console(home, "create_key", **who, **KEY)["keyId"] for _ in range(count)
+            }
+        assert manager.is_disabled()["revokedKeys"] == 3
+        for home, key_ids in made.items():
+            told = [e for e in audit.latest(home) if e.operation == "disable_account"]
+            assert [(set(e.resources), e.actor) for e in told] == (
+                [({*(f"key:{each}" for each in key_ids), f"account:{manager.id}"}, "operator")]
+                if key_ids
+                else []
+            )
+        (entry, *_) = audit.latest("platform")
+        assert (entry.operation, entry.resources) == ("disable_account", [f"account:{manager.id}"])
+
+    def test_is_finished_by_running_it_again(
+        self, theirs: Owner, new_owner: Callable[..., Owner], time: Time
+    ) -> None:
+        """It is cut off after each of its transactions in turn."""
+        for allowed in range(4):
+            manager = Member(theirs.workspace.id, "manager", f"m{allowed}")
+            homes = [theirs.workspace.id, new_owner().workspace.id, new_owner().workspace.id]
+            for home in homes:
+                manager.joins(home)
+                in_console(home, "create_key", account_id=manager.id, **KEY)
+            with transactions_failing_after(allowed), pytest.raises(UnavailableError):
+                manager.is_disabled()
+            since = accounts.get(manager.id).disabled_at
+            assert since == (time.now if allowed else None)
+            time.pass_by(hours=1)
+            again = manager.is_disabled()
+            assert again["revokedKeys"] == min(3, 4 - allowed)
+            assert accounts.get(manager.id).disabled_at == (since or time.now)
+            assert [key for home in homes for key in api_keys.live(home, manager.id)] == []
+
+    def test_again_changes_nothing(self, theirs: Owner, time: Time) -> None:
+        manager = Member(theirs.workspace.id, "manager")
+        manager.makes_a_key()
+        first = manager.is_disabled()
+        before = everything()
+        time.pass_by(hours=1)
+        assert manager.is_disabled() == {**first, "revokedKeys": 0}
+        assert everything() == before
+
+    def test_of_an_owner_leaves_the_operator_no_key_to_make(self, theirs: Owner) -> None:
+        email = accounts.get(theirs.workspace.owner_id).email
+        as_operator("disable_account", email=email)
+        with pytest.raises(ConflictError, match=f"{email} is disabled"):
+            theirs.token()

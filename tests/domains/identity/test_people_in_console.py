@@ -1,0 +1,157 @@
+"""Accounts, their workspaces, and who works in one, as people see them in the console."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.principals import PLATFORM
+from infra.bench.dynamodb_usage import metering
+from tests.conftest import Owner, Time, as_operator, at_once, in_console
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
+
+
+def make_account(email: str = "ada@example.com", **more: str) -> str:
+    """Make an account; return its id."""
+    made = as_operator("create_account", email=email, password="long enough", **more)
+    account_id: str = made["accountId"]
+    return account_id
+
+
+def make_workspace(owner: str, **more: str) -> str:
+    """Make a workspace; return its id."""
+    made = as_operator("create_workspace", owner=owner, **{"name": "Bakery", **more})
+    workspace_id: str = made["workspaceId"]
+    return workspace_id
+
+
+def join(workspace_id: str, email: str, role: str = "member") -> None:
+    as_operator("add_member", workspaceId=workspace_id, email=email, role=role)
+
+
+class TestGetAccount:
+    def test_shows_ones_own_wherever_one_is(self, time: Time) -> None:
+        account = make_account(name="Ada", role="admin")
+        time.pass_by(days=1)
+        as_operator("set_password", email="ada@example.com", password="longer still")
+        for place in (PLATFORM, make_workspace("ada@example.com")):
+            shown = in_console(place, "get_account", account_id=account, membership="")
+            assert shown["account"] == {
+                "id": account,
+                "email": "ada@example.com",
+                "name": "Ada",
+                "role": "admin",
+                "createdAt": "2027-01-15T12:00:00.000Z",
+                "passwordSetAt": "2027-01-16T12:00:00.000Z",
+            }
+
+    def test_of_nobody_is_not_found(self) -> None:
+        with pytest.raises(NotFoundError):
+            in_console(PLATFORM, "get_account", account_id="nobody")
+
+
+class TestListMyWorkspaces:
+    def test_shows_all_that_one_belongs_to_oldest_first(self, time: Time) -> None:
+        account, boss = make_account(), make_account("bob@example.com")
+        own = make_workspace("ada@example.com", plan="free", timezone="Asia/Tomsk")
+        time.pass_by(seconds=1)
+        other = make_workspace("bob@example.com", name="Mill")
+        join(other, "ada@example.com", "manager")
+        make_workspace("bob@example.com", name="Not hers")
+        shown = in_console(PLATFORM, "list_my_workspaces", account_id=account, membership="")
+        assert shown["workspaces"] == [
+            {
+                "id": own,
+                "name": "Bakery",
+                "slug": "bakery",
+                "logoUrl": None,
+                "plan": "free",
+                "timezone": "Asia/Tomsk",
+                "country": "RU",
+                "ownerId": account,
+                "role": "owner",
+                "joinedAt": "2027-01-15T12:00:00.000Z",
+                "isOwner": True,
+            },
+            {
+                "id": other,
+                "name": "Mill",
+                "slug": "mill",
+                "logoUrl": None,
+                "plan": "business",
+                "timezone": "Europe/Moscow",
+                "country": "RU",
+                "ownerId": boss,
+                "role": "manager",
+                "joinedAt": "2027-01-15T12:00:01.000Z",
+                "isOwner": False,
+            },
+        ]
+
+    def test_of_who_belongs_nowhere_are_none(self) -> None:
+        account = make_account()
+        assert in_console(PLATFORM, "list_my_workspaces", account_id=account)["workspaces"] == []
+
+
+class TestListMembers:
+    def listed(self, workspace_id: str) -> Any:
+        return in_console(workspace_id, "list_members", membership="member")["members"]
+
+    def test_shows_who_they_are_in_the_order_that_they_joined(self, time: Time) -> None:
+        owner, home = make_account(name="Ada"), make_workspace("ada@example.com")
+        made = [make_account(f"m{n}@example.com", name=f"M{n}") for n in (1, 2)]
+        for name, role in (("m2", "manager"), ("m1", "member")):
+            time.pass_by(days=1)
+            join(home, f"{name}@example.com", role)
+        assert self.listed(home) == [
+            {
+                "accountId": account,
+                "name": name,
+                "email": f"{email}@example.com",
+                "role": role,
+                "joinedAt": f"2027-01-{day}T12:00:00.000Z",
+            }
+            for account, name, email, role, day in (
+                (owner, "Ada", "ada", "owner", 15),
+                (made[1], "M2", "m2", "manager", 16),
+                (made[0], "M1", "m1", "member", 17),
+            )
+        ]
+
+    def test_follows_what_becomes_of_them(self) -> None:
+        make_account()
+        home = make_workspace("ada@example.com")
+        make_account("bob@example.com")
+        for role in ("member", "manager"):
+            join(home, "bob@example.com", role)
+            assert [member["role"] for member in self.listed(home)] == ["owner", role]
+        as_operator("remove_member", workspaceId=home, email="bob@example.com")
+        assert [member["role"] for member in self.listed(home)] == ["owner"]
+
+    def test_shows_everybody_who_joins_at_once(self) -> None:
+        make_account()
+        home = make_workspace("ada@example.com")
+        for number in range(8):
+            make_account(f"m{number}@example.com")
+        at_once(8, lambda number: join(home, f"m{number}@example.com"))
+        assert len(self.listed(home)) == 9
+
+    def test_shows_nobody_of_another_workspace(self, new_owner: Callable[..., Owner]) -> None:
+        one, other = new_owner().workspace, new_owner().workspace
+        assert [member["accountId"] for member in self.listed(one.id)] == [one.owner_id]
+        named = in_console(one.id, "list_members", workspaceId=other.id)["members"]
+        assert [member["accountId"] for member in named] == [one.owner_id]
+
+    def test_takes_two_requests(self, new_owner: Callable[..., Owner]) -> None:
+        home = new_owner().workspace.id
+        with metering() as usage:
+            self.listed(home)
+        assert usage.calls == ["Query", "BatchGetItem"]
+
+    def test_is_the_operators_to_read_as_well(self, new_owner: Callable[..., Owner]) -> None:
+        home = new_owner().workspace.id
+        assert as_operator("list_members", workspaceId=home)["members"] == self.listed(home)
+        with pytest.raises(NotFoundError, match="No workspace has the id"):
+            as_operator("list_members", workspaceId="nobody")

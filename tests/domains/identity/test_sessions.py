@@ -1,0 +1,452 @@
+"""Sessions of the console: signing in and out, and one's own password (security.md)."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from argon2 import PasswordHasher
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.errors import (
+    AppError,
+    NotFoundError,
+    RateLimitedError,
+    UnauthorizedError,
+    ValidationError,
+)
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import SessionPrincipal
+from chalicelib.core.settings import settings
+from chalicelib.domains.identity.operations import sessions
+from chalicelib.domains.identity.rules import passwords
+from chalicelib.domains.identity.store import accounts, console_sessions
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
+from tests.conftest import Time, as_operator, at_once, everything
+from tests.factories.console import begun
+
+pytestmark = pytest.mark.store
+
+EMAIL, PASSWORD = "ada@example.com", "correct horse"
+
+
+@pytest.fixture
+def account(database: None) -> str:
+    """The id of an account."""
+    made: str = as_operator("create_account", email=EMAIL, password=PASSWORD)["accountId"]
+    return made
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> Iterator[None]:
+    """Limits as they are in production."""
+    monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+    read_anew()
+    assert settings().rate_limit_scale == 1
+    yield
+    monkeypatch.undo()
+    read_anew()
+
+
+def live(token: str) -> ConsoleSessionRow | None:
+    """Return the session of a token, if it lives."""
+    found = console_sessions.find(token)
+    return found if found and found.lives(accounts.get(found.account_id)) else None
+
+
+def as_person(token: str, operation: str, /, **arguments: Any) -> Any:
+    """Run an operation as who is signed in."""
+    session = live(token)
+    assert session
+    person = SessionPrincipal(account_id=session.account_id, session_id=session.session_id)
+    reply = invoke(REGISTRY[operation], person, lambda: arguments, request_id="r")
+    return json.loads(reply.body)["data"]
+
+
+def refusal(email: str = EMAIL, password: str = PASSWORD, visitor: str = "v") -> AppError:
+    with pytest.raises(AppError) as caught:
+        begun(email, password, visitor=visitor)
+    return caught.value
+
+
+class TestSignIn:
+    def test_begins_a_session_of_the_account(self, account: str) -> None:
+        first, second = begun(EMAIL), begun(" Ada@Example.com ")
+        assert first != second
+        for token in (first, second):
+            session = live(token)
+            assert session
+            assert session.account_id == account
+        assert len(first) == 43  # 256 bits
+
+    def test_gives_one_answer_whatever_is_wrong(self, account: str) -> None:
+        as_operator("create_account", email="off@example.com", password=PASSWORD)
+        as_operator("disable_account", email="off@example.com")
+        told = [
+            refusal("nobody@example.com"),
+            refusal(password="correct horsf"),
+            refusal("off@example.com"),
+            refusal("off@example.com", "correct horsf"),
+        ]
+        assert {type(error) for error in told} == {UnauthorizedError}
+        assert len({(error.message, error.status, str(error.details)) for error in told}) == 1
+
+    def test_takes_a_look_at_a_hash_for_unknown_addresses_too(
+        self, account: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Argon2 is what takes the time; it runs once in any case, with the same cost."""
+        verified: list[str] = []
+
+        class Watched(PasswordHasher):
+            def verify(self, hash: str | bytes, password: str | bytes) -> Any:  # noqa: A002  theirs
+                verified.append(str(hash).rpartition("$")[0].rpartition("$")[0])
+                return super().verify(hash, password)
+
+        watched = Watched(time_cost=1, memory_cost=8, parallelism=1)
+        passwords._nobodys.cache_clear()
+        monkeypatch.setattr(passwords, "hasher", lambda: watched)
+        refusal("nobody@example.com")
+        refusal(password="wrong")
+        begun(EMAIL)
+        passwords._nobodys.cache_clear()
+        assert len(verified) == 3
+        assert len(set(verified)) == 1  # the parameters
+
+    def test_keeps_a_hash_of_the_token_alone(self, account: str) -> None:
+        token = begun(EMAIL, browser="Firefox")
+        stored = json.dumps(everything(), default=str)
+        assert "Firefox" in stored
+        assert token not in stored
+        assert PASSWORD not in stored
+
+    def test_hashes_a_password_anew_when_parameters_are_outdated(
+        self, account: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = accounts.get(account).password_hash
+        begun(EMAIL)
+        assert accounts.get(account).password_hash == before
+        stronger = PasswordHasher(time_cost=2, memory_cost=16, parallelism=1)
+        monkeypatch.setattr(passwords, "hasher", lambda: stronger)
+        token = begun(EMAIL)
+        after = accounts.get(account).password_hash
+        assert after != before
+        assert "t=2" in after
+        assert live(token)
+        assert begun(EMAIL)
+
+    def test_cuts_what_a_browser_calls_itself(self, account: str) -> None:
+        session = live(begun(EMAIL, browser="x" * 5000))
+        assert session
+        assert len(session.browser) == 200
+
+
+@pytest.mark.usefixtures("limited")
+class TestThrottle:
+    def test_admits_ten_attempts_in_a_quarter_of_an_hour(self, account: str, time: Time) -> None:
+        for _ in range(10):
+            assert isinstance(refusal(password="wrong"), UnauthorizedError)
+        told = refusal()  # the right one
+        assert isinstance(told, RateLimitedError)
+        assert int(told.headers["Retry-After"]) == 900
+        time.pass_by(minutes=14, seconds=59)
+        assert isinstance(refusal(), RateLimitedError)
+        time.pass_by(seconds=1)
+        assert live(begun(EMAIL))
+
+    def test_locks_no_other_visitor_out_and_no_other_account(
+        self, account: str, time: Time
+    ) -> None:
+        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        for _ in range(11):
+            refusal(password="wrong", visitor="attacker")
+        assert isinstance(refusal(visitor="attacker"), RateLimitedError)
+        assert live(begun(EMAIL, visitor="another"))
+        assert live(begun("eve@example.com", visitor="attacker"))
+
+    def test_counts_unknown_addresses_as_known_ones(self, account: str, time: Time) -> None:
+        told = [type(refusal("nobody@example.com", "x")) for _ in range(11)]
+        assert told == [UnauthorizedError] * 10 + [RateLimitedError]
+
+    def test_does_not_count_an_address_by_its_spelling(self, account: str, time: Time) -> None:
+        for number in range(10):
+            refusal("ADA@example.com" if number % 2 else " ada@EXAMPLE.com", "wrong")
+        assert isinstance(refusal(), RateLimitedError)
+
+    def test_admits_a_hundred_addresses_from_one_place(self, database: None, time: Time) -> None:
+        told = [type(refusal(f"a{number}@example.com", "x")) for number in range(101)]
+        assert told == [UnauthorizedError] * 100 + [RateLimitedError]
+
+    @pytest.mark.parametrize("email", [EMAIL, "nobody@example.com"])
+    def test_fifty_failures_in_an_hour_from_any_addresses_close_an_account(
+        self, email: str, account: str, time: Time
+    ) -> None:
+        told = [refusal(email, "x", visitor=f"v{number % 7}") for number in range(51)]
+        assert {type(error) for error in told[:50]} == {UnauthorizedError}
+        assert isinstance(told[50], RateLimitedError)
+        assert told[50].message == (
+            "Too many requests: 50 failed attempts to sign in to an account within an hour are "
+            "allowed. Try again in 3,600 s."
+        )
+        assert isinstance(refusal(email, visitor="the owner"), RateLimitedError)  # the right one
+        time.pass_by(hours=1)
+        assert isinstance(refusal(email, "x"), UnauthorizedError)
+
+    def test_an_account_that_is_closed_keeps_its_sessions_and_closes_no_other(
+        self, account: str, time: Time
+    ) -> None:
+        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        token = begun(EMAIL)
+        for number in range(51):
+            refusal(password="x", visitor=f"v{number % 7}")
+        assert live(token)
+        assert begun("eve@example.com")
+
+    def test_attempts_that_succeed_never_close_an_account(self, account: str, time: Time) -> None:
+        for number in range(60):
+            assert begun(EMAIL, visitor=f"v{number % 8}")
+        for number in range(50):
+            told = refusal(password="x", visitor=f"w{number % 7}")
+            assert isinstance(told, UnauthorizedError)
+
+    def test_attempts_at_the_same_moment_do_not_exceed_the_limit_of_an_account(
+        self, account: str, time: Time
+    ) -> None:
+        told = at_once(60, lambda number: type(refusal(password="x", visitor=f"v{number}")))
+        assert told.count(UnauthorizedError) == 50
+        assert told.count(RateLimitedError) == 10
+
+    def test_keeps_no_address_with_the_counter(self, account: str) -> None:
+        refusal("nobody@example.com")
+        assert "nobody@example.com" not in json.dumps(everything(), default=str)
+
+    def test_holds_for_guesses_of_who_has_found_a_session(self, account: str, time: Time) -> None:
+        token = begun(EMAIL)
+        wanted = {"password": "another one"}
+        for _ in range(10):
+            with pytest.raises(ValidationError):
+                as_person(token, "change_password", current="guess", **wanted)
+        with pytest.raises(RateLimitedError):
+            as_person(token, "change_password", current=PASSWORD, **wanted)
+
+
+class TestLife:
+    def test_ends_after_twelve_idle_hours(self, account: str, time: Time) -> None:
+        token = begun(EMAIL)
+        time.pass_by(hours=11, minutes=59)
+        assert live(token)
+        time.pass_by(minutes=1)
+        assert not live(token)
+
+    def test_ends_thirty_days_after_it_began_however_much_it_is_used(
+        self, account: str, time: Time
+    ) -> None:
+        token = begun(EMAIL)
+        for _ in range(30 * 24 // 8):
+            session = live(token)
+            assert session
+            console_sessions.touch(session)
+            time.pass_by(hours=8)
+        assert not live(token)
+
+    def test_is_noted_as_used_at_most_once_in_ten_minutes(self, account: str, time: Time) -> None:
+        token = begun(EMAIL)
+        began = time.now
+        for minutes, seen in ((9, 0), (1, 10), (9, 10), (1, 20)):
+            time.pass_by(minutes=minutes)
+            session = live(token)
+            assert session
+            console_sessions.touch(session)
+            found = live(token)
+            assert found
+            assert (found.seen_at - began).total_seconds() == seen * 60
+
+    def test_a_note_of_use_brings_no_ended_session_back(self, account: str, time: Time) -> None:
+        token = begun(EMAIL)
+        session = live(token)
+        assert session
+        as_person(token, "end_session", id=session.session_id)
+        time.pass_by(minutes=11)
+        console_sessions.touch(session)
+        assert console_sessions.find(token) is None
+
+    def test_ends_when_the_operator_sets_the_password(self, account: str) -> None:
+        tokens = [begun(EMAIL), begun(EMAIL)]
+        as_operator("set_password", email=EMAIL, password="a new password")
+        assert not any(map(live, tokens))
+        assert isinstance(refusal(), UnauthorizedError)
+        assert live(begun(EMAIL, "a new password"))
+
+    def test_ends_when_the_account_is_disabled(self, account: str) -> None:
+        token = begun(EMAIL)
+        as_operator("disable_account", email=EMAIL)
+        assert not live(token)
+
+
+class TestOnesOwn:
+    def test_list_shows_where_the_account_is_signed_in(self, account: str, time: Time) -> None:
+        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        begun("eve@example.com")
+        first = begun(EMAIL, browser="Firefox")
+        time.pass_by(minutes=1)
+        begun(EMAIL, browser="Chrome")
+        found = as_person(first, "list_sessions")["sessions"]
+        shown = [(each["browser"], each["current"], each["createdAt"]) for each in found]
+        assert shown == [
+            ("Chrome", False, "2027-01-15T12:01:00.000Z"),
+            ("Firefox", True, "2027-01-15T12:00:00.000Z"),
+        ]
+        assert first not in json.dumps(found)
+        time.pass_by(hours=11, minutes=59, seconds=30)
+        third = begun(EMAIL)
+        assert len(as_person(third, "list_sessions")["sessions"]) == 2
+
+    def test_one_session_is_ended_and_no_other(self, account: str) -> None:
+        first, second = begun(EMAIL), begun(EMAIL)
+        session = live(second)
+        assert session
+        as_person(first, "end_session", id=session.session_id)
+        assert live(first)
+        assert not live(second)
+        with pytest.raises(NotFoundError):
+            as_person(first, "end_session", id=session.session_id)
+
+    def test_of_another_account_no_session_is_ended(self, account: str) -> None:
+        as_operator("create_account", email="eve@example.com", password=PASSWORD)
+        own, token = begun(EMAIL), begun("eve@example.com")
+        theirs = live(token)
+        assert theirs
+        with pytest.raises(NotFoundError) as foreign:
+            as_person(own, "end_session", id=theirs.session_id)
+        with pytest.raises(NotFoundError) as unknown:
+            as_person(own, "end_session", id="01KDVDNA00B3S3R1913KPENF65")
+        assert str(foreign.value) == str(unknown.value)
+        assert live(token)
+
+    def test_all_are_ended_at_once(self, account: str) -> None:
+        tokens = [begun(EMAIL) for _ in range(3)]
+        as_person(tokens[0], "sign_out_everywhere")
+        assert not any(map(live, tokens))
+        assert live(begun(EMAIL))
+
+    def test_a_changed_password_ends_the_others_and_begins_a_new_one(self, account: str) -> None:
+        own, other = begun(EMAIL, browser="Firefox"), begun(EMAIL)
+        made = as_person(own, "change_password", current=PASSWORD, password="a new password")
+        assert not live(own)
+        assert not live(other)
+        session = live(made["token"])
+        assert session
+        assert session.browser == "Firefox"
+        assert isinstance(refusal(), UnauthorizedError)
+        assert live(begun(EMAIL, "a new password"))
+
+    @pytest.mark.parametrize(
+        ("field", "arguments"),
+        [
+            ("current", {"current": "wrong", "password": "a new password"}),
+            ("current", {"current": "", "password": "a new password"}),
+            ("password", {"current": PASSWORD, "password": "short"}),
+        ],
+    )
+    def test_a_wrong_change_changes_nothing(
+        self, field: str, arguments: dict[str, str], account: str
+    ) -> None:
+        token = begun(EMAIL)
+        before = accounts.get(account).attribute_values
+        with pytest.raises(ValidationError) as caught:
+            as_person(token, "change_password", **arguments)
+        assert [error.field for error in caught.value.errors] == [field]
+        assert not any(secret in str(caught.value.errors) for secret in ("wrong", 'short"'))
+        assert accounts.get(account).attribute_values == before
+        assert live(token)
+
+
+class TestRaces:
+    def test_an_old_password_begins_no_session_once_it_is_changed(
+        self, account: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The password changes between the look at it and the commit."""
+        require = sessions._begin
+        changed: list[str] = []
+
+        def late(ctx: Any, row: AccountRow, browser: str) -> str:
+            if not changed:
+                changed.append("now")
+                as_operator("set_password", email=EMAIL, password="a new password")
+            return require(ctx, row, browser)
+
+        monkeypatch.setattr(sessions, "_begin", late)
+        assert isinstance(refusal(), UnauthorizedError)
+        assert console_sessions.of_account(accounts.get(account)) == []
+
+    def test_an_old_password_is_not_replaced_once_it_is_changed(
+        self, account: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        token = begun(EMAIL)
+        hashed = passwords.hashed
+        changed: list[str] = []
+
+        def late(password: str) -> str:
+            if not changed:
+                changed.append("now")
+                as_operator("set_password", email=EMAIL, password="the operator's")
+            return hashed(password)
+
+        monkeypatch.setattr(passwords, "hashed", late)
+        with pytest.raises(ValidationError):
+            as_person(token, "change_password", current=PASSWORD, password="the thief's")
+        assert live(begun(EMAIL, "the operator's"))
+
+    def test_no_session_of_the_old_password_outlives_its_change(self, account: str) -> None:
+        owner = begun(EMAIL)
+
+        def act(number: int) -> str:
+            if number == 0:
+                made = as_person(owner, "change_password", current=PASSWORD, password="another one")
+                return str(made["token"])
+            try:
+                return begun(EMAIL, visitor=str(number))
+            except UnauthorizedError:
+                return ""
+
+        own, *others = at_once(6, act)
+        assert live(own)
+        assert not any(live(token) for token in others if token)
+
+    def test_no_session_begins_to_live_while_the_account_is_disabled(self, account: str) -> None:
+        def act(number: int) -> str:
+            if number == 0:
+                as_operator("disable_account", email=EMAIL)
+                return ""
+            try:
+                return begun(EMAIL, visitor=str(number))
+            except UnauthorizedError:
+                return ""
+
+        tokens = [begun(EMAIL), *at_once(6, act)]
+        assert not any(live(token) for token in tokens if token)
+        assert isinstance(refusal(), UnauthorizedError)
+
+    def test_of_two_changes_at_once_one_is_made(self, account: str) -> None:
+        tokens = [begun(EMAIL), begun(EMAIL)]
+
+        def change(number: int) -> str | None:
+            wanted = {"current": PASSWORD, "password": f"password {number}"}
+            try:
+                return str(as_person(tokens[number], "change_password", **wanted)["token"])
+            except (ValidationError, AssertionError):  # refused, or its session has just ended
+                return None
+
+        made = at_once(2, change)
+        assert sum(token is not None for token in made) == 1
+        won = next(number for number, token in enumerate(made) if token)
+        assert live(made[won])
+        assert live(begun(EMAIL, f"password {won}"))
+
+    def test_all_attempts_at_once_are_counted(
+        self, account: str, limited: None, time: Time
+    ) -> None:
+        told = at_once(14, lambda _: type(refusal(password="wrong")))
+        assert sorted(kind.__name__ for kind in told) == (
+            ["RateLimitedError"] * 4 + ["UnauthorizedError"] * 10
+        )

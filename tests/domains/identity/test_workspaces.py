@@ -1,0 +1,114 @@
+"""Workspaces as a key sees them (spec, Workspace metadata; tools.md, row 1)."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from chalicelib.domains.identity.store import accounts, workspaces
+from tests.conftest import Api, Owner, Time, as_operator
+
+LIST = "/api/workspaces/list"
+
+
+class TestListWorkspaces:
+    def test_returns_the_whole_record(self, time: Time, new_owner: Callable[..., Owner]) -> None:
+        owner = new_owner()
+        data = owner.api().get(LIST)
+        assert data == {
+            "status": True,
+            "workspaces": [
+                {
+                    "id": owner.workspace.id,
+                    "name": "Workspace",
+                    "slug": "workspace",
+                    "logoUrl": None,
+                    "ownerId": owner.workspace.owner_id,
+                    "role": "owner",
+                    "joinedAt": "2027-01-15T12:00:00.000Z",
+                    "isOwner": True,
+                    "timezone": "Europe/Moscow",
+                    "country": "RU",
+                }
+            ],
+            "activeWorkspaceId": owner.workspace.id,
+            "now": "2027-01-15T15:00:00+03:00",
+        }
+
+    def test_joining_is_shown_in_utc_with_milliseconds_and_z(self, api: Api) -> None:
+        joined = api.get(LIST)["workspaces"][0]["joinedAt"]
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", joined)
+        assert datetime.fromisoformat(joined) <= datetime.now(UTC)
+
+    def test_shows_all_groups_of_the_keys_owner_and_the_one_it_works_in(
+        self, time: Time, new_owner: Callable[..., Owner]
+    ) -> None:
+        first = new_owner()
+        account = accounts.get(first.workspace.owner_id)
+        time.pass_by(seconds=1)
+        second = Owner(
+            workspaces.get(
+                as_operator("create_workspace", owner=account.email, name="Second")["workspaceId"]
+            )
+        )
+        time.pass_by(seconds=1)
+        elsewhere, stranger = new_owner(), new_owner()
+        as_operator(
+            "add_member", workspaceId=elsewhere.workspace.id, email=account.email, role="manager"
+        )
+        for owner in (first, second):
+            data = owner.api().get(LIST)
+            assert data["activeWorkspaceId"] == owner.workspace.id
+            assert [(w["id"], w["role"], w["isOwner"]) for w in data["workspaces"]] == [
+                (first.workspace.id, "owner", True),
+                (second.workspace.id, "owner", True),
+                (elsewhere.workspace.id, "manager", False),
+            ]
+            assert data["workspaces"][2]["ownerId"] == elsewhere.workspace.owner_id
+        assert stranger.workspace.id not in str(first.api().get(LIST))
+
+    def test_a_members_joining_is_not_the_workspaces_beginning(
+        self, time: Time, new_owner: Callable[..., Owner]
+    ) -> None:
+        owner, member = new_owner(), new_owner()
+        account = accounts.get(member.workspace.owner_id)
+        time.pass_by(days=1)
+        as_operator("add_member", workspaceId=owner.workspace.id, email=account.email)
+        time.pass_by(days=1)
+        as_operator(
+            "add_member", workspaceId=owner.workspace.id, email=account.email, role="manager"
+        )
+        shown = {w["id"]: w for w in member.api().get(LIST)["workspaces"]}[owner.workspace.id]
+        assert (shown["role"], shown["joinedAt"]) == ("manager", "2027-01-16T12:00:00.000Z")
+
+    def test_any_key_may_ask_whatever_its_scope(self, owner: Owner) -> None:
+        for scope in ("files:read", "blog:write", "pages:write"):
+            assert owner.api(scope).get(LIST)["activeWorkspaceId"] == owner.workspace.id
+
+    def test_but_not_one_of_a_workspace_below_business(
+        self, new_owner: Callable[..., Owner]
+    ) -> None:
+        for plan in ("free", "start"):
+            answer = new_owner(plan=plan).api().refused("GET", LIST)
+            assert (answer.status, answer.data["code"]) == (403, "plan_required")
+        assert new_owner(plan="enterprise").api().get(LIST)["workspaces"]
+
+    def test_no_key_or_a_wrong_one_is_401(self, owner: Owner) -> None:
+        token = owner.token()
+        for value in (None, "", "svc_live_", token[:-1], token.lower(), f"{token}0"):
+            answer = Api(value).refused("GET", LIST)
+            assert (answer.status, answer.data["code"]) == (401, "unauthorized")
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+    def test_the_workspace_comes_from_the_key_alone(
+        self, owner: Owner, new_owner: Callable[..., Owner]
+    ) -> None:
+        other = new_owner().workspace.id
+        data = owner.api().get(f"{LIST}?workspaceId={other}&groupId={other}")
+        assert data["activeWorkspaceId"] == owner.workspace.id
+        assert other not in str(data)
+
+    def test_shows_names_as_they_are(self, owner: Owner) -> None:
+        email = accounts.get(owner.workspace.owner_id).email
+        as_operator("create_workspace", owner=email, name="  Пекарня «Ёж» 🦔 ")
+        shown = owner.api().get(LIST)["workspaces"][1]
+        assert (shown["name"], shown["slug"]) == ("Пекарня «Ёж» 🦔", "pekarnya-ezh-hedgehog")

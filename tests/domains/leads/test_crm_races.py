@@ -1,0 +1,153 @@
+"""Many visitors at once: one client a person, every lead kept, counters exact."""
+
+from collections import Counter
+from datetime import date
+from typing import Any
+
+import pytest
+
+from chalicelib.core import clock
+from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.leads.store import crm_metrics
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.engine import metrics
+from chalicelib.engine.listing import counters
+from tests.conftest import Api, Owner, as_operator, at_once
+from tests.factories.examples import FORM, submit
+
+pytestmark = pytest.mark.store
+
+
+@pytest.fixture
+def form(api: Api) -> str:
+    made: str = api.post("/api/forms/create", FORM)["form"]["id"]
+    return made
+
+
+def today(owner: Owner) -> metrics.DayCounts:
+    day: date = clock.local_day(clock.now(), owner.workspace.timezone)
+    return metrics.read(owner.workspace.id, crm_metrics.subject(), day, day)[day]
+
+
+def test_thirty_submissions_of_one_person_make_one_client(
+    api: Api, owner: Owner, form: str
+) -> None:
+    def act(number: int) -> str:
+        phones = ("84951234567", "+7 (495) 123-45-67")
+        contact = (
+            {"email": "Ada@example.com", "phone": phones[number % 2]},
+            {"email": "ada@example.com"},
+        )[number % 3 == 0]
+        return submit(form, name=f"Ada {number}", **contact)
+
+    ids = at_once(30, act)
+    assert len(set(ids)) == 30
+    found = api.get("/api/clients/list")
+    (client,) = found["clients"]
+    assert (found["total"], client["leadsCount"]) == (1, 30)
+    assert client["email"] == "ada@example.com"
+    leads = api.get("/api/forms/collection-list?size=500")["collections"]
+    assert {lead["id"] for lead in leads} == set(ids)
+    assert {lead["clientId"] for lead in leads} == {client["id"]}
+    workspace = owner.workspace.id
+    assert counters.read_all(workspace, LEADS.noun) == {
+        "total": 30,
+        "status:new": 30,
+        f"form_id:{form}": 30,
+        f"client_id:{client['id']}": 30,
+    }
+    assert counters.read(workspace, CLIENTS.noun) == {"total": 1}
+    assert today(owner).totals == {"created": 30, "new": 30, "clients": 1}
+    assert api.get("/api/clients/list?sort=lastActivityDesc")["total"] == 1
+
+
+def test_thirty_times_the_same_values_of_one_visitor_are_one_lead(
+    api: Api, owner: Owner, form: str
+) -> None:
+    values = {"name": "Ada", "email": "ada@example.com"}
+    ids = at_once(30, lambda _: submit(form, "visitor", **values))
+    assert len(set(ids)) == 1
+    assert api.get("/api/forms/collection-list")["total"] == 1
+    assert api.get("/api/clients/list")["clients"][0]["leadsCount"] == 1
+    assert today(owner).totals == {"created": 1, "new": 1, "clients": 1}
+
+
+def test_an_address_and_a_number_that_meet_at_once_are_nobodys_twice(
+    api: Api, owner: Owner, form: str
+) -> None:
+    contacts: list[dict[str, Any]] = [
+        {"email": "ada@example.com"},
+        {"phone": "84951234567"},
+        {"email": "ada@example.com", "phone": "84951234567"},
+        {"email": "bob@example.com", "phone": "84951234567"},
+    ]
+    at_once(16, lambda n: submit(form, name=f"Ada {n}", **contacts[n % 4]))
+    clients = api.get("/api/clients/list")["clients"]
+    for field in ("email", "phone"):
+        values = [client[field] for client in clients if client[field]]
+        assert len(set(values)) == len(values)
+    leads = api.get("/api/forms/collection-list?size=500")["collections"]
+    held = Counter(lead["clientId"] for lead in leads)
+    assert held == {client["id"]: client["leadsCount"] for client in clients}
+
+
+def test_a_client_keeps_what_its_merchant_says_while_its_leads_come(
+    api: Api, owner: Owner, form: str
+) -> None:
+    values = {"name": "Ada", "email": "ada@example.com"}
+    lead = submit(form, **values)
+    client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
+
+    def act(number: int) -> None:
+        if number % 4 == 0:
+            api.post("/api/clients/update", {"id": client, "notes": f"{number}", "tags": ["vip"]})
+        else:
+            submit(form, **values)
+
+    at_once(16, act)
+    after = api.get(f"/api/clients/{client}")["client"]
+    assert (after["leadsCount"], after["tags"]) == (13, ["vip"])
+    assert after["notes"] in {"0", "4", "8", "12"}
+
+
+def test_statuses_set_at_once_leave_counters_as_the_leads_are(
+    api: Api, owner: Owner, form: str
+) -> None:
+    ids = [submit(form, name="Ada") for _ in range(4)]
+    states = ("in_progress", "completed", "archived", "new")
+
+    def act(number: int) -> None:
+        body = {"id": ids[number % 4], "status": states[number // 4]}
+        api.post("/api/forms/collection-status", body)
+
+    at_once(16, act)
+    leads = api.get("/api/forms/collection-list")["collections"]
+    told = Counter(lead["status"] for lead in leads)
+    stats = api.get("/api/crm/stats")
+    assert +Counter(stats["byStatus"]) == told
+    for lead_id in ids:
+        history = api.get(f"/api/forms/collection/{lead_id}")["history"]
+        changes = [event["change"] for event in history[1:]]
+        assert all(change.startswith("status: ") for change in changes)
+
+
+def test_an_erasure_leaves_nothing_of_a_person_who_submits_meanwhile_half_done(
+    api: Api, owner: Owner, form: str
+) -> None:
+    values = {"name": "Ada", "email": "ada@example.com"}
+    submit(form, **values)
+
+    def act(number: int) -> None:
+        if number:
+            submit(form, **values)
+        else:
+            as_operator("erase_client", workspaceId=owner.workspace.id, email=values["email"])
+
+    at_once(6, act)
+    leads = api.get("/api/forms/collection-list?size=500")["collections"]
+    clients = api.get("/api/clients/list")["clients"]
+    held = Counter(lead["clientId"] for lead in leads)
+    assert len(leads) == 6
+    assert held == {
+        client["id"]: client["leadsCount"] for client in clients if client["leadsCount"]
+    }

@@ -1,0 +1,232 @@
+"""What visitors send is checked by the fields' types, in the form's language."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domains.leads.rules.form_fields import (
+    MAX_PHONE,
+    MAX_TEXT,
+    MAX_TEXTAREA,
+    FieldSpec,
+    contact,
+    language,
+    rejection,
+    validate,
+)
+
+TYPES = [
+    "text",
+    "textarea",
+    "email",
+    "phone",
+    "number",
+    "select",
+    "checkbox",
+    "date",
+    "hidden",
+    "consent",
+]
+OPTIONS = ("Красный", "Синий")
+
+
+def field(kind: str, *, required: bool = False, name: str = "a") -> FieldSpec:
+    return FieldSpec(name, "Поле", kind, required, OPTIONS if kind == "select" else ())
+
+
+def cleaned(kind: str, value: Any, spoken: str = "ru") -> Any:
+    """Return the cleaned value, None if nothing is left of it."""
+    data, errors = validate([field(kind)], {"a": value}, spoken)
+    assert errors == []
+    return data.get("a")
+
+
+def refusal(kind: str, value: Any, spoken: str = "en", *, required: bool = False) -> str:
+    data, errors = validate([field(kind, required=required)], {"a": value}, spoken)
+    assert data == {}
+    assert [error.field for error in errors] == ["a"]
+    return errors[0].message
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("kind", "typed", "kept"),
+        [
+            ("text", "  Анна \r\n Каренина\0 ", "Анна Каренина"),
+            ("text", 79991234567, "79991234567"),
+            ("text", "\u202eевил", "евил"),
+            ("textarea", " один\r\nдва\rтри\n\n\x07 ", "один\nдва\nтри"),
+            ("hidden", " spring ", "spring"),
+            ("email", " Ada@Example.COM ", "ada@example.com"),
+            ("email", "почта@пример.рф", "почта@пример.рф"),
+            ("phone", "8 (999) 123-45-67, доб. 12", "8 (999) 123-45-67, доб. 12"),
+            ("phone", "+44 20 7946 0123 ext 5", "+44 20 7946 0123 ext 5"),
+            ("phone", 79991234567, "79991234567"),
+            ("select", " Синий ", "Синий"),
+            ("checkbox", "on", True),
+            ("checkbox", "Подписаться", True),
+            ("checkbox", True, True),
+            ("checkbox", 1, True),
+            ("consent", "да", True),
+            ("date", "2030-01-31", "2030-01-31"),
+            ("date", "31.1.2030", "2030-01-31"),
+        ],
+    )
+    def test_are_kept_in_one_form(self, kind: str, typed: Any, kept: Any) -> None:
+        assert cleaned(kind, typed) == kept
+
+    @pytest.mark.parametrize(
+        ("typed", "spoken", "number"),
+        [
+            ("12", "ru", 12),
+            ("12.0", "ru", 12),
+            ("2,5", "ru", 2.5),
+            ("2,5", "en", 2.5),
+            ("1 234,5", "ru", 1234.5),
+            ("1\u00a0234\u202f567", "ru", 1234567),
+            ("1,234", "en", 1234),
+            ("1,234", "ru", 1.234),
+            ("1,234,567", "ru", 1234567),
+            ("1,234.5", "en", 1234.5),
+            ("\u22123", "ru", -3),
+            ("+7", "ru", 7),
+            (0, "ru", 0),
+            (-2.5, "ru", -2.5),
+            (1e-7, "ru", 1e-7),
+            (10**15, "ru", 10**15),
+        ],
+    )
+    def test_of_numbers_are_read_as_people_write_them(
+        self, typed: Any, spoken: str, number: float
+    ) -> None:
+        found = cleaned("number", typed, spoken)
+        assert found == number
+        assert type(found) is type(number)
+
+    @pytest.mark.parametrize("kind", TYPES)
+    @pytest.mark.parametrize("nothing", [None, "", "  \r\n ", "\u200b"])
+    def test_that_are_empty_are_left_out(self, kind: str, nothing: Any) -> None:
+        if kind in {"checkbox", "consent"} and nothing == "\u200b":
+            return
+        assert cleaned(kind, nothing) is None
+
+    @pytest.mark.parametrize("value", ["off", "false", "0", "Нет", False, 0])
+    def test_of_boxes_that_are_not_ticked_are_left_out(self, value: Any) -> None:
+        assert cleaned("checkbox", value) is None
+
+    def test_of_fields_that_are_not_declared_are_dropped(self) -> None:
+        data, errors = validate([field("text")], {"a": "1", "b": "2", "_page": "3"}, "en")
+        assert (data, errors) == ({"a": "1"}, [])
+
+    def test_of_all_fields_are_looked_at_at_once(self) -> None:
+        fields = [field("email", name="a"), field("date", name="b"), field("text", name="c")]
+        data, errors = validate(fields, {"a": "x", "b": "y", "c": "z"}, "en")
+        assert data == {"c": "z"}
+        assert [error.field for error in errors] == ["a", "b"]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("kind", "value", "says"),
+        [
+            ("email", "ada@", "ada@example.com"),
+            ("email", "a" * 250 + "@example.com", "ada@example.com"),
+            ("email", True, "ada@example.com"),
+            ("phone", "1234", "+44 20"),
+            ("phone", "call me", "+44 20"),
+            ("phone", "call me maybe at 12345", "+44 20"),
+            ("phone", "1" * (MAX_PHONE + 1), "+44 20"),
+            ("phone", "<b>1234567</b>", "+44 20"),
+            ("number", "ten", "10 or 2.5"),
+            ("number", "1.2.3", "10 or 2.5"),
+            ("number", "1e5", "10 or 2.5"),
+            ("number", "٣", "10 or 2.5"),
+            ("number", "9" * 16, "10 or 2.5"),
+            ("number", 10**400, "10 or 2.5"),
+            ("number", True, "10 or 2.5"),
+            ("number", [1], "10 or 2.5"),
+            ("select", "Зелёный", "Красный, Синий"),
+            ("select", "красный", "Красный, Синий"),
+            ("date", "2030-02-30", "2030-01-31"),
+            ("date", "01/02/2030", "2030-01-31"),
+            ("date", "20300131", "2030-01-31"),
+            ("date", "0000-01-01", "2030-01-31"),
+            ("checkbox", {"a": 1}, "tick"),
+            ("consent", 2, "tick"),
+            ("text", ["a"], "enter a text"),
+            ("text", {"a": "b"}, "enter a text"),
+            ("text", True, "enter a text"),
+            ("text", "a" * (MAX_TEXT + 1), "1000 characters at most, and these are 1001"),
+            ("text", 10**60, "too long"),
+            ("textarea", "a" * (MAX_TEXTAREA + 1), "10000 characters at most"),
+        ],
+    )
+    def test_say_what_was_expected(self, kind: str, value: Any, says: str) -> None:
+        assert says in refusal(kind, value)
+
+    @pytest.mark.parametrize("kind", TYPES)
+    def test_ask_for_what_is_required_in_the_forms_language(self, kind: str) -> None:
+        assert refusal(kind, "", "en", required=True).startswith("Please ")
+        russian = refusal(kind, None, "ru", required=True)
+        assert language(russian, []) == "ru"
+
+    def test_name_the_fields_by_their_labels(self) -> None:
+        fields = [
+            FieldSpec("email", "Почта", "email"),
+            FieldSpec("name", "Имя", "text", required=True),
+            FieldSpec("day", "День", "date"),
+        ]
+        _, errors = validate(fields, {"email": "x"}, "ru")
+        failure = rejection(fields, errors, "ru")
+        assert failure.message == "Форма не отправлена. Проверьте: Почта, Имя."
+        assert [error.field for error in failure.errors] == ["email", "name"]
+
+    def test_do_not_list_options_without_end(self) -> None:
+        options = tuple(f"Вариант {i}" for i in range(500))
+        many = FieldSpec("a", "A", "select", required=True, options=options)
+        _, errors = validate([many], {}, "ru")
+        assert len(errors[0].message) < 250
+
+    @given(
+        st.sampled_from(TYPES),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        ),
+        st.sampled_from(["ru", "en"]),
+    )
+    def test_are_all_that_happens_to_what_does_not_fit(
+        self, kind: str, value: Any, spoken: str
+    ) -> None:
+        data, errors = validate([field(kind)], {"a": value}, spoken)
+        assert not (data and errors)
+        again, refused = validate([field(kind)], data, spoken)
+        assert (again, refused) == (data, [])  # what is kept is in its last form
+
+
+class TestLanguage:
+    def test_is_russian_if_any_text_is(self) -> None:
+        assert language("Order", ["Name", "Телефон"]) == "ru"
+        assert language("Заявка", []) == "ru"
+        assert language("Order", ["Name", "E-mail"]) == "en"
+
+    def test_is_english_where_none_is_known(self) -> None:
+        assert refusal("email", "x", "fr") == refusal("email", "x", "en")
+
+
+class TestContact:
+    def test_is_the_first_that_was_given(self) -> None:
+        fields = [
+            FieldSpec("topic", "Topic", "text"),
+            FieldSpec("work", "Work", "email"),
+            FieldSpec("home", "Home", "email"),
+            FieldSpec("phone", "Phone", "phone"),
+            FieldSpec("name", "Name", "text"),
+        ]
+        data = {"topic": "Bread", "home": "a@b.example", "phone": "123456", "name": "Ada"}
+        assert contact(fields, data) == ("Ada", "a@b.example", "123456")
+        del data["name"]
+        assert contact(fields, data) == ("Bread", "a@b.example", "123456")
+        assert contact(fields, {}) == (None, None, None)

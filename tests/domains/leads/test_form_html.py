@@ -1,0 +1,268 @@
+"""The HTML of forms: plain, small, and nothing that people type becomes markup."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domains.leads.rules.form_fields import FieldSpec
+from chalicelib.domains.leads.rules.form_html import (
+    HONEYPOT,
+    PAGE_HEADERS,
+    embed_html,
+    error_page,
+    failure_page,
+    thanks_page,
+)
+
+URL = "https://api.workspace.example/api/public/forms/01M80E9WFFXHYTPJSSDX3X22Y7/submit"
+ALL_TYPES = (
+    FieldSpec("name", "Ваше имя", "text", required=True),
+    FieldSpec("email", "Почта", "email", required=True),
+    FieldSpec("phone", "Телефон", "phone"),
+    FieldSpec("text", "Комментарий", "textarea"),
+    FieldSpec("guests", "Гостей", "number"),
+    FieldSpec("cake", "Торт", "select", required=True, options=("Медовик", "Наполеон")),
+    FieldSpec("day", "Дата", "date"),
+    FieldSpec("news", "Присылать новости", "checkbox"),
+    FieldSpec("promo", "Промо", "hidden"),
+    FieldSpec("agree", "Согласие", "consent", required=True),
+)
+VOID = {"input", "meta", "br"}
+
+
+class Parsed(HTMLParser):
+    """Tags in their order, and the text of each element that has any."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.ended: list[str] = []
+        self.said: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(dict(attrs)) == len(attrs), attrs
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.ended.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    def named(self, name: str) -> dict[str, str | None]:
+        (found,) = (attributes for _, attributes in self.tags if attributes.get("name") == name)
+        return found
+
+    @property
+    def shape(self) -> list[Any]:
+        return [(tag, tuple(attributes)) for tag, attributes in self.tags]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.said)
+
+
+def embedded(language: str = "ru", title: str = "Заявка") -> Parsed:
+    return Parsed(embed_html(title, ALL_TYPES, URL, language))
+
+
+class TestEmbedCode:
+    def test_of_five_fields_takes_at_most_3_kb(self) -> None:
+        five = [ALL_TYPES[i] for i in (0, 1, 2, 3, 9)]
+        assert len(embed_html("Заявка на торт", five, URL, "ru").encode()) <= 3_000
+
+    def test_posts_without_script(self) -> None:
+        (form,) = embedded().all("form")
+        assert (form["action"], form["method"]) == (URL, "post")
+        assert (form["lang"], form["accept-charset"]) == ("ru", "utf-8")
+
+    def test_has_a_label_around_every_field_that_people_see(self) -> None:
+        found = embedded()
+        seen = [field for field in ALL_TYPES if field.type != "hidden"]
+        assert len(found.all("label")) == len(seen)
+        for field in seen:
+            assert field.label + (" *" if field.required else "") in found.text
+            assert ("required" in found.named(field.name)) is field.required
+
+    @pytest.mark.parametrize(
+        ("name", "type_", "completed"),
+        [
+            ("name", "text", "name"),
+            ("email", "email", "email"),
+            ("phone", "tel", "tel"),
+            ("guests", "number", None),
+            ("day", "date", None),
+            ("news", "checkbox", None),
+            ("agree", "checkbox", None),
+            ("promo", "hidden", None),
+        ],
+    )
+    def test_tells_browsers_what_a_field_takes(
+        self, name: str, type_: str, completed: str | None
+    ) -> None:
+        field = embedded().named(name)
+        assert (field["type"], field.get("autocomplete")) == (type_, completed)
+
+    def test_takes_fractions_and_offers_what_can_be_chosen(self) -> None:
+        found = embedded("en")
+        assert found.named("guests")["step"] == "any"
+        assert [option.get("value") for option in found.all("option")] == ["", None, None]
+        assert "Choose…МедовикНаполеон" in found.text
+
+    def test_hides_the_trap_from_people_screen_readers_and_autofill(self) -> None:
+        html = embed_html("Заявка", ALL_TYPES, URL, "ru")
+        trap = Parsed(html).named(HONEYPOT)
+        assert (trap["tabindex"], trap["autocomplete"]) == ("-1", "off")
+        assert f'<div hidden><input name="{HONEYPOT}"' in html
+        assert "[hidden]{display:none!important}" in html
+
+    def test_has_no_ids_that_could_clash_and_styles_only_itself(self) -> None:
+        html = embed_html("Заявка", ALL_TYPES, URL, "ru")
+        assert not [
+            tag for tag, attributes in Parsed(html).tags if {"id", "style"} & set(attributes)
+        ]
+        (style,) = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
+        for selector in re.findall(r"([^{}]+)\{", style):
+            assert all(each.strip().startswith(".svc-form") for each in selector.split(","))
+
+    def test_has_one_script_that_no_text_of_a_form_gets_into(self) -> None:
+        (one,) = re.findall(
+            r"<script>.*?</script>", embed_html("A", ALL_TYPES, URL, "en"), re.DOTALL
+        )
+        (other,) = re.findall(r"<script>.*?</script>", embed_html("B", (), URL, "en"), re.DOTALL)
+        assert one == other
+        assert "localStorage" not in one
+
+
+class TestErrorPage:
+    def page(self, values: dict[str, object], **errors: str) -> Parsed:
+        return Parsed(
+            error_page("Заявка", ALL_TYPES, "ru", message="Проверьте", values=values, errors=errors)
+        )
+
+    def test_keeps_what_was_typed(self) -> None:
+        values = {
+            "name": "Анна",
+            "email": "anna@",
+            "text": "\nпервая\nвторая",
+            "guests": 3,
+            "cake": "Наполеон",
+            "day": "2030-01-31",
+            "news": "on",
+            "promo": "spring",
+            "items": '[{"productId":"1"}]',
+            "_page": "https://bakery.example/order",
+            "_url": "",
+            "other": "dropped",
+        }
+        found = self.page(values)
+        for name in ("name", "email", "guests", "day", "promo", "items", "_page"):
+            assert found.named(name)["value"] == str(values[name])
+        assert "checked" in found.named("news")
+        assert "checked" not in found.named("agree")
+        assert [("selected" in option) for option in found.all("option")] == [False, False, True]
+        assert "\n\nпервая\nвторая" in found.said  # of two line breaks the parser drops the first
+        assert "dropped" not in found.text
+
+    def test_says_what_is_wrong_within_the_fields_label(self) -> None:
+        html = error_page(
+            "Заявка", ALL_TYPES, "ru", message="m", values={}, errors={"email": "Введите адрес"}
+        )
+        assert re.search(r"<label>Почта\s\*<input[^>]* aria-invalid=\"true\"><em>Введите", html)
+        assert len(Parsed(html).all("em")) == 1
+
+    def test_posts_to_where_it_is_and_needs_no_script(self) -> None:
+        found = self.page({})
+        (form,) = found.all("form")
+        assert "action" not in form
+        assert not found.all("script")
+
+    @pytest.mark.parametrize("value", [["a"], {"a": "b"}, None, 1.5, True, False])
+    def test_takes_whatever_a_program_sends(self, value: object) -> None:
+        values = {field.name: value for field in ALL_TYPES} | {"_page": value, "items": value}
+        assert self.page(values).all("form")
+
+
+class TestPages:
+    @pytest.mark.parametrize(
+        "html",
+        [
+            thanks_page("Спасибо!", "ru", "https://bakery.example/"),
+            failure_page("Не вышло", "ru", None),
+            error_page("Заявка", ALL_TYPES, "ru", message="m", values={}, errors={}),
+        ],
+    )
+    def test_are_readable_pages_that_nobody_indexes(self, html: str) -> None:
+        found = Parsed(html)
+        assert found.all("html") == [{"lang": "ru"}]
+        assert {"name": "robots", "content": "noindex"} in found.all("meta")
+        assert "width=device-width" in str(found.named("viewport")["content"])
+        assert [len(found.all(tag)) for tag in ("h1", "main", "title")] == [1, 1, 1]
+
+    def test_may_have_the_one_style_that_they_have(self) -> None:
+        (style,) = re.findall(r"<style>(.*?)</style>", thanks_page("A", "en", None), re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        policy = PAGE_HEADERS["Content-Security-Policy"]
+        assert f"style-src 'sha256-{digest}'" in policy
+        assert "default-src 'none'" in policy
+
+    def test_lead_back_to_pages_only(self) -> None:
+        url = "https://bakery.example/?a=1&b=2"
+        assert Parsed(thanks_page("A", "en", url)).all("a")[0]["href"] == url
+        for other in (None, "", "javascript:alert(1)", "data:text/html,a", "//evil.example"):
+            assert not Parsed(failure_page("A", "en", other)).all("a")
+
+    def test_say_a_long_message_below_a_short_heading(self) -> None:
+        assert "<h1>Bye</h1>" in thanks_page("Bye", "en", None)
+        assert "<h1>Thank you!</h1>\n<p>See you\nsoon</p>" in thanks_page(
+            "See you\nsoon", "en", None
+        )
+
+
+def _documents(text: str) -> Iterator[str]:
+    field = FieldSpec("a", text, "text", required=True)
+    fields = [field]
+    fields += [FieldSpec(f"b{i}", text, kind) for i, kind in enumerate(("textarea", "checkbox"))]
+    fields.append(FieldSpec("c", text, "select", options=("x", text)))
+    fields.append(FieldSpec("d", text, "hidden"))
+    values = dict.fromkeys(("a", "b0", "d", "_page", "items"), text)
+    yield embed_html(text, fields, f"https://a.example/{text}", "en")
+    yield error_page(
+        text, fields, "ru", message=text, values=values, errors={"a": text, "b1": text}
+    )
+    yield thanks_page(text, "en", f"https://a.example/{text}")
+    yield failure_page(text, "ru", f"https://a.example/{text}")
+
+
+class TestHostileTexts:
+    @given(
+        st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60)
+        | st.sampled_from(
+            [
+                "<script>alert(1)</script>",
+                '"><img src=x onerror=alert(1)>',
+                "' onfocus='alert(1)' autofocus='",
+                "</textarea><script>",
+                "</title></style></script><!--",
+                "]]>&lt;&#60;&amp",
+                "</form><form action=https://evil.example>",
+            ]
+        )
+    )
+    def test_stay_texts(self, text: str) -> None:
+        for hostile, plain in zip(_documents(text), _documents("a"), strict=True):
+            found = Parsed(hostile)
+            assert found.shape == Parsed(plain).shape
+            assert found.ended == Parsed(plain).ended

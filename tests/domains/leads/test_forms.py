@@ -1,0 +1,427 @@
+"""Forms: what the form calls promise, and what a submission makes (tools.md, rows 24, 28, 29)."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core import plans
+from chalicelib.core.errors import NotFoundError, RateLimitedError, ValidationError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.domains.leads.operations import submission
+from chalicelib.domains.leads.operations.submission import public_form
+from chalicelib.engine import limits
+from chalicelib.engine.listing import queries
+from tests.conftest import Api, Owner, Time, as_operator, everything, in_console
+from tests.factories.examples import FORM, submit
+
+ORDER_FORM = {"title": "Заказ", "fields": [{"name": "phone", "label": "Телефон", "type": "phone"}]}
+
+
+@pytest.fixture
+def site(api: Api) -> str:
+    made: str = api.post("/api/projects/create", {"title": "Bakery", "slug": "bakery"})["project"][
+        "id"
+    ]
+    return made
+
+
+@pytest.fixture
+def form(api: Api) -> str:
+    return made(api)
+
+
+def made(api: Api, **fields: Any) -> str:
+    form_id: str = api.post("/api/forms/create", FORM | fields)["form"]["id"]
+    return form_id
+
+
+def product(api: Api, **fields: Any) -> str:
+    body = {"name": "Rye", "price": 9900} | fields
+    product_id: str = api.post("/api/products/create", body)["product"]["id"]
+    return product_id
+
+
+def lead(api: Api, lead_id: str) -> Any:
+    return api.get(f"/api/forms/collection/{lead_id}")["lead"]
+
+
+def leads(api: Api) -> Any:
+    return api.get("/api/forms/collection-list")["collections"]
+
+
+class TestCreateForm:
+    def test_answers_with_where_to_submit_and_what_to_paste(self, api: Api, site: str) -> None:
+        form = api.post("/api/forms/create", FORM | {"projectId": site})["form"]
+        assert form["submitUrl"].endswith(f"/api/public/forms/{form['id']}/submit")
+        assert form["submitUrl"] in form["embedHtml"]
+        assert (form["projectId"], form["isActive"], form["submissions"]) == (site, True, 0)
+        assert [field["name"] for field in form["fields"]] == ["name", "email", "phone", "message"]
+        assert form["fields"][0] == {
+            "name": "name",
+            "label": "Name",
+            "type": "text",
+            "required": True,
+            "options": None,
+        }
+
+    def test_a_form_larger_than_a_row_of_the_database_is_413_and_changes_nothing(
+        self, api: Api
+    ) -> None:
+        options = [f"{n} {'ж' * 190}" for n in range(100)]
+        fields = [{"name": f"f{n}", "type": "select", "options": options} for n in range(30)]
+        before = len(api.get("/api/forms/list")["forms"])
+        answer = api.refused("POST", "/api/forms/create", {"title": "T", "fields": fields})
+        assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
+        (error,) = answer.data["errors"]
+        assert error["field"] == "fields"
+        assert "at most 400,000 bytes" in error["message"]
+        failed, said = api.tool("svc_create_form", title="T", fields=fields)
+        assert failed
+        assert "payload_too_large" in str(said)
+        assert len(api.get("/api/forms/list")["forms"]) == before
+
+    def test_a_form_just_below_the_size_of_a_row_is_stored(self, api: Api) -> None:
+        options = [f"{n:02} {'x' * 125}" for n in range(100)]
+        fields = [{"name": f"f{n}", "type": "select", "options": options} for n in range(30)]
+        assert made(api, fields=fields)
+
+    def test_a_label_is_the_name_unless_given(self, api: Api) -> None:
+        form = api.post("/api/forms/create", {"title": "T", "fields": [{"name": "city"}]})["form"]
+        assert (form["fields"][0]["label"], form["fields"][0]["type"]) == ("city", "text")
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"fields": []}, "fields: expected at least 1"),
+            ({"fields": [{"name": f"f{n}"} for n in range(31)]}, "at most 30"),
+            ({"fields": [{"name": "a"}, {"name": "a"}]}, "two fields are named a"),
+            ({"fields": [{"name": "items"}]}, "reserved"),
+            ({"fields": [{"name": "_page"}]}, "fields.0.name"),
+            ({"fields": [{"name": "1st"}]}, "fields.0.name"),
+            ({"fields": [{"name": "a", "type": "file"}]}, "fields.0.type"),
+            ({"fields": [{"name": "a", "type": "select"}]}, "a select needs options"),
+            ({"fields": [{"name": "a", "options": ["x"]}]}, "only a select has options"),
+            ({"redirectUrl": "http://example.com/"}, "https"),
+            ({"redirectUrl": "javascript:alert(1)"}, "https"),
+            ({"redirectUrl": "https:///x"}, "https"),
+            ({"title": " "}, "title"),
+        ],
+    )
+    def test_refuses_what_makes_no_form(self, change: dict[str, Any], said: str, api: Api) -> None:
+        answer = api.refused("POST", "/api/forms/create", FORM | change)
+        assert answer.status == 400
+        assert said in answer.data["message"]
+
+    def test_refuses_a_site_that_there_is_not(self, api: Api) -> None:
+        answer = api.refused("POST", "/api/forms/create", FORM | {"projectId": new_id()})
+        assert answer.status == 404
+
+
+class TestListForms:
+    def test_lists_newest_first_with_counts_by_site_too(self, api: Api, site: str) -> None:
+        first, second = made(api, projectId=site), made(api)
+        submit(first, name="Ada", email="ada@example.com")
+        submit(first, name="Bob", email="bob@example.com")
+        found = api.get("/api/forms/list")
+        assert [f["id"] for f in found["forms"]] == [second, first]
+        assert [f["submissions"] for f in found["forms"]] == [0, 2]
+        assert found["total"] == 2
+        assert [f["id"] for f in api.get(f"/api/forms/list?projectId={site}")["forms"]] == [first]
+        assert api.get(f"/api/forms/list?projectId={new_id()}")["total"] == 0
+
+    def test_a_form_of_a_suspended_site_is_not_active(self, api: Api, site: str) -> None:
+        form = made(api, projectId=site)
+        as_operator("suspend_site", id=site)
+        assert api.get("/api/forms/list")["forms"][0]["isActive"] is False
+        with pytest.raises(NotFoundError):
+            submit(form, name="Ada")
+        as_operator("resume_site", id=site)
+        submit(form, name="Ada")
+
+
+class TestDeleteForm:
+    def test_keeps_its_leads_and_closes_its_submit_url(self, api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada", email="ada@example.com")
+        dry = api.post("/api/forms/delete", {"id": form, "dryRun": True})
+        assert (dry["deleted"], dry["leadsKept"]) == (False, 1)
+        done = api.post("/api/forms/delete", {"id": form})
+        assert (done["deleted"], done["leadsKept"]) == (True, 1)
+        assert lead(api, lead_id)["formId"] == form
+        assert api.get(f"/api/forms/collection-list?formId={form}")["total"] == 1
+        assert api.get(f"/api/crm/stats?formId={form}")["created"] == 1
+        with pytest.raises(NotFoundError):
+            submit(form, name="Ada")
+        with pytest.raises(NotFoundError):
+            public_form(form)
+        assert api.get("/api/forms/list")["total"] == 0
+
+    def test_goes_with_its_site_whose_leads_stay(self, api: Api, site: str) -> None:
+        forms = [made(api, projectId=site) for _ in range(27)]
+        other = made(api)
+        lead_id = submit(forms[0], name="Ada")
+        dry = api.post("/api/projects/delete", {"id": site, "dryRun": True})
+        assert dry["cascade"]["forms"] == 27
+        assert api.get("/api/forms/list")["total"] == 28
+        assert api.post("/api/projects/delete", {"id": site})["cascade"]["forms"] == 27
+        assert [f["id"] for f in api.get("/api/forms/list")["forms"]] == [other]
+        assert lead(api, lead_id)["projectId"] == site
+        with pytest.raises(NotFoundError):
+            submit(forms[26], name="Ada")
+
+
+class TestSubmit:
+    def test_makes_a_lead_of_a_client(self, api: Api, form: str) -> None:
+        values = {"name": " Ада ", "email": "Ada@Example.com", "phone": "8 (495) 123-45-67"}
+        lead_id = submit(form, **values, message="Хлеб?", unknown="dropped")
+        found = lead(api, lead_id)
+        assert found["data"] == {
+            "name": "Ада",
+            "email": found["data"]["email"],
+            "phone": "8 (495) 123-45-67",
+            "message": "Хлеб?",
+        }
+        contact = (found["name"], found["email"], found["phone"])
+        assert contact == ("Ада", "ada@example.com", "+74951234567")
+        assert (found["status"], found["truncated"], found["tags"]) == ("new", False, [])
+        client = api.get(f"/api/clients/{found['clientId']}")
+        assert client["client"]["leadsCount"] == 1
+        assert [each["id"] for each in client["leads"]] == [lead_id]
+
+    def test_says_thanks_in_the_forms_language_or_its_own_words(self, api: Api, form: str) -> None:
+        russian = made(api, title="Заявка")
+        own = made(api, successMessage="Ждём вас!")
+        said = [public_form(each).success_message for each in (form, russian, own)]
+        assert said == [submission.THANKS["en"], submission.THANKS["ru"], "Ждём вас!"]
+
+    def test_refuses_what_does_not_fit_the_fields(self, api: Api, form: str) -> None:
+        with pytest.raises(ValidationError) as refused:
+            submit(form, email="ada@example.com")
+        assert [error.field for error in refused.value.errors] == ["name"]
+        assert leads(api) == []
+
+    def test_without_address_and_number_there_is_no_client(self, api: Api, form: str) -> None:
+        assert lead(api, submit(form, name="Ada"))["clientId"] is None
+        assert api.get("/api/clients/list")["total"] == 0
+
+    def test_keeps_a_consent_with_its_words_and_time(self, api: Api, time: Time) -> None:
+        label = "Согласен на обработку данных"
+        fields = [{"name": "ok", "label": label, "type": "consent", "required": True}]
+        form = made(api, fields=fields)
+        kept = lead(api, submit(form, ok="on"))["data"]
+        assert kept == {"ok": {"label": label, "at": "2027-01-15T12:00:00.000Z"}}
+
+    def test_keeps_where_the_visitor_came_from(self, api: Api, site: str) -> None:
+        form = made(api, projectId=site)
+        page = api.post("/api/pages/create", {"projectId": site, "title": "Order"})["page"]
+        arguments = {
+            "id": form,
+            "values": {"name": "Ada"},
+            "page": "http://127.0.0.1:8000/s/bakery/order?secret=1",
+            "referrer": "https://search.example/?q=bread",
+            "campaign": {"source": "News", "medium": "email"},
+        }
+        invoke(
+            REGISTRY["submit_form"],
+            VisitorPrincipal(visitor="v"),
+            lambda: arguments,
+            request_id="r",
+        )
+        (found,) = leads(api)
+        assert (found["projectId"], found["pageId"]) == (site, page["id"])
+        assert found["source"] == {
+            "name": "news",
+            "page": "http://127.0.0.1:8000/s/bakery/order",
+            "referrer": "search.example",
+            "campaign": {
+                "source": "News",
+                "medium": "email",
+                "campaign": None,
+                "term": None,
+                "content": None,
+            },
+        }
+
+    def test_the_same_values_of_one_visitor_are_one_lead_for_ten_minutes(
+        self, api: Api, form: str, time: Time
+    ) -> None:
+        first = submit(form, "visitor", name="Ada", message="Hi")
+        assert submit(form, "visitor", message="Hi", name="Ada ") == first
+        assert submit(form, "visitor", name="Ada", message="Hello") != first
+        assert submit(form, "another", name="Ada", message="Hi") != first
+        time.pass_by(minutes=9, seconds=59)
+        assert submit(form, "visitor", name="Ada", message="Hi") == first
+        time.pass_by(seconds=1)
+        again = submit(form, "visitor", name="Ada", message="Hi")
+        assert again != first
+        assert submit(form, "visitor", name="Ada", message="Hi") == again
+        assert api.get("/api/crm/stats")["created"] == 4
+
+    def test_a_replay_under_an_idempotency_key_is_the_same_lead(self, api: Api, form: str) -> None:
+        replies = [
+            invoke(
+                REGISTRY["submit_form"],
+                VisitorPrincipal(visitor="v"),
+                lambda: {"id": form, "values": {"name": "Ada"}},
+                request_id=new_id(),
+                idempotency_key="k",
+            )
+            for _ in range(2)
+        ]
+        assert replies[1].replayed
+        assert json.loads(replies[0].body) == json.loads(replies[1].body)
+
+    @pytest.mark.parametrize("small", [500, 0])
+    def test_long_data_are_kept_whole_found_and_shortened_in_lists(
+        self, small: int, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(queries, "SMALL_ROWS", small)
+        monkeypatch.setattr(queries, "ROWS_A_RECORD", 1)
+        message = "Ёжик " * 1_900 + "needle"
+        lead_id = submit(form, name="Ada", message=message)
+        assert lead(api, lead_id)["data"]["message"] == message
+        (listed,) = leads(api)
+        assert listed["truncated"]
+        assert len(json.dumps(listed["data"], ensure_ascii=False).encode()) <= 4096
+        assert api.get("/api/forms/collection-list?search=NEEDLE")["total"] == 1
+        ranged = "/api/forms/collection-list?search=needle&from=2020-01-01"
+        assert api.get(ranged)["total"] == 1
+        api.post("/api/forms/collection-status", {"id": lead_id, "status": "completed"})
+        assert api.get("/api/forms/collection-list?search=needle")["total"] == 1
+        assert lead(api, lead_id)["data"]["message"] == message
+
+    def test_a_workspace_below_business_keeps_collecting(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
+        submit(form, name="Ada")
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
+        assert len(leads(api)) == 1
+
+    def test_the_visitor_stands_for_no_ip_address_anywhere(self, api: Api, form: str) -> None:
+        submit(form, "0a1b2c", name="Ada")
+        (event,) = [
+            row
+            for key, row in everything().items()
+            if "audit/" in key and "submit_form" in str(row)
+        ]
+        assert event["actor"]["S"] == "visitor:0a1b2c"
+
+
+class TestLimits:
+    @pytest.fixture(autouse=True)
+    def _unscaled(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Unscaled:
+            rate_limit_scale = 1.0
+
+        monkeypatch.setattr(limits, "settings", Unscaled)
+
+    def test_a_visitor_submits_a_form_thirty_times_a_minute(
+        self, api: Api, form: str, time: Time
+    ) -> None:
+        other = made(api)
+        for number in range(30):
+            submit(form, "visitor", name=f"Ada {number}")
+        with pytest.raises(RateLimitedError):
+            submit(form, "visitor", name="Ada")
+        submit(form, "another", name="Ada")
+        submit(other, "visitor", name="Ada")
+        time.pass_by(minutes=1)
+        submit(form, "visitor", name="Ada")
+
+    def test_a_form_has_a_cap_a_day_which_repeats_do_not_use_up(
+        self, api: Api, form: str, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cap = submission.A_DAY.__class__("form-day", "a day", 2, submission.A_DAY.window)
+        monkeypatch.setattr(submission, "A_DAY", cap)
+        for _ in range(3):
+            submit(form, "visitor", name="Ada")
+        submit(form, name="Bob")
+        with pytest.raises(RateLimitedError):
+            submit(form, name="Eve")
+        assert len(leads(api)) == 2
+        time.pass_by(hours=12)
+        submit(form, name="Eve")
+
+    def test_a_visitor_has_a_cap_a_day_over_all_forms_of_a_workspace(
+        self, api: Api, form: str, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cap = submission.A_DAY_OF_VISITOR
+        monkeypatch.setattr(submission, "A_DAY_OF_VISITOR", replace(cap, max_requests=2))
+        submit(form, "visitor", name="Ada")
+        submit(made(api), "visitor", name="Ada")
+        with pytest.raises(RateLimitedError):
+            submit(form, "visitor", name="Eve")
+        submit(form, "another", name="Eve")
+        time.pass_by(hours=12)
+        submit(form, "visitor", name="Eve")
+
+    def test_leads_beyond_the_plan_are_kept_marked_and_counted(
+        self, api: Api, form: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 2)
+        for name in ("Ada", "Bob"):
+            submit(form, name=name)
+        ids = [submit(made(api), name="Eve", email="eve@example.com"), submit(form, name="Zoe")]
+        found = {each["id"]: each["overQuota"] for each in leads(api)}
+        assert found.pop(ids[0]) is found.pop(ids[1]) is True
+        assert list(found.values()) == [False, False]
+        kept = lead(api, ids[0])
+        assert (kept["overQuota"], kept["email"]) == (True, "eve@example.com")
+        stats = api.get("/api/crm/stats")
+        assert (stats["created"], stats["overQuota"]) == (4, 2)
+        assert api.get(f"/api/crm/stats?formId={form}")["overQuota"] == 1
+        shown = in_console(owner.workspace.id, "get_overview")
+        assert (shown["leadsIncluded"], shown["leadsOverQuota"]) == (2, 2)
+
+
+class TestOrder:
+    def test_takes_names_and_prices_from_the_catalogue(self, api: Api) -> None:
+        form, rye = made(api, **ORDER_FORM), product(api)
+        line = {"productId": rye, "quantity": 3, "name": "Gold", "price": 1}
+        lead_id = submit(form, phone="8 916 123-45-67", items=[line])
+        api.post("/api/products/update", {"id": rye, "price": 1, "name": "New"})
+        (item,) = lead(api, lead_id)["data"]["items"]
+        assert item == {"productId": rye, "name": "Rye", "quantity": 3, "price": 9900}
+
+    def test_takes_lines_as_json_text_as_a_form_without_script_sends_them(self, api: Api) -> None:
+        form, rye = made(api, **ORDER_FORM), product(api)
+        lines = json.dumps([{"productId": rye, "quantity": "2"}, {"productId": rye}])
+        items = lead(api, submit(form, items=lines))["data"]["items"]
+        assert [item["quantity"] for item in items] == [2, 1]
+
+    @pytest.mark.parametrize(
+        ("items", "field"),
+        [
+            ("rye", "items"),
+            ({"productId": "x"}, "items"),
+            (["x"], "items"),
+            ([{"productId": "x"}], "items.0.productId"),
+            ([{"quantity": 1}], "items.0.productId"),
+            ([{"productId": 5}], "items.0.productId"),
+            ([{"productId": ["x"]}], "items.0.productId"),
+            ([{"productId": "{rye}", "quantity": 0}], "items.0.quantity"),
+            ([{"productId": "{rye}", "quantity": -1}], "items.0.quantity"),
+            ([{"productId": "{rye}", "quantity": 1.5}], "items.0.quantity"),
+            ([{"productId": "{rye}", "quantity": True}], "items.0.quantity"),
+            ([{"productId": "{rye}"}, {"productId": "{off}"}], "items.1.productId"),
+            ([{"productId": "{rye}"}] * 51, "items"),
+        ],
+    )
+    def test_refuses_what_cannot_be_ordered(self, items: Any, field: str, api: Api) -> None:
+        rye, off = product(api), product(api, status="inactive")
+        sent = json.loads(json.dumps(items).replace("{rye}", rye).replace("{off}", off))
+        with pytest.raises(ValidationError) as refused:
+            submit(made(api, **ORDER_FORM), items=sent)
+        (error,) = refused.value.errors
+        assert error.field == field
+        assert leads(api) == []
+
+    def test_of_another_workspace_nothing_can_be_ordered(self, api: Api, new_owner: Any) -> None:
+        theirs = product(new_owner().api())
+        with pytest.raises(ValidationError):
+            submit(made(api, **ORDER_FORM), items=[{"productId": theirs}])

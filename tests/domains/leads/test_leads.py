@@ -1,0 +1,534 @@
+"""Leads: what the lead calls promise (tools.md, rows 17-21, 25 and 26)."""
+
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core import clock
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.domains.leads.store.leads import STATUSES
+from tests.conftest import Api, Owner, Time, everything
+from tests.factories.examples import FORM, submit
+from tests.support.effort import examples
+
+LIST, GET, FIND, ORDERS, STATUS, UPDATE = (
+    f"/api/forms/collection{call}"
+    for call in ("-list", "", "-find", "-orders", "-status", "-update")
+)
+
+
+@pytest.fixture
+def form(api: Api) -> str:
+    return new_form(api)
+
+
+def new_form(api: Api, **fields: Any) -> str:
+    made: str = api.post("/api/forms/create", FORM | fields)["form"]["id"]
+    return made
+
+
+def listed(api: Api, **query: Any) -> list[str]:
+    found = api.get(f"{LIST}?{urlencode(query)}")
+    assert found["total"] == len(found["collections"])
+    return [lead["id"] for lead in found["collections"]]
+
+
+def lead(api: Api, lead_id: str) -> Any:
+    return api.get(f"{GET}/{lead_id}")["lead"]
+
+
+class TestListLeads:
+    def test_lists_newest_first_by_status_form_and_site(self, api: Api, form: str) -> None:
+        site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+        other = new_form(api, projectId=site)
+        first, second = submit(form, name="Ada"), submit(other, name="Bob")
+        third = submit(form, name="Eve")
+        api.post(STATUS, {"id": third, "status": "rejected"})
+        assert listed(api) == [third, second, first]
+        assert listed(api, status="new") == [second, first]
+        assert listed(api, formId=form) == [third, first]
+        assert listed(api, formId=form, status="rejected") == [third]
+        assert listed(api, projectId=site) == [second]
+        assert listed(api, formId=form, projectId=site) == []
+        assert listed(api, formId=new_id()) == []
+
+    @pytest.mark.parametrize(
+        "search", ["ёжик", "ЕЖИК", "колючий", "ADA@", "1234567", "street", "перезвон", "日本"]
+    )
+    def test_searches_all_that_was_submitted_and_the_notes(
+        self, search: str, api: Api, form: str
+    ) -> None:
+        found = submit(
+            form,
+            name="Ёжик",
+            email="Ada@Example.com",
+            phone="8 (495) 123-45-67",
+            message="Колючий, 5th Street, 日本語",
+        )
+        submit(form, name="Nobody")
+        api.post(UPDATE, {"id": found, "notes": "Перезвонить"})
+        assert listed(api, search=search) == [found]
+
+    def test_dates_are_days_of_the_workspace_times_may_say_their_offset(
+        self, api: Api, form: str, time: Time
+    ) -> None:
+        moments = ["2027-03-09T20:59:59.999Z", "2027-03-09T21:00:00Z", "2027-03-10T20:59:59.999Z"]
+        ids = []
+        for moment in moments:
+            time.now = datetime.fromisoformat(moment)
+            ids.append(submit(form, name="Ada"))
+        assert listed(api, **{"from": "2027-03-10", "to": "2027-03-10"}) == ids[:0:-1]
+        assert listed(api, to="2027-03-09") == ids[:1]
+        assert listed(api, **{"from": "2027-03-10T00:00:00"}) == ids[:0:-1]
+        assert listed(api, **{"from": "2027-03-09T21:00:00.001Z"}) == ids[2:]
+        assert listed(api, to="2027-03-10T02:00:00+05:00") == ids[1::-1]
+
+    @pytest.mark.parametrize("when", ["yesterday", "0001-01-01", "9999-12-31", "2027-02-30", "1"])
+    def test_refuses_what_is_no_date(self, when: str, api: Api) -> None:
+        answer = api.refused("GET", f"{LIST}?{urlencode({'from': when})}")
+        assert answer.status == 400
+        assert "from" in answer.data["message"]
+
+    def test_takes_pages_of_up_to_500(self, api: Api, form: str) -> None:
+        for number in range(3):
+            submit(form, name=f"Ada {number}")
+        found = api.get(f"{LIST}?size=2&page=2")
+        assert (len(found["collections"]), found["total"]) == (1, 3)
+        assert api.get(f"{LIST}?size=500")["total"] == 3
+        assert api.refused("GET", f"{LIST}?size=501").status == 400
+
+
+class TestFindLead:
+    @pytest.mark.parametrize("phone", ["8 (495) 123-45-67", "+74951234567", "4951234567"])
+    def test_finds_a_phone_in_any_spelling(self, phone: str, api: Api, form: str) -> None:
+        found = submit(form, name="Ada", phone="+7 495 123 45 67")
+        submit(form, name="Bob", phone="+7 495 123 45 68")
+        answer = api.get(f"{FIND}?{urlencode({'phone': phone})}")
+        assert [each["id"] for each in answer["leads"]] == [found]
+        assert (answer["total"], answer["client"]["phone"]) == (1, "+74951234567")
+
+    def test_an_extension_is_another_phone(self, api: Api, form: str) -> None:
+        plain = submit(form, name="Ada", phone="8 495 123-45-67")
+        inner = submit(form, name="Bob", phone="8 495 123-45-67 доб. 5")
+        for phone, lead_id in (("84951234567", plain), ("84951234567 ext 5", inner)):
+            answer = api.get(f"{FIND}?{urlencode({'phone': phone})}")
+            assert [each["id"] for each in answer["leads"]] == [lead_id]
+        assert lead(api, plain)["clientId"] != lead(api, inner)["clientId"]
+
+    def test_with_both_either_may_match_and_the_address_says_the_client(
+        self, api: Api, form: str
+    ) -> None:
+        ada = submit(form, name="Ada", email="ada@example.com")
+        bob = submit(form, name="Bob", phone="84951234567")
+        answer = api.get(f"{FIND}?email=ADA@example.com&phone=84951234567")
+        assert [each["id"] for each in answer["leads"]] == [bob, ada]
+        assert answer["client"]["id"] == lead(api, ada)["clientId"]
+
+    @pytest.mark.parametrize("query", ["email=nobody@example.com", "phone=call me", "email=x"])
+    def test_nobody_is_an_empty_list(self, query: str, api: Api) -> None:
+        answer = api.get(f"{FIND}?{query.replace(' ', '+')}")
+        assert (answer["leads"], answer["total"], answer["client"]) == ([], 0, None)
+
+    def test_needs_one_of_them(self, api: Api) -> None:
+        assert "email or phone" in api.refused("GET", FIND).data["message"]
+
+    def test_finding_a_lead_by_name_is_refused_with_the_call_that_can(self, api: Api) -> None:
+        failed, answer = api.tool("svc_find_lead", name="Ada")
+        assert failed
+        assert "use search of svc_list_leads" in answer["data"]["message"]
+        message = api.refused("GET", f"{FIND}?name=Ada").data["message"]
+        assert "use search of GET /api/forms/collection-list" in message
+
+    def test_shows_the_newest_fifty(self, api: Api, form: str) -> None:
+        ids = [submit(form, name="Ada", email="ada@example.com") for _ in range(52)]
+        answer = api.get(f"{FIND}?email=ada@example.com")
+        assert [each["id"] for each in answer["leads"]] == ids[:1:-1]
+        assert answer["total"] == 52
+
+    def test_reads_phones_by_the_workspaces_country(self, new_owner: Any) -> None:
+        owner = new_owner()
+        owner.workspace.country = "US"
+        owner.workspace.save()
+        api = owner.api()
+        found = submit(new_form(api), name="Ada", phone="(212) 555-0123")
+        assert lead(api, found)["phone"] == "+12125550123"
+        assert api.get(f"{FIND}?phone=1-212-555-0123")["total"] == 1
+
+
+class TestSetStatus:
+    def test_any_may_follow_any_and_the_history_tells(
+        self, api: Api, form: str, time: Time
+    ) -> None:
+        lead_id = submit(form, name="Ada")
+        for status in ("archived", "new", "completed"):
+            time.pass_by(minutes=1)
+            assert api.post(STATUS, {"id": lead_id, "status": status})["lead"]["status"] == status
+        history = api.get(f"{GET}/{lead_id}")["history"]
+        assert [event["change"] for event in history] == [
+            "created",
+            "status: new -> archived",
+            "status: archived -> new",
+            "status: new -> completed",
+        ]
+        assert [event["at"] for event in history] == sorted(event["at"] for event in history)
+
+    def test_the_same_status_changes_nothing(self, api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada")
+        before = _without_keys(everything())
+        assert api.post(STATUS, {"id": lead_id, "status": "new"})["lead"]["id"] == lead_id
+        assert _without_keys(everything()) == before
+
+    def test_refuses_another_word(self, api: Api, form: str) -> None:
+        body = {"id": submit(form, name="Ada"), "status": "done"}
+        assert api.refused("POST", STATUS, body).status == 400
+
+
+def _without_keys(rows: dict[str, Any]) -> dict[str, Any]:
+    return {key: row for key, row in rows.items() if not key.startswith("identity/")}
+
+
+class TestUpdateLead:
+    def test_a_lead_is_listed_by_any_of_its_tags(self, api: Api, form: str) -> None:
+        lead_id, other = submit(form, name="Ada"), submit(form, name="Eve")
+        api.post(UPDATE, {"id": lead_id, "tags": ["VIP", "b2b"]})
+        api.post(UPDATE, {"id": other, "tags": ["vip guest"]})
+        for tag, found in (
+            ("vip", [lead_id]),
+            ("b2b", [lead_id]),
+            ("vi", []),
+            ("vip guest", [other]),
+        ):
+            leads = api.get(f"{LIST}?{urlencode({'tag': tag})}")
+            assert [lead["id"] for lead in leads["collections"]] == found
+            assert leads["total"] == len(found)
+        api.post(UPDATE, {"id": lead_id, "tags": []})
+        assert api.get(f"{LIST}?tag=b2b")["total"] == 0
+
+    def test_sets_notes_and_tags_and_the_history_names_them(self, api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada")
+        body = {"id": lead_id, "notes": "Call", "tags": ["vip", "vip", " b2b "]}
+        changed = api.post(UPDATE, body)["lead"]
+        assert (changed["notes"], changed["tags"]) == ("Call", ["vip", "b2b"])
+        api.post(UPDATE, body)
+        history = api.get(f"{GET}/{lead_id}")["history"]
+        assert [event["change"] for event in history] == ["created", "changed: notes, tags"]
+        assert api.post(UPDATE, {"id": lead_id, "notes": None})["lead"]["notes"] is None
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {},
+            {"status": "new"},
+            {"notes": "x" * 5001},
+            {"tags": ["x" * 51]},
+            {"tags": ["x"] * 21},
+            {"email": "nobody"},
+            {"name": ""},
+            {"data": {"items": []}},
+            {"data": {"email": "nobody"}},
+            {"data": {"name": None}},
+        ],
+    )
+    def test_refuses_what_does_not_fit(self, change: dict[str, Any], api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada", message="Hi")
+        before = lead(api, lead_id)
+        assert api.refused("POST", UPDATE, {"id": lead_id, **change}).status == 400
+        assert lead(api, lead_id) == before
+
+    def test_a_listed_lead_written_back_loses_nothing_that_the_list_has_cut(
+        self, api: Api, form: str
+    ) -> None:
+        lead_id = submit(form, name="Ada", message="m" * 9000)
+        rows = [{"place": "p" * 2000, "size": 1}, *({"n": n} for n in range(300))]
+        api.post(
+            UPDATE,
+            {"id": lead_id, "notes": "n" * 5000, "data": {"rows": rows, "a": {"b": "c" * 5000}}},
+        )
+        before = lead(api, lead_id)
+        (shown,) = api.get(LIST)["collections"]
+        assert shown["truncated"]
+        for change, field in (
+            ({"notes": shown["notes"]}, "notes"),
+            ({"data": {"message": shown["data"]["message"]}}, "data.message"),
+            ({"data": {"rows": shown["data"]["rows"]}}, "data.rows"),
+            ({"data": {"a": shown["data"]["a"]}}, "data.a.b"),
+        ):
+            refused = api.refused("POST", UPDATE, {"id": lead_id, **change})
+            assert (refused.status, refused.data["errors"][0]["field"]) == (400, field)
+            assert "leave the field out" in refused.data["message"]
+        assert lead(api, lead_id) == before
+        kept = {"id": lead_id, "notes": before["notes"], "data": before["data"]}
+        assert api.post(UPDATE, kept)["lead"] == before
+
+    def test_patches_data_and_what_is_found_by_them(self, api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada", message="Hi", phone="84951234567")
+        patch = {"message": None, "phone": "8 495 123-45-68", "extra": {"a": 1}}
+        changed = api.post(UPDATE, {"id": lead_id, "data": patch})["lead"]
+        assert changed["data"] == {"name": "Ada", "phone": "8 495 123-45-68", "extra": {"a": 1}}
+        assert changed["phone"] == "+74951234568"
+        assert api.get(f"{FIND}?phone=84951234567")["total"] == 0
+        assert api.get(f"{FIND}?phone=84951234568")["total"] == 1
+        again = api.post(UPDATE, {"id": lead_id, "data": {"extra": {"b": 2}}})["lead"]
+        assert again["data"]["extra"] == {"a": 1, "b": 2}
+
+    def test_the_whole_of_the_data_has_a_bound(self, api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada")
+        for name in ("one", "two"):
+            api.post(UPDATE, {"id": lead_id, "data": {name: "x" * 15_000}})
+        body = {"id": lead_id, "data": {"three": "x" * 3_000}}
+        assert api.refused("POST", UPDATE, body).status == 413
+        assert set(lead(api, lead_id)["data"]) == {"name", "one", "two"}
+        short = api.post(UPDATE, {"id": lead_id, "data": {"one": None, "two": None}})["lead"]
+        assert short["data"] == {"name": "Ada"}
+        assert "#LEAD#DATA" not in str(list(everything()))
+
+    def test_a_consent_can_be_withdrawn_but_not_given(self, api: Api) -> None:
+        form = new_form(api, fields=[{"name": "ok", "type": "consent"}, {"name": "name"}])
+        lead_id = submit(form, name="Ada", ok="on")
+        assert "ok" in lead(api, lead_id)["data"]
+        gone = api.post(UPDATE, {"id": lead_id, "data": {"ok": None}})["lead"]
+        assert "ok" not in gone["data"]
+        body = {"id": lead_id, "data": {"ok": True}}
+        assert "withdrawn" in api.refused("POST", UPDATE, body).data["message"]
+
+    def test_data_of_a_deleted_form_can_be_patched(self, api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada")
+        api.post("/api/forms/delete", {"id": form})
+        changed = api.post(UPDATE, {"id": lead_id, "data": {"city": "Paris"}})["lead"]
+        assert changed["data"] == {"name": "Ada", "city": "Paris"}
+
+    def test_other_contacts_find_or_make_the_client_anew(self, api: Api, form: str) -> None:
+        ada = submit(form, name="Ada", email="ada@example.com")
+        bob = submit(form, name="Bob", email="bob@example.com")
+        bobs, adas = (lead(api, each)["clientId"] for each in (bob, ada))
+        moved = api.post(UPDATE, {"id": bob, "email": "ADA@example.com"})["lead"]
+        assert moved["clientId"] == adas
+        counts = [api.get(f"/api/clients/{each}")["client"]["leadsCount"] for each in (adas, bobs)]
+        assert counts == [2, 0]
+        alone = api.post(UPDATE, {"id": bob, "email": "eve@example.com"})["lead"]
+        assert alone["clientId"] not in {adas, bobs}
+        nobody = api.post(UPDATE, {"id": bob, "email": None})["lead"]
+        assert nobody["clientId"] is None
+        assert api.get("/api/crm/stats")["clients"] == {"total": 3, "new": 3}
+
+    def test_a_phone_that_is_no_number_is_kept_but_finds_nobody(self, api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada", phone="84951234567")
+        changed = api.post(UPDATE, {"id": lead_id, "phone": "only evenings"})["lead"]
+        assert (changed["phone"], changed["clientId"]) == ("only evenings", None)
+        assert listed(api, search="evenings") == [lead_id]
+
+
+class TestOrders:
+    def test_are_all_orders_of_the_person(self, api: Api, form: str) -> None:
+        rye, bun = (
+            api.post("/api/products/create", {"name": name, "price": price})["product"]["id"]
+            for name, price in (("Rye", 9900), ("Bun", 4500))
+        )
+        ada = {"name": "Ada", "email": "ada@example.com"}
+        first = submit(form, **ada, items=[{"productId": rye, "quantity": 2}, {"productId": bun}])
+        plain = submit(form, **ada)
+        submit(form, name="Bob", email="bob@example.com", items=[{"productId": bun}])
+        second = submit(form, **ada, items=[{"productId": bun}])
+        found = api.get(f"{ORDERS}?id={plain}")
+        assert [(o["id"], o["kind"], o["status"]) for o in found["orders"]] == [
+            (second, "order", "new"),
+            (first, "order", "new"),
+        ]
+        assert [order["total"] for order in found["orders"]] == [4500, 24300]
+        assert found["orders"][1]["items"][0] == {
+            "productId": rye,
+            "serviceId": None,
+            "name": "Rye",
+            "quantity": 2,
+            "price": 9900,
+        }
+        page = api.get(f"{ORDERS}?id={plain}&size=1&page=2")
+        assert ([o["id"] for o in page["orders"]], page["total"]) == ([first], 2)
+
+    def test_without_a_client_there_is_only_its_own(self, api: Api, form: str) -> None:
+        rye = api.post("/api/products/create", {"name": "R" * 200, "price": 1})["product"]["id"]
+        order = submit(form, name="Ada", items=[{"productId": rye}] * 50)
+        plain = submit(form, name="Ada")
+        assert api.get(f"{ORDERS}?id={plain}")["total"] == 0
+        (found,) = api.get(f"{ORDERS}?id={order}")["orders"]
+        assert (len(found["items"]), found["total"]) == (50, 50)
+        assert api.get(f"{ORDERS}?id={order}&page=2")["orders"] == []
+
+    def test_long_orders_of_a_client_are_whole(self, api: Api, form: str) -> None:
+        rye = api.post("/api/products/create", {"name": "R" * 200, "price": 1})["product"]["id"]
+        ada = {"name": "Ada", "email": "ada@example.com"}
+        order = submit(form, **ada, items=[{"productId": rye}] * 50)
+        (found,) = api.get(f"{ORDERS}?id={order}")["orders"]
+        assert len(found["items"]) == 50
+
+
+class TestStats:
+    def test_all_statuses_and_days_are_there_even_if_nothing_is(self, api: Api, time: Time) -> None:
+        stats = api.get("/api/crm/stats")
+        assert stats["byStatus"] == dict.fromkeys(STATUSES, 0)
+        assert list(stats["byStatus"]) == list(STATUSES)
+        days = [day["date"] for day in stats["series"]]
+        assert (len(days), days[0], days[-1]) == (30, "2026-12-17", "2027-01-15")
+        assert (stats["conversion"], stats["bySource"], stats["total"]) == (0, [], 0)
+
+    def test_a_lead_counts_on_its_day_by_its_present_status(
+        self, api: Api, form: str, time: Time
+    ) -> None:
+        ids = [submit(form, name="Ada", email=f"{n}@example.com") for n in range(4)]
+        time.pass_by(days=40)
+        for lead_id in ids[:3]:
+            api.post(STATUS, {"id": lead_id, "status": "completed"})
+        api.post(STATUS, {"id": ids[0], "status": "archived"})
+        now = api.get("/api/crm/stats")
+        assert (now["created"], now["total"], now["clients"]) == (0, 4, {"total": 4, "new": 0})
+        then = api.get("/api/crm/stats?from=2027-01-15&to=2027-01-15")
+        assert then["series"] == [{"date": "2027-01-15", "created": 4, "completed": 2}]
+        assert then["byStatus"] == dict.fromkeys(STATUSES, 0) | {
+            "new": 1,
+            "completed": 2,
+            "archived": 1,
+        }
+        assert (then["conversion"], then["clients"]["new"]) == (0.5, 4)
+
+    def test_by_form_and_site(self, api: Api, form: str) -> None:
+        site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+        other = new_form(api, projectId=site)
+        submit(form, name="Ada")
+        submit(other, name="Bob")
+        submit(other, name="Eve")
+
+        def created(**query: str) -> tuple[int, int]:
+            stats = api.get(f"/api/crm/stats?{urlencode(query)}")
+            return stats["created"], stats["total"]
+
+        assert created() == (3, 3)
+        assert created(formId=form) == (1, 1)
+        assert created(projectId=site) == (2, 2)
+        assert created(formId=other, projectId=site) == (2, 2)
+        assert created(formId=form, projectId=site) == (0, 0)
+        assert created(formId=new_id()) == (0, 0)
+        api.post("/api/projects/delete", {"id": site})
+        assert created(projectId=site) == (2, 2)
+
+    @pytest.mark.parametrize(
+        ("query", "status"),
+        [
+            ({"from": "2026-01-01", "to": "2027-01-01"}, 200),
+            ({"from": "2026-01-01", "to": "2027-01-02"}, 400),
+            ({"from": "2027-01-02", "to": "2027-01-01"}, 400),
+            ({"from": "2027-01-02T00:00:00Z"}, 400),
+            ({"to": "1971-01-01"}, 200),
+        ],
+    )
+    def test_takes_up_to_366_days(self, query: dict[str, str], status: int, api: Api) -> None:
+        assert api.call("GET", f"/api/crm/stats?{urlencode(query)}").status == status
+
+
+ZONES = ("Europe/Moscow", "Europe/Berlin", "Pacific/Apia", "America/St_Johns")
+CHANGES = (  # around midnights, and the changes of Berlin's and Newfoundland's clocks
+    datetime(2027, 3, 27, 20, 58, tzinfo=UTC),
+    datetime(2027, 10, 30, 21, 58, tzinfo=UTC),
+    datetime(2027, 3, 14, 2, 28, tzinfo=UTC),
+    datetime(2026, 12, 31, 20, 58, tzinfo=UTC),
+)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["submit", "status", "wait"]),
+        st.integers(0, 10**6),
+        st.sampled_from(STATUSES),
+        st.sampled_from(["", "ads", "mail", "a", "direct", "other"]),
+    ),
+    min_size=3,
+    max_size=12,
+)
+
+
+class TestStatsOfARandomHistory:
+    @examples(20)
+    @given(st.sampled_from(ZONES), st.sampled_from(CHANGES), STEPS)
+    def test_equal_a_recount(
+        self, new_owner: Any, zone: str, start: datetime, steps: list[Any]
+    ) -> None:
+        owner: Owner = new_owner(timezone=zone)
+        api = owner.api()
+        forms = [new_form(api), new_form(api, title="Other")]
+        now, made = start, []
+        with clock.using(lambda: now):
+            for act, number, status, source in steps:
+                if act == "wait":
+                    now += timedelta(seconds=number % 7200)
+                elif act == "submit" or not made:
+                    email = f"{number % 5}@example.com" if number % 2 else None
+                    made.append(_submit(forms[number % 2], email, source))
+                else:
+                    api.post(STATUS, {"id": made[number % len(made)], "status": status})
+            first, last = (start + timedelta(days=n) for n in (-2, 2))
+            period = {"from": f"{first:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
+            for form in (None, *forms):
+                query = urlencode(period | ({"formId": form} if form else {}))
+                told = api.get(f"/api/crm/stats?{query}")
+                assert told == _recount(api, zone, first.date(), last.date(), form, told)
+
+
+def _submit(form: str, email: str | None, source: str) -> str:
+    arguments = {
+        "id": form,
+        "values": {"name": "Ada", "email": email},
+        "campaign": {"source": source},
+    }
+    visitor = VisitorPrincipal(visitor=new_id())
+    invoke(REGISTRY["submit_form"], visitor, lambda: arguments, request_id=new_id())
+    return _newest(form)
+
+
+def _newest(form: str) -> str:
+    from chalicelib.domains.leads.store.forms import workspace_of
+    from chalicelib.domains.leads.store.leads import LEADS
+
+    return LEADS.entries(workspace_of(form) or "", form_id=form)[-1].id
+
+
+def _recount(
+    api: Api, zone: str, first: date, last: date, form: str | None, told: Any
+) -> dict[str, Any]:
+    """Count by reading every lead and client; who is new is told for all forms together."""
+    query = f"?size=500{f'&formId={form}' if form else ''}"
+    rows = api.get(f"{LIST}{query}")["collections"]
+    days = [first + timedelta(n) for n in range((last - first).days + 1)]
+
+    def day(record: dict[str, Any]) -> date:
+        return datetime.fromisoformat(record["createdAt"]).astimezone(ZoneInfo(zone)).date()
+
+    within = [row for row in rows if first <= day(row) <= last]
+    states = Counter(row["status"] for row in within)
+    sources = Counter(row["source"]["name"] for row in within)
+    created = Counter(day(row) for row in within)
+    completed = Counter(day(row) for row in within if row["status"] == "completed")
+    clients = api.get("/api/clients/list?size=100")["clients"]
+    assert Counter({s["source"]: s["count"] for s in told["bySource"]}) == sources
+    return {
+        "status": True,
+        "total": len(rows),
+        "byStatus": {status: states[status] for status in STATUSES},
+        "created": len(within),
+        "overQuota": 0,
+        "conversion": states["completed"] / len(within) if within else 0.0,
+        "series": [
+            {"date": f"{each}", "created": created[each], "completed": completed[each]}
+            for each in days
+        ],
+        "bySource": told["bySource"],
+        "clients": {
+            "total": len(clients),
+            "new": told["clients"]["new"] if form else len(clients),
+        },
+    }

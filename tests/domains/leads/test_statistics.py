@@ -1,0 +1,93 @@
+"""What is kept of where a visitor came from, and of long data."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domains.sites.rules.site_urls import page_slug
+from chalicelib.lib.merge_patch import merge
+from chalicelib.lib.shortening import shorten, size_of
+from chalicelib.lib.sources import source_of
+
+PAGE = "https://bakery.example/order?token=secret#top"
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=2000),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=40), inner),
+    max_leaves=30,
+)
+
+
+@pytest.mark.parametrize(
+    ("page", "referrer", "campaign", "name"),
+    [
+        (PAGE, None, {}, "direct"),
+        (PAGE, "https://www.bakery.example/", {}, "direct"),
+        (PAGE, "https://www.example.org/search?q=bread", {}, "example.org"),
+        (PAGE, "https://example.org/", {"source": "Newsletter "}, "newsletter"),
+        (PAGE, "not a url", {"source": "\u202e\t"}, "direct"),
+        (None, "http://[broken", {}, "direct"),
+    ],
+)
+def test_a_lead_counts_under_its_campaign_else_under_the_host_it_came_from(
+    page: str | None, referrer: str | None, campaign: dict[str, str], name: str
+) -> None:
+    assert source_of(page, referrer, campaign)["name"] == name
+
+
+def test_query_and_fragment_of_a_page_are_not_kept() -> None:
+    kept = source_of(PAGE, "https://example.org/private/path", {"term": "rye"})
+    assert kept == {
+        "name": "example.org",
+        "page": "https://bakery.example/order",
+        "referrer": "example.org",
+        "campaign": {"term": "rye"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "slug"),
+    [
+        ("http://127.0.0.1:8000/s/bakery/about", "about"),
+        ("http://127.0.0.1:8000/s/bakery/about/?utm_source=x", "about"),
+        ("http://127.0.0.1:8000/s/bakery", ""),
+        ("https://www.example.com/about", "about"),
+        ("https://www.example.com/", ""),
+        ("http://127.0.0.1:8000/s/bakery2/about", None),
+        ("http://127.0.0.1:8000/s/other/about", None),
+        ("https://elsewhere.example/s/bakery/about", None),
+        ("", None),
+        (None, None),
+        ("http://[broken", None),
+    ],
+)
+def test_a_sites_page_is_known_by_its_url(url: str | None, slug: str | None) -> None:
+    assert page_slug(url, "http://127.0.0.1:8000", "bakery", "www.example.com") == slug
+
+
+@given(st.dictionaries(st.text(max_size=40), JSON), st.integers(2, 5000))
+def test_shortened_data_fit_and_short_ones_are_left_alone(
+    data: dict[str, object], limit: int
+) -> None:
+    short = shorten(data, limit)
+    assert size_of(short) <= limit
+    assert list(short) == list(data)[: len(short)]
+    if size_of(data) <= limit:
+        assert short == data
+
+
+@pytest.mark.parametrize(
+    ("target", "patch", "merged"),
+    [
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ],
+)
+def test_patches_merge_as_rfc_7396_shows(target: object, patch: object, merged: object) -> None:
+    assert merge(target, patch) == merged

@@ -1,0 +1,352 @@
+"""Visits of sites: what is counted, of whom, and what the statistics make of it."""
+
+import json
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.core import clock
+from chalicelib.core.ids import new_id
+from chalicelib.domains.sites.store import site_visits
+from chalicelib.engine import audit, metrics, visitors
+from tests.conftest import Answer, Api, Owner, Time, as_operator, at_once, everything
+from tests.factories.examples import Things, submit
+from tests.support.effort import examples
+
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0"
+
+
+@pytest.fixture
+def hit(things: Things, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+    """Open a page as a visitor does, whose browser tells of it."""
+
+    def send(
+        page: str = things.home, ip: str = "192.0.2.1", browser: str = BROWSER, **fields: Any
+    ) -> Answer:
+        body = json.dumps({"projectId": things.site, "pageId": page, **fields}).encode()
+        headers = {"Content-Type": "text/plain;charset=UTF-8", "User-Agent": browser}
+        with from_ip(ip):
+            return Api(None).call("POST", "/api/public/hit", body, headers)
+
+    return send
+
+
+class from_ip:  # noqa: N801  reads as a phrase
+    """Let requests of this thread come from an IP address."""
+
+    def __init__(self, ip: str) -> None:
+        self._ip = ip
+
+    def __enter__(self) -> None:
+        IPS[threading.get_ident()] = self._ip
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+IPS: dict[int, str] = {}
+
+
+@pytest.fixture(autouse=True)
+def _addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = visitors.visitor_hash
+
+    def hashed(_ip: str, day: date | None = None) -> str:
+        return real(IPS.get(threading.get_ident(), "192.0.2.1"), day)
+
+    monkeypatch.setattr(visitors, "visitor_hash", hashed)
+
+
+def stats(api: Api, site: str, **query: str) -> Any:
+    text = "".join(f"&{name}={value}" for name, value in query.items())
+    return api.get(f"/api/projects/stats?id={site}{text}")
+
+
+class TestCounting:
+    def test_a_view_counts_its_page_visitor_and_referrer(
+        self, api: Api, things: Things, hit: Any, time: Time
+    ) -> None:
+        assert hit(referrer="https://www.search.example/find?q=bread").data["counted"] is True
+        hit(page=things.page, referrer="")
+        hit(ip="192.0.2.2", referrer="http://127.0.0.1:8000/s/bakery")
+        found = stats(api, things.site)
+        assert found["totals"] == {"views": 3, "visitors": 2, "leads": 0, "bookings": 0}
+        assert found["topPages"] == [
+            {"pageId": things.home, "slug": "home", "title": "Home", "views": 2},
+            {"pageId": things.page, "slug": "about", "title": "About", "views": 1},
+        ]
+        assert found["referrers"] == [{"host": "search.example", "views": 1}]
+        assert (found["from"], found["to"]) == ("2026-12-17", "2027-01-15")
+        assert found["series"][-1] == {"date": "2027-01-15", "views": 3, "visitors": 2}
+        assert [span["views"] for span in found["series"][:-1]] == [0] * 29
+
+    def test_it_is_switched_off_and_history_stays(self, api: Api, things: Things, hit: Any) -> None:
+        hit()
+        api.post("/api/projects/toggle-stats", {"id": things.site, "enabled": False})
+        assert hit().data["counted"] is False
+        found = stats(api, things.site)
+        assert (found["statsEnabled"], found["totals"]["views"]) == (False, 1)
+
+    @pytest.mark.parametrize(
+        "browser",
+        [
+            "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 HeadlessChrome/120.0 Safari/537.36",
+            "curl/8.5.0",
+            "",
+        ],
+    )
+    def test_bots_are_answered_and_not_counted(
+        self, api: Api, things: Things, hit: Any, browser: str
+    ) -> None:
+        answer = hit(browser=browser)
+        assert (answer.status, answer.data["counted"]) == (200, False)
+        assert stats(api, things.site)["totals"]["views"] == 0
+
+    def test_another_sites_page_is_not_found(self, api: Api, things: Things, hit: Any) -> None:
+        site = api.post("/api/projects/create", {"title": "Other"})["project"]["id"]
+        page = api.post("/api/pages/create", {"projectId": site, "title": "P"})["page"]["id"]
+        for fields in ({"pageId": page}, {"pageId": "none"}, {"projectId": "none"}):
+            answer = hit(**fields)
+            assert (answer.status, answer.data["code"]) == (404, "not_found")
+        assert hit(projectId=3).status == 400
+        as_operator("suspend_site", id=things.site)
+        assert hit().status == 404
+
+    def test_nothing_of_the_visitor_is_kept_and_nothing_is_audited(
+        self, owner: Owner, things: Things, hit: Any
+    ) -> None:
+        before = len(audit.latest(owner.workspace.id))
+        assert hit(ip="203.0.113.77", referrer="https://a.example/secret").status == 200
+        assert len(audit.latest(owner.workspace.id)) == before
+        kept = repr(everything())
+        assert "203.0.113.77" not in kept
+        assert "secret" not in kept
+
+    def test_a_visitor_counts_once_on_a_day_of_the_site(
+        self, new_owner: Callable[..., Owner], time: Time
+    ) -> None:
+        """Los Angeles is still in the fourteenth when the fifteenth begins in UTC."""
+        owner = new_owner(timezone="America/Los_Angeles")
+        api = owner.api()
+        site = api.post("/api/projects/create", {"title": "S"})["project"]["id"]
+        page = api.post("/api/pages/create", {"projectId": site, "title": "P"})["page"]["id"]
+        body = json.dumps({"projectId": site, "pageId": page}).encode()
+        headers = {"Content-Type": "text/plain", "User-Agent": BROWSER}
+        time.now = datetime(2027, 1, 14, 23, 0, tzinfo=UTC)
+        for _ in range(3):
+            assert Api(None).call("POST", "/api/public/hit", body, headers).status == 200
+            time.pass_by(hours=4)
+        found = stats(api, site, **{"from": "2027-01-14", "to": "2027-01-15"})
+        assert [(s["views"], s["visitors"]) for s in found["series"]] == [(3, 1), (0, 0)]
+        time.pass_by(hours=3)
+        Api(None).call("POST", "/api/public/hit", body, headers)
+        assert stats(api, site)["totals"]["visitors"] == 2
+
+    @pytest.mark.store
+    @pytest.mark.slow
+    def test_two_hundred_at_once_are_counted_exactly(
+        self, api: Api, things: Things, hit: Any
+    ) -> None:
+        def view(number: int) -> int:
+            answer: Answer = hit(
+                ip=f"198.51.100.{number % 40}", referrer=f"https://r{number % 4}.example/"
+            )
+            return answer.status
+
+        statuses = [s for _ in range(5) for s in at_once(40, view)]
+        assert Counter(statuses) == {200: 200}
+        found = stats(api, things.site)
+        assert found["totals"] | {"leads": 0} == {
+            "views": 200,
+            "visitors": 40,
+            "leads": 0,
+            "bookings": 0,
+        }
+        assert [r["views"] for r in found["referrers"]] == [50] * 4
+        assert [p["views"] for p in found["topPages"]] == [200]
+
+    def test_there_is_a_limit_a_visitor(
+        self, hit: Any, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None], time: Time
+    ) -> None:
+        monkeypatch.setenv("RATE_LIMIT_SCALE", "0.05")
+        read_anew()
+        assert [hit().status for _ in range(4)] == [200, 200, 200, 429]
+        assert hit(ip="192.0.2.9").status == 200
+
+
+class Visit(NamedTuple):
+    """A made-up visit: days after the first, and who came where from where."""
+
+    day: int
+    page: int
+    visitor: int
+    referrer: str | None
+
+
+FIRST = date(2027, 1, 20)
+VISITS = st.lists(
+    st.builds(
+        Visit,
+        st.integers(0, 40),
+        st.integers(0, 3),
+        st.integers(0, 4),
+        st.sampled_from([None, "a.example", "b.example", "c.example"]),
+    ),
+    max_size=25,
+)
+
+
+def begins(day: date, granularity: str, first: date) -> date:
+    """Return the first day of a span, counted out day by day."""
+    while day > first and not (
+        granularity == "day"
+        or (granularity == "week" and day.isoweekday() == 1)
+        or (granularity == "month" and day.day == 1)
+    ):
+        day -= timedelta(days=1)
+    return day
+
+
+@examples(20)
+@given(
+    made=VISITS,
+    leads=st.lists(st.integers(0, 40), max_size=3),
+    start=st.integers(-3, 20),
+    length=st.integers(1, 50),
+    granularity=st.sampled_from(["day", "week", "month"]),
+)
+def test_statistics_equal_a_naive_recount(
+    made: list[Visit],
+    leads: list[int],
+    start: int,
+    length: int,
+    granularity: str,
+    worlds: Callable[[], tuple[Api, str, str, list[str], str]],
+) -> None:
+    api, workspace, site, pages, form = worlds()
+    for each in made:
+        site_visits.count(
+            workspace,
+            site,
+            FIRST + timedelta(days=each.day),
+            page_id=pages[each.page],
+            referrer=each.referrer,
+            visitor=f"v{each.visitor}",
+        )
+    for day in leads:
+        noon = datetime(2027, 1, 20, 9, tzinfo=UTC) + timedelta(days=day)
+        with clock.using(lambda noon=noon: noon):
+            submit(form, name="Ada", email=f"{new_id()}@example.com")
+    first = FIRST + timedelta(days=start)
+    last = first + timedelta(days=length - 1)
+    query = {"from": f"{first}", "to": f"{last}", "granularity": granularity}
+    found = stats(api, site, **query)
+
+    inside = [v for v in made if first <= FIRST + timedelta(days=v.day) <= last]
+    assert found["totals"] == {
+        "views": len(inside),
+        "visitors": len({(v.day, v.visitor) for v in inside}),
+        "leads": len([d for d in leads if first <= FIRST + timedelta(days=d) <= last]),
+        "bookings": 0,
+    }
+    spans: defaultdict[date, list[Visit]] = defaultdict(list)
+    for number in range(length):
+        day = first + timedelta(days=number)
+        spans[begins(day, granularity, first)] += [
+            v for v in inside if FIRST + timedelta(days=v.day) == day
+        ]
+    assert found["series"] == [
+        {
+            "date": f"{begin}",
+            "views": len(of),
+            "visitors": len({(v.day, v.visitor) for v in of}),
+        }
+        for begin, of in sorted(spans.items())
+    ]
+    by_page = Counter(pages[v.page] for v in inside)
+    assert {p["pageId"]: p["views"] for p in found["topPages"]} == by_page
+    by_host = Counter(v.referrer for v in inside if v.referrer)
+    assert {r["host"]: r["views"] for r in found["referrers"]} == by_host
+    ranked = [p["views"] for p in found["topPages"]]
+    assert ranked == sorted(ranked, reverse=True)
+
+
+@pytest.fixture
+def worlds(api: Api, owner: Owner) -> Callable[[], tuple[Api, str, str, list[str], str]]:
+    """Make a site with four pages and a form, for each example."""
+
+    def make() -> tuple[Api, str, str, list[str], str]:
+        metrics.forget_values()
+        site = api.post("/api/projects/create", {"title": "S"})["project"]["id"]
+        pages = [
+            api.post("/api/pages/create", {"projectId": site, "title": f"P{n}"})["page"]["id"]
+            for n in range(4)
+        ]
+        fields = [{"name": "name", "label": "N"}, {"name": "email", "label": "E", "type": "email"}]
+        form = api.post("/api/forms/create", {"title": "F", "fields": fields, "projectId": site})
+        return api, owner.workspace.id, site, pages, form["form"]["id"]
+
+    return make
+
+
+class TestReport:
+    def test_bookings_of_the_sites_services_are_joined(
+        self, api: Api, things: Things, time: Time
+    ) -> None:
+        body = {"name": "Class", "durationMin": 60, "siteId": things.site}
+        service = api.post("/api/services/create", body)["service"]["id"]
+        api.post("/api/resources/create", {"name": "Ada", "serviceIds": [service]})
+        for hour in (10, 12):
+            order = {
+                "serviceId": service,
+                "startAt": f"2027-01-20T{hour}:00:00Z",
+                "client": {"name": "Bob", "email": "bob@example.com"},
+                "ignoreSchedule": True,
+            }
+            api.post("/api/bookings/create", order)
+        found = stats(api, things.site)
+        assert found["totals"] == {"views": 0, "visitors": 0, "leads": 0, "bookings": 2}
+
+    def test_a_deleted_page_keeps_its_views(self, api: Api, things: Things, hit: Any) -> None:
+        hit(page=things.page)
+        api.post("/api/pages/delete", {"id": things.page, "confirm": True})
+        (page,) = stats(api, things.site)["topPages"]
+        assert page == {"pageId": things.page, "slug": None, "title": None, "views": 1}
+
+    def test_more_than_twenty_are_not_named(
+        self, api: Api, owner: Owner, things: Things, time: Time
+    ) -> None:
+        for number in range(25):
+            site_visits.count(
+                owner.workspace.id,
+                things.site,
+                date(2027, 1, 15),
+                page_id=f"p{number:02}",
+                referrer=f"h{number:02}.example",
+                visitor="v",
+            )
+        found = stats(api, things.site)
+        assert len(found["topPages"]) == len(found["referrers"]) == 20
+        assert found["totals"]["views"] == 25
+
+    @pytest.mark.parametrize(
+        ("query", "field"),
+        [
+            ({"from": "2027-01-02", "to": "2027-01-01"}, "from"),
+            ({"from": "2026-01-01", "to": "2027-01-02"}, "from"),
+            ({"granularity": "year"}, "granularity"),
+        ],
+    )
+    def test_a_period_that_is_none_is_refused(
+        self, api: Api, things: Things, query: dict[str, str], field: str
+    ) -> None:
+        text = "".join(f"&{name}={value}" for name, value in query.items())
+        answer = api.refused("GET", f"/api/projects/stats?id={things.site}{text}")
+        assert [error["field"] for error in answer.data["errors"]] == [field]

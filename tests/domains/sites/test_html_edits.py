@@ -1,0 +1,117 @@
+"""What is put into a site's page when it is served, and that nothing else changes."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domains.sites.rules.page_html import complete, with_beacon
+from chalicelib.lib.crawlers import is_bot
+
+ADDED = '<title>T &amp; t</title><meta name="description" content="d &quot;q&quot;">'
+
+
+def completed(html: str) -> str:
+    return complete(html, title="T & t", description='d "q"')
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "<p>Hi</p>"),
+        ("<!doctype html>\n", "<p>Hi</p>"),
+        (
+            "\ufeff<!-- <head> --><!DOCTYPE HTML><HTML lang='a>b'>\n<HEAD data-x='>'>",
+            "<meta charset=x>",
+        ),
+        ("<html><head>", "</head><body><title>no</title>"),
+        ("<head>", "<svg><title>s</title></svg><!-- <title>x</title> --></head>"),
+        ("", "<header><h1>x</h1></header>"),
+    ],
+)
+def test_a_page_without_a_title_gets_one_where_a_head_begins(before: str, after: str) -> None:
+    assert completed(before + after) == before + ADDED + after
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<html><head><title>Own</title><meta name="description" content="x"></head>',
+        "<TITLE>Own</TITLE><META content=x NAME=Description>",
+        "<meta content='a > b' name='description'><title lang=ru>x</title>",
+    ],
+)
+def test_what_a_page_says_itself_stays(html: str) -> None:
+    assert completed(html) == html
+
+
+def test_a_description_is_added_only_if_there_is_one() -> None:
+    assert complete("<p>", title="T", description=None) == "<title>T</title><p>"
+    assert complete("<title>Own</title>", title="T", description="d") == (
+        '<meta name="description" content="d"><title>Own</title>'
+    )
+
+
+@given(st.text(alphabet="<>!-/ \n\"'abdehilmnoty=T", max_size=80))
+def test_nothing_of_a_page_is_changed(html: str) -> None:
+    assert (
+        completed(html)
+        .replace("<title>T &amp; t</title>", "", 1)
+        .replace('<meta name="description" content="d &quot;q&quot;">', "", 1)
+        == html
+    )
+
+
+def test_the_beacon_is_a_line_before_the_end() -> None:
+    html = with_beacon("<body>x</BODY></html>", "https://a.example/hit", "s", "p</script>")
+    line = (
+        '<script>navigator.sendBeacon("https://a.example/hit",JSON.stringify({projectId:"s",'
+        'pageId:"p\\u003c/script>",referrer:document.referrer}))</script>\n'
+    )
+    assert html == f"<body>x{line}</BODY></html>"
+    assert with_beacon("<p>x", "u", "s", "p").startswith("<p>x<script>")
+
+
+@pytest.mark.parametrize(
+    "unit", ["<!--", "<html ", "<head a='", "<svg", "<meta name", "<", "</body"]
+)
+def test_odd_pages_take_no_time(unit: str) -> None:
+    html = unit * (2**20 // len(unit))
+    began = time.thread_time()
+    with_beacon(completed(html), "u", "s", "p")
+    assert time.thread_time() - began < 5  # of this thread alone; it is 0.04 at most
+
+
+def test_people_are_told_from_programs() -> None:
+    people = [
+        (
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
+            "Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0"
+        ),
+        (
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, "
+            "like Gecko) Version/19.0 Mobile/15E148 Safari/604.1"
+        ),
+        (
+            "Mozilla/5.0 (Linux; Android 15; SM-S921B) AppleWebKit/537.36 (KHTML, like Gecko) "
+            "Chrome/140.0.0.0 YaBrowser/25.8 Mobile Safari/537.36"
+        ),
+        "Mozilla/5.0 (Linux; Android 13; CUBOT X70) AppleWebKit/537.36 Chrome/120 Mobile",
+    ]
+    programs = [
+        "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)",
+        "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://x)",
+        "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
+        "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)",
+        "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)",
+        "python-requests/2.32.3 (a client of mine)",
+        "Mozilla/5.0 (Macintosh) AppleWebKit/537.36 Chrome-Lighthouse",
+        "TelegramBot (like TwitterBot)",
+        "Mozilla",
+    ]
+    assert [name for name in people if is_bot(name)] == []
+    assert [name for name in programs if not is_bot(name)] == []
+    assert is_bot(None)
+    assert re.search("bot", "x") is None

@@ -1,0 +1,155 @@
+"""A page's deletion, and what goes with it."""
+
+import pytest
+
+from chalicelib.engine import audit
+from chalicelib.engine.listing import counters
+from chalicelib.gateways import object_store
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time, everything
+from tests.factories.pages import (
+    DELETE,
+    create,
+    delete,
+    homes,
+    listed,
+    new_site,
+    objects,
+    read,
+    refused_field,
+    save,
+    titles,
+    update,
+)
+
+
+class TestDeletePage:
+    def test_asks_for_confirmation_and_says_about_what(self, api: Api, site: str) -> None:
+        home = create(api, site)
+        page = create(api, site, "О нас", slug="about")
+        answer = api.refused("POST", DELETE, {"id": home["id"]})
+        assert (answer.status, answer.data["code"]) == (409, "conflict"), "before it asks"
+        for more in ({}, {"confirm": False}):
+            answer = api.refused("POST", DELETE, {"id": page["id"], **more})
+            assert (answer.status, answer.data["code"]) == (400, "confirmation_required")
+            assert answer.data["page"] == {"id": page["id"], "title": "О нас", "slug": "about"}
+            assert "confirm: true" in answer.data["message"]
+        assert len(listed(api, site)) == 2
+
+    def test_deletes_only_the_version_named(self, api: Api, site: str) -> None:
+        create(api, site)
+        page = create(api, site)
+        save(api, page, "x")
+        for more in ({"confirm": True}, {"dryRun": True}, {}):
+            body = {"id": page["id"], "ifVersion": 1, **more}
+            answer = api.refused("POST", DELETE, body)
+            assert (answer.status, answer.data["code"]) == (409, "version_conflict"), more
+        assert len(listed(api, site)) == 2
+        body = {"id": page["id"], "ifVersion": 2, "confirm": True}
+        assert api.post(DELETE, body)["deleted"] is True
+
+    def test_takes_nothing_but_true_for_true(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for value in (1, "true", "yes"):
+            body = {"id": page["id"], "confirm": value}
+            assert refused_field(api, DELETE, body)["field"] == "confirm"
+        assert len(listed(api, site)) == 1
+
+    def test_deletes_the_page_and_its_html_at_once(self, owner: Owner, api: Api, site: str) -> None:
+        kept = save(api, create(api, site, "Kept"), "kept")
+        page = create(api, site, "Gone")
+        save(api, page, "gone")
+        assert delete(api, page) == {"status": True, "id": page["id"], "deleted": True}
+        assert titles(api, site) == ["Kept"]
+        assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
+        assert read(api, kept)["page"] == kept
+        assert objects(owner) == [b"kept"]
+        assert counters.read(owner.workspace.id, "PAGE") == {"total": 1}
+
+    def test_a_second_deletion_is_not_found(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        delete(api, page)
+        for more in ({"confirm": True}, {}, {"dryRun": True}):
+            answer = api.refused("POST", DELETE, {"id": page["id"], **more})
+            assert (answer.status, answer.data["code"]) == (404, "not_found")
+
+    def test_frees_its_slug(self, api: Api, site: str) -> None:
+        create(api, site)
+        page = create(api, site, slug="about")
+        delete(api, page)
+        assert create(api, site, slug="about")["slug"] == "about"
+
+    def test_a_dry_run_needs_no_confirmation_and_changes_nothing(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        create(api, site)
+        page = create(api, site)
+        save(api, page, "html")
+        before = everything()
+        for more in ({}, {"confirm": True}, {"confirm": False}):
+            data = api.post(DELETE, {"id": page["id"], "dryRun": True, **more})
+            assert data == {"status": True, "id": page["id"], "deleted": False}
+        assert everything() == before
+        assert objects(owner) == [b"html"]
+
+    def test_refuses_the_home_page_while_there_are_others(self, api: Api, site: str) -> None:
+        home, other = create(api, site, "Home"), create(api, site, "Other")
+        for more in ({"confirm": True}, {"dryRun": True}, {}):
+            answer = api.refused("POST", DELETE, {"id": home["id"], **more})
+            assert (answer.status, answer.data["code"]) == (409, "conflict")
+            assert "isHome" in answer.data["message"]
+        update(api, other, isHome=True)
+        delete(api, home)
+        assert homes(api, site) == ["Other"]
+
+    def test_the_last_page_goes_even_though_it_is_home(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        delete(api, create(api, site))
+        assert listed(api, site) == []
+        assert counters.read(owner.workspace.id, "PAGE") == {}
+        assert create(api, site, "Next")["isHome"] is True
+
+    def test_another_sites_pages_do_not_keep_the_last_one(self, api: Api, site: str) -> None:
+        create(api, new_site(api, "Other"))
+        assert delete(api, create(api, site))["deleted"] is True
+
+    def test_the_audit_record_names_the_page_even_if_it_was_the_home(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        delete(api, page)
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.resources[0]) == ("delete_page", f"page:{page['id']}")
+
+    def test_leaves_one_audit_record(self, owner: Owner, api: Api, site: str) -> None:
+        create(api, site)
+        page = create(api, site)
+        delete(api, page)
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.resources[0]) == ("delete_page", f"page:{page['id']}")
+
+    def test_html_that_could_not_be_removed_is_removed_by_the_runner(
+        self,
+        time: Time,
+        owner: Owner,
+        api: Api,
+        site: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "html")
+
+        def fail(*_: object) -> None:
+            raise OSError("no luck")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(object_store.FolderStore, "delete_under", fail)
+            assert delete(api, page)["deleted"] is True
+            assert run_jobs()["page-purge"] == 0
+        assert objects(owner) == [b"html"]
+        assert run_jobs()["page-purge"] == 0
+        time.pass_by(minutes=1.1)
+        assert run_jobs()["page-purge"] == 1
+        assert objects(owner) == []
+        assert run_jobs()["page-purge"] == 0

@@ -1,0 +1,431 @@
+"""A page's HTML: saved whole or in parts."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+from chalicelib.core import retry
+from chalicelib.core.ids import new_id
+from chalicelib.engine import audit
+from chalicelib.engine.connection import connection
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways import object_store
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time, everything
+from tests.factories.pages import (
+    MIB,
+    SAVE,
+    Killed,
+    create,
+    delete,
+    listed,
+    objects,
+    read,
+    record,
+    refused_field,
+    save,
+    update,
+)
+
+
+def edit(api: Api, page: Any, *edits: Any, **fields: Any) -> Any:
+    return api.post(SAVE, {"id": page["id"], "edits": list(edits), **fields})["page"]
+
+
+class TestSavePageHtml:
+    def test_stores_it_verbatim(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for html in (
+            "<!doctype html>\r\n<script>alert('ё')</script>\n",
+            "\ufeff<p>byte order mark</p>",
+            "\x00\x01\x7f\u2028\u2029\ufffe",
+            "e\u0301 é ﬁ Å",
+            "  trailing and leading  ",
+            "{{template}} \\u0041 &amp; %20",
+            "<p>🍞</p>",
+            "",
+        ):
+            saved = save(api, page, html)
+            assert saved["html"] == html
+            data = read(api, page)
+            assert data["page"] == saved
+            assert data["htmlBytes"] == len(html.encode())
+
+    def test_takes_up_to_1_mib_of_utf_8(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        html = "ё" * (MIB // 2)
+        assert save(api, page, html)["html"] == html
+        assert read(api, page)["page"]["html"] == html
+        assert listed(api, site)[0]["htmlBytes"] == MIB
+        for too_long in (html + "x", "x" * (MIB + 1), "饼" * (MIB // 3 + 1)):
+            error = refused_field(api, SAVE, {"id": page["id"], "html": too_long}, 413)
+            assert error["field"] == "html"
+            assert f"{MIB:,}" in error["message"]
+            assert f"{len(too_long.encode()):,}" in error["message"]
+        assert read(api, page)["page"]["html"] == html
+
+    def test_raises_the_version_that_a_later_get_shows(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for expected in (2, 3, 4):
+            saved = save(api, page, f"<p>{expected}</p>")
+            assert saved["version"] == expected
+            assert read(api, page)["page"] == saved
+
+    def test_moves_updated_at_and_nothing_else(self, time: Time, api: Api, site: str) -> None:
+        page = create(api, site, "About", slug="about")
+        time.pass_by(minutes=1)
+        moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        changed = {"html": "x", "htmlBytes": 1, "version": 2, "updatedAt": moment}
+        assert save(api, page, "x") == page | changed
+
+    def test_saves_only_over_the_version_named(self, owner: Owner, api: Api, site: str) -> None:
+        page = create(api, site)
+        assert save(api, page, "two", ifVersion=1)["version"] == 2
+        for version in (1, 3, 2**40):
+            body = {"id": page["id"], "html": "other", "ifVersion": version}
+            answer = api.refused("POST", SAVE, body)
+            assert (answer.status, answer.data["code"]) == (409, "version_conflict")
+            assert answer.data["version"] == 2
+        assert objects(owner) == [b"two"]
+        assert read(api, page)["page"]["html"] == "two"
+        assert save(api, page, "three", ifVersion=2)["version"] == 3
+
+    def test_a_change_of_metadata_counts_as_a_version(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        version = update(api, page, title="New")["version"]
+        answer = api.refused("POST", SAVE, {"id": page["id"], "html": "x", "ifVersion": 1})
+        assert answer.data["code"] == "version_conflict"
+        assert save(api, page, "x", ifVersion=version)["version"] == version + 1
+
+    def test_refuses_what_is_no_version(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for version in (0, -1, 1.5, "1", True):
+            body = {"id": page["id"], "html": "x", "ifVersion": version}
+            assert refused_field(api, SAVE, body)["field"] == "ifVersion"
+        assert save(api, page, "x", ifVersion=None)["html"] == "x"
+
+    def test_needs_html_that_is_text(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for body in ({}, {"html": None}, {"html": 1}, {"html": ["<p>"]}):
+            assert refused_field(api, SAVE, {"id": page["id"], **body})["field"] == "html"
+
+    def test_an_unknown_id_is_not_found_and_stores_nothing(self, owner: Owner, api: Api) -> None:
+        answer = api.refused("POST", SAVE, {"id": new_id(), "html": "x"})
+        assert (answer.status, answer.data["code"]) == (404, "not_found")
+        assert objects(owner) == []
+
+    def test_keeps_one_object_a_page(self, owner: Owner, api: Api, site: str) -> None:
+        page, other = create(api, site), create(api, site)
+        for html in ("one", "two", "three"):
+            save(api, page, html)
+        save(api, other, "other")
+        assert objects(owner) == [b"other", b"three"]
+
+    def test_a_save_that_loses_every_race_leaves_no_object(
+        self, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+        page = create(api, site)
+        save(api, page, "before")
+        before = everything()
+
+        def refuse(**_: Any) -> None:
+            error = {"Code": "TransactionCanceledException", "Message": "cancelled"}
+            reasons = [{"Code": "TransactionConflict"}]
+            raise ClientError({"Error": error, "CancellationReasons": reasons}, "Any")
+
+        events = connection().client.meta.events
+        events.register_first("before-call.dynamodb.TransactWriteItems", refuse)
+        try:
+            answer = api.refused("POST", SAVE, {"id": page["id"], "html": "after"})
+        finally:
+            events.unregister("before-call.dynamodb.TransactWriteItems", refuse)
+        assert answer.status == 503
+        assert everything() == before
+        assert objects(owner) == [b"before"]
+        assert read(api, page)["page"]["html"] == "before"
+
+    def test_a_race_that_is_won_in_the_end_stores_the_html_once(
+        self, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+        page = create(api, site)
+        save(api, page, "before")
+        real, rivals = object_store.FolderStore.put, []
+
+        def put(store: object_store.FolderStore, key: str, body: bytes, kind: str) -> None:
+            real(store, key, body, kind)
+            if not rivals:
+                rivals.append(update(api, page, title="Rival"))
+
+        monkeypatch.setattr(object_store.FolderStore, "put", put)
+        saved = save(api, page, "after")
+        assert (saved["title"], saved["version"]) == ("Rival", 4)
+        assert read(api, page)["page"] == saved
+        assert objects(owner) == [b"after"]
+
+    def test_a_commit_whose_answer_is_lost_does_not_lose_the_html(
+        self, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "before")
+
+        def lose(**_: Any) -> None:
+            raise ReadTimeoutError(endpoint_url="http://nowhere")
+
+        events = connection().client.meta.events
+        events.register("after-call.dynamodb.TransactWriteItems", lose)
+        try:
+            answer = api.refused("POST", SAVE, {"id": page["id"], "html": "after"})
+        finally:
+            events.unregister("after-call.dynamodb.TransactWriteItems", lose)
+        assert answer.status == 503
+        assert read(api, page)["page"]["html"] == "after"
+
+    def test_a_save_whose_object_cannot_be_stored_changes_nothing(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        page = create(api, site)
+        saved = save(api, page, "before")
+        before = everything()
+
+        def full(*_: object) -> None:
+            raise OSError("disk full")
+
+        monkeypatch.setattr(object_store.FolderStore, "put", full)
+        answer = api.refused("POST", SAVE, {"id": page["id"], "html": "after"})
+        assert answer.status >= 500
+        assert "disk" not in answer.body.decode()
+        assert everything() == before
+        assert read(api, page)["page"] == saved
+
+    def test_a_save_stands_even_if_the_old_object_cannot_be_removed(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "before")
+
+        def fail(*_: object) -> None:
+            raise OSError("no luck")
+
+        monkeypatch.setattr(object_store.FolderStore, "delete", fail)
+        assert save(api, page, "after")["html"] == "after"
+        assert read(api, page)["page"]["html"] == "after"
+
+    def test_a_save_that_succeeds_removes_nothing_that_is_in_use_an_hour_later(
+        self, time: Time, owner: Owner, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        for html in ("one", "two"):
+            save(api, page, html)
+        time.pass_by(hours=2)
+        assert run_jobs()["page-html-unused"] == 2
+        assert objects(owner) == [b"two"]
+        assert run_jobs()["page-html-unused"] == 0
+
+    def test_a_process_killed_after_the_commit_leaves_the_old_object_to_the_runner(
+        self, time: Time, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "before")
+        with monkeypatch.context() as dying:
+            dying.setattr(object_store.FolderStore, "delete", Killed.now)
+            with pytest.raises(Killed):
+                save(api, page, "after")
+        assert objects(owner) == [b"after", b"before"]
+        time.pass_by(minutes=59)
+        run_jobs()
+        time.pass_by(minutes=2)
+        run_jobs()
+        assert objects(owner) == [b"after"]
+        assert read(api, page)["page"]["html"] == "after"
+
+    @pytest.mark.parametrize("moment", ["put", "commit"])
+    def test_a_process_killed_before_the_commit_leaves_the_new_object_to_the_runner(
+        self,
+        moment: str,
+        time: Time,
+        owner: Owner,
+        api: Api,
+        site: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "before")
+        put = object_store.FolderStore.put
+
+        def put_and_die(store: object_store.FolderStore, *rest: Any) -> None:
+            put(store, *rest)
+            Killed.now()
+
+        with monkeypatch.context() as dying:
+            dying.setattr(UnitOfWork, "undo", lambda _: None)
+            if moment == "put":
+                dying.setattr(object_store.FolderStore, "put", put_and_die)
+            else:
+                dying.setattr(UnitOfWork, "commit", Killed.now)
+            with pytest.raises(Killed):
+                save(api, page, "after")
+        assert objects(owner) == [b"after", b"before"]
+        time.pass_by(minutes=61)
+        run_jobs()
+        assert objects(owner) == [b"before"]
+        assert read(api, page)["page"]["html"] == "before"
+
+    @pytest.mark.parametrize("deleted", ["page", "site"])
+    def test_the_runner_removes_the_html_of_no_page_that_is_kept_after_its_deletion(
+        self, deleted: str, time: Time, owner: Owner, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "html")
+        if deleted == "page":
+            delete(api, page)
+        else:
+            api.post("/api/projects/delete", {"id": site})
+        time.pass_by(hours=2)
+        run_jobs()
+        assert objects(owner) == ([] if deleted == "page" else [b"html"])
+
+    def test_leaves_one_audit_record_without_the_html(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "<p>secret</p>")
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.resources[0]) == ("save_page_html", f"page:{page['id']}")
+        assert event.fields == ["html"]
+        assert "secret" not in repr(event.attribute_values)
+
+
+class TestEdits:
+    """Parts of the HTML are found and replaced, so that large pages need not travel."""
+
+    def test_apply_in_order_to_what_those_before_left(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "<h1>Bread</h1><p>Bread, bread</p>")
+        after = edit(
+            api,
+            page,
+            {"find": "<h1>Bread</h1>", "replace": "<h1>Cake</h1>"},
+            {"find": "Bread", "replace": "Cake"},
+            {"find": "Cake", "replace": "Торт 🍰", "all": True},
+            {"find": ", bread", "replace": ""},
+        )
+        assert after["html"] == "<h1>Торт 🍰</h1><p>Торт 🍰</p>"
+        assert after["version"] == 3
+        assert read(api, page)["page"] == after
+
+    def test_answer_without_the_html_if_so_asked(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        before = save(api, page, "<p>one</p>")
+        after = edit(api, page, {"find": "one", "replace": "three"}, returnHtml=False)
+        assert "html" not in after
+        assert after["htmlBytes"] == before["htmlBytes"] + 2
+        assert record(read(api, page)["page"]) == after
+        assert save(api, page, "x", returnHtml=False) == record(read(api, page)["page"])
+
+    @pytest.mark.parametrize(
+        ("edits", "place", "times"),
+        [
+            ([{"find": "none", "replace": ""}], 0, 0),
+            ([{"find": "none", "replace": "", "all": True}], 0, 0),
+            ([{"find": "a", "replace": ""}], 0, 3),
+            ([{"find": "b", "replace": "a"}, {"find": "c", "replace": "b"}, {"find": "a"}], 2, 4),
+            ([{"find": "b", "replace": ""}, {"find": "b"}], 1, 0),
+            ([{"find": "A"}], 0, 0),
+        ],
+    )
+    def test_that_do_not_match_as_they_must_change_nothing(
+        self, edits: list[Any], place: int, times: int, owner: Owner, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        before = save(api, page, "aabac")
+        body = {"id": page["id"], "edits": [{"replace": "", **each} for each in edits]}
+        error = refused_field(api, SAVE, body)
+        assert error["field"] == f"edits.{place}"
+        assert f"matched {times} times" in error["message"]
+        assert read(api, page)["page"] == before
+        assert objects(owner) == [b"aabac"]
+
+    def test_of_an_empty_page_find_nothing(self, api: Api, site: str) -> None:
+        body = {"id": create(api, site)["id"], "edits": [{"find": "a", "replace": "b"}]}
+        assert "matched 0 times" in refused_field(api, SAVE, body)["message"]
+
+    def test_come_instead_of_html_and_are_1_to_50(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "a")
+        good = {"find": "a", "replace": "a"}
+        for more, field in (
+            ({"edits": [good], "html": "x"}, "html"),
+            ({"edits": None}, "html"),
+            ({"edits": []}, "edits"),
+            ({"edits": [good] * 51}, "edits"),
+            ({"edits": [good, {"find": "", "replace": ""}]}, "edits.1.find"),
+            ({"edits": [{"find": "a"}]}, "edits.0.replace"),
+            ({"edits": [{**good, "all": "true"}]}, "edits.0.all"),
+        ):
+            assert refused_field(api, SAVE, {"id": page["id"], **more})["field"] == field
+        assert edit(api, page, *[good] * 50, html=None)["html"] == "a"
+
+    def test_save_only_over_the_version_named(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "a")
+        change = {"find": "a", "replace": "aa"}
+        assert edit(api, page, change, ifVersion=2)["html"] == "aa"
+        body = {"id": page["id"], "edits": [change], "ifVersion": 2}
+        assert api.refused("POST", SAVE, body).data["code"] == "version_conflict"
+        assert read(api, page)["page"]["html"] == "aa"
+
+    def test_may_pass_the_limit_on_the_way_but_not_at_the_end(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "x" * MIB)
+        grow = {"find": "x", "replace": "ё", "all": True}
+        error = refused_field(api, SAVE, {"id": page["id"], "edits": [grow]}, 413)
+        assert error["field"] == "edits"
+        assert f"{2 * MIB:,}" in error["message"]
+        shrunk = edit(api, page, grow, {"find": "ё", "replace": "y", "all": True})
+        assert shrunk["html"] == "y" * MIB
+
+    def test_that_multiply_are_refused_before_they_do(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "x" * MIB)
+        bomb = {"find": "x", "replace": "x" * 100_000, "all": True}
+        error = refused_field(api, SAVE, {"id": page["id"], "edits": [bomb]}, 413)
+        assert error["field"] == "edits.0"
+        assert f"{100_000 * MIB:,}" in error["message"]
+
+    def test_of_rivals_both_hold(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+        page = create(api, site)
+        save(api, page, "one two")
+        real, rivals = object_store.FolderStore.get, []
+
+        def get(store: object_store.FolderStore, key: str) -> bytes | None:
+            if not rivals:
+                rivals.append(1)
+                edit(api, page, {"find": "two", "replace": "zwei"})
+            return real(store, key)
+
+        monkeypatch.setattr(object_store.FolderStore, "get", get)
+        after = edit(api, page, {"find": "one", "replace": "eins"})
+        assert (after["html"], after["version"]) == ("eins zwei", 4)
+
+    def test_that_are_sent_again_under_their_key_apply_once(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "a")
+        body = {"id": page["id"], "edits": [{"find": "a", "replace": "aa"}]}
+        assert api.post(SAVE, body, key="k") == api.post(SAVE, body, key="k")
+        assert read(api, page)["page"]["html"] == "aa"
+
+    def test_name_themselves_in_the_audit_log_without_their_text(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "a")
+        edit(api, page, {"find": "a", "replace": "secret"})
+        kept = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (kept.operation, kept.fields) == ("save_page_html", ["edits"])
+        assert "secret" not in repr(kept.attribute_values)

@@ -1,0 +1,415 @@
+"""A page's metadata, its design system among them, and the quota that pages share."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.core import plans, retry
+from chalicelib.core.ids import new_id
+from chalicelib.domains.files.store import files
+from chalicelib.domains.sites.store import pages as store_pages
+from chalicelib.engine import audit
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways import object_store
+from tests.conftest import Api, Owner, Time, everything
+from tests.factories.pages import (
+    CREATE,
+    DELETE,
+    LIST,
+    MIB,
+    SAVE,
+    UPDATE,
+    Killed,
+    create,
+    delete,
+    homes,
+    listed,
+    new_site,
+    objects,
+    read,
+    record,
+    refused_field,
+    rows_of,
+    save,
+    titles,
+    update,
+)
+from tests.support.effort import examples
+
+IMPORT = "/api/pages/import-html"
+FILES = "/api/files"
+UPLOAD = f"{FILES}/upload"
+
+
+def design(size: int, letter: str = "ж") -> dict[str, str]:
+    """Return a design system of so many bytes of JSON."""
+    width = len(letter.encode())
+    return {"a" * (1 + (size - 8) % width): letter * ((size - 8) // width)}
+
+
+class TestLongDesignSystem:
+    """A design system over 1 KB lies beside its page, which nobody can tell but in lists."""
+
+    def test_is_in_every_answer_about_its_page(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for size in (1024, 1025, MIB // 16, 1025, 1024):
+            wanted = design(size)
+            assert len(json.dumps(wanted, ensure_ascii=False, separators=(",", ":")).encode()) == (
+                size
+            )
+            shown = update(api, page, designSystem=wanted)
+            assert shown["designSystem"] == wanted
+            assert record(read(api, page)["page"]) == shown
+            assert save(api, page, "<p>")["designSystem"] == wanted
+            assert update(api, page, title="New")["designSystem"] == wanted
+        assert update(api, page, designSystem=None)["designSystem"] is None
+        assert read(api, page)["page"]["designSystem"] is None
+
+    def test_is_null_with_a_warning_in_the_list(self, api: Api, site: str) -> None:
+        short, long = create(api, site), create(api, site)
+        update(api, short, designSystem=design(1024))
+        update(api, long, designSystem=design(1025))
+        data = api.get(f"{LIST}?projectId={site}")
+        assert [page["designSystem"] for page in data["pages"]] == [design(1024), None]
+        assert data["warnings"] == [
+            "designSystem of 1 pages is long and shown as null; get the page."
+        ]
+        assert [page["designSystemTruncated"] for page in data["pages"]] == [False, True]
+        body = {"id": long["id"], "title": "New", "designSystem": None}
+        refused = api.refused("POST", UPDATE, body | {"designSystemTruncated": True})
+        assert refused.data["errors"][0]["field"] == "designSystem"
+        assert read(api, long)["page"]["designSystem"] == design(1025)
+        assert read(api, long)["page"]["designSystemTruncated"] is False
+        assert update(api, long, title="New", designSystemTruncated=True)["title"] == "New"
+
+    @pytest.mark.parametrize("last", ["shortened", "cleared", "deleted"])
+    def test_leaves_no_row_behind(self, last: str, api: Api, site: str) -> None:
+        page = create(api, site)
+        update(api, page, designSystem=design(5000))
+        assert any("#PAGE#DESIGN/" in key for key in everything())
+        if last == "deleted":
+            delete(api, page)
+        else:
+            update(api, page, designSystem=None if last == "cleared" else {"a": 1})
+        assert not any("#PAGE#DESIGN/" in key for key in everything())
+
+    def test_of_another_moment_than_its_page_is_never_shown(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+        page = create(api, site)
+        update(api, page, designSystem=design(2000, "a"))
+        real, rivals = store_pages.fetch, []
+
+        def fetch_torn(keys: Any) -> list[Any]:
+            first, apart, *rest = keys
+            rows = real([first])
+            if not rivals:
+                rivals.append(1)
+                rivals[:] = [update(api, page, designSystem=design(2000, "b"))]
+            return [*rows, *real([apart, *rest])]
+
+        monkeypatch.setattr(store_pages, "fetch", fetch_torn)
+        assert record(read(api, page)["page"]) == rivals[0]
+
+
+STEPS = ["page", "save", "import", "replace", "upload"]
+STEPS += ["delete page", "delete file", "delete site"]
+
+
+class TestQuota:
+    """HTML counts against the quota of the plan, as files do."""
+
+    def test_ends_where_the_plan_ends_and_nothing_is_stored(
+        self, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", 1000)
+        page, other = create(api, site), create(api, site)
+        save(api, page, "x" * 700)
+        before = everything()
+        for path, body in (
+            (SAVE, {"id": other["id"], "html": "y" * 301}),
+            (SAVE, {"id": page["id"], "html": "y" * 1001}),
+            (IMPORT, {"projectId": site, "html": "y" * 301}),
+            (UPLOAD, {"name": "a", "content": "eHh4" * 101}),
+        ):
+            answer = api.refused("POST", path, body)
+            assert (answer.status, answer.data["code"]) == (409, "quota_exceeded"), path
+            assert "Delete some or upgrade" in answer.data["message"]
+        after = {key: row for key, row in everything().items() if "/LIMIT#" not in key}
+        assert after == before
+        assert objects(owner) == [b"x" * 700]
+        save(api, other, "y" * 300)
+        assert files.used_bytes(owner.workspace.id) == 1000
+
+    @examples(20)
+    @given(
+        steps=st.lists(
+            st.tuples(
+                st.sampled_from(STEPS),
+                st.integers(0, 99),
+            ),
+            min_size=4,
+            max_size=10,
+        )
+    )
+    def test_what_is_used_is_always_the_sum_of_what_is_there(
+        self, steps: list[tuple[str, int]], owner: Owner, api: Api
+    ) -> None:
+        sites = [new_site(api), new_site(api)]
+        pages = [create(api, sites[0])]
+        for step, number in steps:
+            html = "ж" * number
+            site, page = sites[number % 2], pages[number % len(pages)]["id"]
+            uploaded = api.get(f"{FILES}/list?size=100")["files"] or [{"id": "x"}]
+            path, body = {
+                "page": (CREATE, {"projectId": site, "title": "x"}),
+                "save": (SAVE, {"id": page, "html": html}),
+                "import": (IMPORT, {"projectId": site, "html": html}),
+                "replace": (IMPORT, {"pageId": page, "html": html}),
+                "upload": (UPLOAD, {"name": "a", "content": "eHh4" * (number + 1)}),
+                "delete page": (DELETE, {"id": page, "confirm": True}),
+                "delete file": (f"{FILES}/delete", {"id": uploaded[number % len(uploaded)]["id"]}),
+                "delete site": ("/api/projects/delete", {"id": site}),
+            }[step]
+            answer = api.call("POST", path, body)
+            assert answer.status in {200, 404, 409}, answer.body
+            if "page" in answer.data:
+                pages.append(answer.data["page"])
+        there = [row for pk in ("PAGE", "FILE") for row in rows_of(owner, pk)]
+        held = sum(int(row.get("html_bytes", row.get("size"))["N"]) for row in there)
+        assert files.used_bytes(owner.workspace.id) == held
+        for row in rows_of(owner, "SITE"):
+            count = int(row.get("page_count", {"N": "0"})["N"])
+            assert count == len(listed(api, row["sk"]["S"]))
+
+
+class TestUpdatePage:
+    def test_changes_what_is_named_and_leaves_the_rest(
+        self, time: Time, api: Api, site: str
+    ) -> None:
+        page = save(api, create(api, site, "About"), "<p>")
+        time.pass_by(minutes=1)
+        after = update(api, page, description="About us")
+        moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        changed = {"description": "About us", "version": 3, "updatedAt": moment}
+        assert after == record(page) | changed
+        assert record(read(api, page)["page"]) == after
+
+    def test_changes_everything_at_once(self, api: Api, site: str) -> None:
+        create(api, site)
+        page = create(api, site)
+        fields = {
+            "title": "T",
+            "slug": "t",
+            "description": "D",
+            "designSystem": {"colors": {"primary": "#fff"}, "scale": [1, 1.5, None, True, "ё"]},
+            "isHome": True,
+        }
+        fields["sortOrder"] = 3
+        after = update(api, page, **fields)
+        assert {name: after[name] for name in fields} == fields
+        assert record(read(api, page)["page"]) == after
+
+    def test_null_clears_what_is_optional(self, time: Time, api: Api, site: str) -> None:
+        create(api, site, "home")
+        page = create(api, site, "a")
+        time.pass_by(seconds=1)
+        create(api, site, "b")
+        update(api, page, description="D", designSystem={"a": 1}, sortOrder=-1)
+        after = update(api, page, description=None, designSystem=None)
+        assert (after["description"], after["designSystem"]) == (None, None)
+        assert record(read(api, page)["page"]) == after
+
+    def test_null_does_not_clear_what_a_page_must_have(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for field in ("title", "slug", "isHome"):
+            refused = api.refused("POST", UPDATE, {"id": page["id"], field: None})
+            assert refused.data["message"].startswith("Nothing to change")
+        assert record(read(api, page)["page"]) == page
+
+    def test_refuses_an_update_of_nothing(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for more in ({}, {"tittle": "x"}, {"version": 5}, {"projectId": "x"}, {"ifVersion": 1}):
+            answer = api.refused("POST", UPDATE, {"id": page["id"], **more})
+            assert (answer.status, answer.data["code"]) == (400, "validation_error")
+            assert "ifVersion" not in answer.data["message"]
+        assert record(read(api, page)["page"]) == page
+
+    def test_refuses_html_and_names_the_call_that_takes_it(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for html in ("<p>", None, 1):
+            body = {"id": page["id"], "title": "x", "html": html}
+            error = refused_field(api, UPDATE, body)
+            assert error["field"] == "html"
+            assert "POST /api/pages/save-html" in error["message"]
+        assert record(read(api, page)["page"]) == page
+
+    def test_a_new_slug_frees_the_old_one(self, api: Api, site: str) -> None:
+        page = create(api, site, slug="old")
+        assert update(api, page, slug="new")["slug"] == "new"
+        assert create(api, site, slug="old")["slug"] == "old"
+        body = {"projectId": site, "title": "x", "slug": "new"}
+        assert api.refused("POST", CREATE, body).data["code"] == "slug_taken"
+
+    def test_its_own_slug_is_fine_and_another_pages_is_not(self, api: Api, site: str) -> None:
+        create(api, site, slug="one")
+        page = create(api, site, slug="two")
+        assert update(api, page, slug="two", title="x")["slug"] == "two"
+        answer = api.refused("POST", UPDATE, {"id": page["id"], "slug": "one"})
+        assert (answer.status, answer.data["code"]) == (409, "slug_taken")
+        assert read(api, page)["page"]["slug"] == "two"
+        other = create(api, new_site(api, "Other"), slug="three")
+        assert update(api, other, slug="one")["slug"] == "one"
+
+    def test_refuses_values_out_of_bounds(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for field, values in {
+            "title": ["", " ", "x" * 201, 1],
+            "slug": ["", "A", "a_b", "x" * 64],
+            "description": ["x" * 501, 1],
+            "designSystem": ["{}", [], 1, True],
+            "isHome": [False, "true", 0],
+            "sortOrder": [1.5, "1", True, 10**12 + 1, -(10**12) - 1],
+            "ifVersion": [0, -1, 1.5, "1", True],
+        }.items():
+            for value in values:
+                error = refused_field(api, UPDATE, {"id": page["id"], "title": "x", field: value})
+                assert error["field"] == field, value
+        assert record(read(api, page)["page"]) == page
+
+    def test_refuses_numbers_for_true(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for value in (1, 1.0):
+            error = refused_field(api, UPDATE, {"id": page["id"], "isHome": value})
+            assert error["field"] == "isHome"
+
+    def test_messages_speak_json(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for field, value, expected in (
+            ("isHome", False, "expected true"),
+            ("designSystem", [], "object"),
+        ):
+            error = refused_field(api, UPDATE, {"id": page["id"], field: value})
+            assert expected in error["message"]
+
+    def test_takes_a_description_of_500_characters(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        assert update(api, page, description="ё" * 500)["description"] == "ё" * 500
+
+    def test_takes_a_design_system_of_up_to_64_kb_of_json(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for letter, width in (("x", 1), ("ё", 2), ("饼", 3), ("🍞", 4)):
+            room = 64 * 1024 - len('{"a":""}')
+            fits = {"a": letter * (room // width)}
+            assert update(api, page, designSystem=fits)["designSystem"] == fits
+            assert read(api, page)["page"]["designSystem"] == fits
+            body = {"id": page["id"], "designSystem": {"a": letter * (room // width + 1)}}
+            error = refused_field(api, UPDATE, body, 413)
+            assert error["field"] == "designSystem"
+            assert "65,536" in error["message"]
+
+    def test_keeps_any_json_object_as_it_is(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        deep: Any = {}
+        for _ in range(80):
+            deep = {"a": [deep]}
+        for system in (
+            {},
+            {"": "", "snake_case": 1, "camelCase": 2, "ключ": "ё"},
+            {"big": 2**70, "small": 1e-300, "negative": -0.5, "null": None},
+            deep,
+        ):
+            assert update(api, page, designSystem=system)["designSystem"] == system
+            assert read(api, page)["page"]["designSystem"] == system
+
+    def test_the_home_moves_so_that_there_is_always_one(self, api: Api, site: str) -> None:
+        pages = [create(api, site, f"Page {number}") for number in range(3)]
+        for number in (2, 1, 1, 0):
+            assert update(api, pages[number], isHome=True)["isHome"] is True
+            assert homes(api, site) == [f"Page {number}"]
+            assert titles(api, site)[0] == f"Page {number}"
+
+    def test_touches_no_other_page_when_the_home_or_the_order_moves(
+        self, time: Time, api: Api, site: str
+    ) -> None:
+        first, second, third = (create(api, site, slug=slug) for slug in ("a", "b", "c"))
+        time.pass_by(seconds=1)
+        assert update(api, second, isHome=True)["url"] == first["url"]
+        update(api, third, sortOrder=-1)
+        after = record(read(api, first)["page"])
+        assert after == first | {"isHome": False, "url": f"{first['url']}/a"}
+        assert save(api, first, "x", ifVersion=1)["version"] == 2
+
+    def test_updates_only_the_version_named(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        assert update(api, page, title="two", ifVersion=1)["version"] == 2
+        for version in (1, 3, 2**40):
+            body = {"id": page["id"], "title": "other", "ifVersion": version}
+            answer = api.refused("POST", UPDATE, body)
+            assert (answer.status, answer.data["code"]) == (409, "version_conflict")
+            assert answer.data["version"] == 2
+        assert read(api, page)["page"]["title"] == "two"
+        assert update(api, page, title="three", ifVersion=2)["version"] == 3
+
+    def test_a_rival_between_reading_and_committing_is_a_conflict(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+        page = create(api, site)
+        commit, rivals = UnitOfWork.commit, []
+
+        def late(unit: UnitOfWork, *rest: Any) -> None:
+            if not rivals:
+                rivals.append(1)
+                save(api, page, "rival")
+            commit(unit, *rest)
+
+        monkeypatch.setattr(UnitOfWork, "commit", late)
+        body = {"id": page["id"], "title": "x", "ifVersion": 1}
+        assert api.refused("POST", UPDATE, body).data["code"] == "version_conflict"
+        assert read(api, page)["page"]["html"] == "rival"
+
+    def test_moving_the_home_leaves_other_sites_alone(self, api: Api, site: str) -> None:
+        other = new_site(api, "Other")
+        create(api, other, "Other home")
+        create(api, site)
+        update(api, create(api, site, "New home"), isHome=True)
+        assert homes(api, other) == ["Other home"]
+        assert homes(api, site) == ["New home"]
+
+    def test_sort_orders_reach_from_minus_to_plus_a_million_million(
+        self, api: Api, site: str
+    ) -> None:
+        create(api, site, "home")
+        update(api, create(api, site, "last"), sortOrder=10**12)
+        update(api, create(api, site, "first"), sortOrder=-(10**12))
+        assert titles(api, site) == ["home", "first", "last"]
+
+    def test_an_unknown_id_is_not_found(self, api: Api) -> None:
+        answer = api.refused("POST", UPDATE, {"id": new_id(), "title": "x"})
+        assert (answer.status, answer.data["code"]) == (404, "not_found")
+
+    def test_neither_reads_nor_returns_the_html(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        page = create(api, site)
+        saved = save(api, page, "<p>Ёж</p>")
+        for call in ("get", "put", "delete"):
+            monkeypatch.setattr(object_store.FolderStore, call, Killed.now)
+        after = update(api, page, title="x", isHome=True, sortOrder=1)
+        assert "html" not in after
+        assert after["htmlBytes"] == saved["htmlBytes"] == 11
+
+    def test_leaves_one_audit_record_with_the_names_of_the_fields(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        create(api, site)
+        page = create(api, site)
+        update(api, page, isHome=True, sortOrder=1)
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.resources[0]) == ("update_page", f"page:{page['id']}")
+        assert event.fields == ["isHome", "sortOrder"]

@@ -1,0 +1,494 @@
+"""Pages: listed, read, created, and where they are (tools.md, Sites and pages)."""
+
+import json
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.application import invoke
+from chalicelib.core import settings as service_settings
+from chalicelib.core.ids import new_id
+from chalicelib.domains.sites.store.pages import PAGES
+from chalicelib.domains.sites.store.sites import SITES, domain_request
+from chalicelib.engine import audit
+from chalicelib.engine.listing import counters
+from chalicelib.engine.unit import UnitOfWork, in_batches
+from chalicelib.gateways import object_store
+from chalicelib.lib import slugs
+from tests.conftest import Api, Owner, Time, everything
+from tests.factories.pages import (
+    CREATE,
+    DELETE,
+    LIST,
+    MIB,
+    SAVE,
+    UPDATE,
+    create,
+    delete,
+    homes,
+    listed,
+    new_site,
+    read,
+    record,
+    refused_field,
+    save,
+    titles,
+    update,
+)
+from tests.support.effort import examples
+
+SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def without_request_id(body: bytes) -> bytes:
+    return re.sub(rb'"requestId":"[^"]*"', b'"requestId":""', body)
+
+
+class TestListPages:
+    def test_is_empty_for_a_new_site(self, api: Api, site: str) -> None:
+        data = api.get(f"{LIST}?projectId={site}")
+        assert data == {"status": True, "pages": []}
+
+    def test_shows_pages_without_html_but_with_its_size(self, api: Api, site: str) -> None:
+        page = create(api, site, "Главная")
+        saved = save(api, page, "<p>Ёж</p>")
+        (shown,) = listed(api, site)
+        assert shown == record(saved)
+        assert shown["htmlBytes"] == 11
+
+    def test_an_empty_page_has_no_bytes_of_html(self, api: Api, site: str) -> None:
+        create(api, site)
+        assert listed(api, site)[0]["htmlBytes"] == 0
+
+    def test_orders_home_first_then_by_sort_order_then_by_creation(
+        self, time: Time, api: Api, site: str
+    ) -> None:
+        pages = {}
+        for name in ("first", "a", "b", "c", "d", "e"):
+            pages[name] = create(api, site, name)
+            time.pass_by(seconds=1)
+        update(api, pages["d"], sortOrder=-5)
+        update(api, pages["c"], sortOrder=10)
+        update(api, pages["a"], sortOrder=10)
+        update(api, pages["e"], isHome=True)
+        assert titles(api, site) == ["e", "d", "a", "c", "first", "b"]
+
+    def test_zero_is_a_sort_order(self, time: Time, api: Api, site: str) -> None:
+        create(api, site, "home")
+        for name in ("new", "one", "zero"):
+            time.pass_by(seconds=1)
+            page = create(api, site, name)
+            if name != "new":
+                update(api, page, sortOrder=0 if name == "zero" else 1)
+        assert titles(api, site) == ["home", "zero", "one", "new"]
+
+    def test_a_new_page_is_last(self, time: Time, api: Api, site: str) -> None:
+        for number in range(3):
+            page = create(api, site, f"Page {number}")
+            update(api, page, sortOrder=100 - number)
+            time.pass_by(seconds=1)
+        new = create(api, site, "New")
+        assert titles(api, site) == ["Page 0", "Page 2", "Page 1", "New"]
+        update(api, new, sortOrder=-1)
+        newer = create(api, site, "Newer")
+        assert titles(api, site)[-1] == "Newer"
+        update(api, new, sortOrder=newer["sortOrder"] + 10**9, isHome=True)
+        assert create(api, site, "Newest")["sortOrder"] > newer["sortOrder"] + 10**9
+        assert titles(api, site)[-1] == "Newest"
+
+    def test_an_order_given_is_an_order_kept(self, api: Api, site: str) -> None:
+        """What a record says of its place can be sent back."""
+        create(api, site, "home")
+        one, two = create(api, site, "one"), create(api, site, "two")
+        update(api, one, sortOrder=two["sortOrder"])
+        update(api, two, sortOrder=one["sortOrder"])
+        assert titles(api, site) == ["home", "two", "one"]
+
+    def test_returns_all_pages_of_a_large_site(self, owner: Owner, api: Api, site: str) -> None:
+        for batch in in_batches(range(90), 45):
+            unit = UnitOfWork(owner.workspace.id, "seed")
+            for _ in batch:
+                slug = new_id().lower()
+                unit.create(PAGES.new(owner.workspace.id, project_id=site, title="Page", slug=slug))
+            unit.commit()
+        made = {create(api, site)["id"] for _ in range(11)}
+        shown = [page["id"] for page in listed(api, site)]
+        assert len(shown) == len(set(shown)) == 101
+        assert made <= set(shown)
+
+    def test_large_design_systems_do_not_make_the_list_too_large_to_answer(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(invoke, "MAX_ANSWER_BYTES", invoke.MAX_ANSWER_BYTES // 20)
+        for _ in range(5):
+            update(api, create(api, site), designSystem={"a": "x" * 60_000})
+        assert len(listed(api, site)) == 5
+
+    def test_shows_the_pages_of_one_site_only(self, api: Api, site: str) -> None:
+        other = new_site(api, "Other")
+        create(api, site, "Mine")
+        create(api, other, "Theirs")
+        assert titles(api, site) == ["Mine"]
+        assert titles(api, other) == ["Theirs"]
+
+    def test_needs_the_site(self, api: Api) -> None:
+        answer = api.refused("GET", LIST)
+        assert answer.status == 400
+        assert answer.data["errors"] == [{"field": "projectId", "message": "is required"}]
+
+    def test_an_unknown_site_is_not_found(self, api: Api) -> None:
+        answer = api.refused("GET", f"{LIST}?projectId={new_id()}")
+        assert (answer.status, answer.data["code"]) == (404, "not_found")
+        assert "GET /api/projects/list" in answer.data["message"]
+
+    def test_needs_the_read_scope(self, owner: Owner) -> None:
+        answer = owner.api("pages:write", "projects:read").refused("GET", f"{LIST}?projectId=x")
+        assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
+
+
+class TestGetPage:
+    def test_returns_the_whole_record(self, time: Time, api: Api, site: str) -> None:
+        page = create(api, site, "Главная", slug="main")
+        save(api, page, "<p>Ёж</p>")
+        data = read(api, page)
+        moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        assert data == {
+            "status": True,
+            "page": {
+                "id": page["id"],
+                "projectId": site,
+                "title": "Главная",
+                "slug": "main",
+                "html": "<p>Ёж</p>",
+                "designSystem": None,
+                "designSystemTruncated": False,
+                "description": None,
+                "isHome": True,
+                "sortOrder": 2**20,
+                "url": f"{service_settings.settings().public_url}/s/bakery",
+                "htmlBytes": 11,
+                "version": 2,
+                "createdAt": moment,
+                "updatedAt": moment,
+            },
+            "htmlBytes": 11,
+            "nextOffset": None,
+        }
+
+    def test_times_are_utc_with_milliseconds_and_z(self, api: Api, site: str) -> None:
+        page = read(api, create(api, site))["page"]
+        assert TIME.fullmatch(page["createdAt"])
+        assert TIME.fullmatch(page["updatedAt"])
+
+    def test_a_part_says_where_the_next_one_begins(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "0123456789")
+        for query, html, next_offset in (
+            ({"maxBytes": 4}, "0123", 4),
+            ({"offset": 4, "maxBytes": 4}, "4567", 8),
+            ({"offset": 8, "maxBytes": 4}, "89", None),
+            ({"offset": 6, "maxBytes": 4}, "6789", None),
+            ({"offset": 3}, "3456789", None),
+            ({"maxBytes": 10}, "0123456789", None),
+            ({"maxBytes": 9}, "012345678", 9),
+            ({"offset": 10}, "", None),
+            ({"offset": 10**9, "maxBytes": 1}, "", None),
+        ):
+            data = read(api, page, **query)
+            assert (data["page"]["html"], data["nextOffset"]) == (html, next_offset), query
+            assert data["htmlBytes"] == 10
+
+    def test_never_splits_a_character(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "aё🍞z")
+        for query, html, next_offset in (
+            ({"maxBytes": 2}, "a", 1),
+            ({"maxBytes": 3}, "aё", 3),
+            ({"offset": 1, "maxBytes": 5}, "ё", 3),
+            ({"offset": 2, "maxBytes": 4}, "🍞", 7),
+            ({"offset": 3, "maxBytes": 4}, "🍞", 7),
+            ({"offset": 4, "maxBytes": 4}, "z", None),
+            ({"offset": 2}, "🍞z", None),
+            ({"offset": 7, "maxBytes": 4}, "z", None),
+        ):
+            data = read(api, page, **query)
+            assert (data["page"]["html"], data["nextOffset"]) == (html, next_offset), query
+
+    @examples(40)
+    @given(
+        html=st.text(st.sampled_from("a<\n\r\x00éё→饼🍞\u0301"), min_size=1, max_size=25),
+        size=st.integers(1, 12),
+    )
+    def test_parts_put_together_are_the_whole(
+        self, html: str, size: int, api: Api, site: str
+    ) -> None:
+        page = (listed(api, site) or [create(api, site)])[0]
+        save(api, page, html)
+        parts, offset = [], 0
+        while offset is not None:
+            data = read(api, page, offset=offset, maxBytes=size)
+            part = data["page"]["html"]
+            assert len(part) == 1 or len(part.encode()) <= size
+            parts.append(part)
+            assert data["nextOffset"] is None or data["nextOffset"] > offset
+            offset = data["nextOffset"]
+        assert "".join(parts) == html
+
+    def test_a_long_answer_comes_with_a_warning(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        save(api, page, "x" * 100_000)
+        data = read(api, page)
+        assert len(data["page"]["html"]) == 100_000
+        assert "maxBytes" in data["warnings"][0]
+        assert "warnings" not in read(api, page, maxBytes=1000)
+
+    def test_refuses_values_out_of_range(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        for field, value in (
+            *(("offset", value) for value in ("-1", "1.5", "x", "")),
+            *(("maxBytes", value) for value in ("0", "-1", "1.5", str(MIB + 1), "all")),
+        ):
+            query = urlencode({field: value})
+            answer = api.refused("GET", f"/api/pages/{page['id']}?{query}")
+            assert answer.status == 400
+            assert [error["field"] for error in answer.data["errors"]] == [field]
+        assert read(api, page, maxBytes=MIB)["page"]["html"] == ""
+
+    def test_an_unknown_id_is_not_found(self, api: Api, site: str) -> None:
+        for value in (new_id(), site, "x"):
+            answer = api.refused("GET", f"/api/pages/{value}")
+            assert (answer.status, answer.data["code"]) == (404, "not_found")
+
+    def test_a_query_cannot_name_another_page_than_the_path(self, api: Api, site: str) -> None:
+        one, two = create(api, site, "One"), create(api, site, "Two")
+        assert read(api, one, id=two["id"])["page"]["title"] == "One"
+
+    def test_a_save_between_reading_the_record_and_the_object_shows_the_newer_one(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "old")
+        real = object_store.FolderStore.get
+        saved = []
+
+        def get(store: object_store.FolderStore, key: str) -> bytes | None:
+            if not saved:
+                saved.append(save(api, page, "new"))
+            return real(store, key)
+
+        monkeypatch.setattr(object_store.FolderStore, "get", get)
+        data = read(api, page)
+        assert data["page"] == saved[0]
+        assert data["page"]["html"] == "new"
+
+
+class TestCreatePage:
+    def test_returns_the_whole_record(self, api: Api, site: str) -> None:
+        page = create(api, site, "  О нас ", slug="about")
+        assert page == record(read(api, page)["page"])
+        assert page["url"].startswith("http")
+        assert {name: page[name] for name in page if not name.endswith(("At", "id"))} == {
+            "projectId": site,
+            "title": "О нас",
+            "slug": "about",
+            "url": page["url"],
+            "designSystem": None,
+            "designSystemTruncated": False,
+            "description": None,
+            "isHome": True,
+            "sortOrder": 2**20,
+            "htmlBytes": 0,
+            "version": 1,
+        }
+
+    def test_the_first_page_is_the_home_and_the_next_are_not(self, api: Api, site: str) -> None:
+        assert [create(api, site)["isHome"] for _ in range(3)] == [True, False, False]
+        assert len(homes(api, site)) == 1
+
+    def test_makes_the_slug_from_the_title(self, api: Api, site: str) -> None:
+        for title, slug in (
+            ("О нас", "o-nas"),
+            ("О нас", "o-nas-2"),
+            ("О нас", "o-nas-3"),
+            ("Σχετικά", "schetika"),
+            ("关于", "guanyu"),
+            ("Who's there?", "whos-there"),
+            ("…", "page"),
+            ("…", "page-2"),
+            ("x" * 200, "x" * 63),
+        ):
+            assert create(api, site, title)["slug"] == slug
+
+    @pytest.mark.parametrize("word", sorted(slugs.RESERVED))
+    def test_a_page_may_have_a_word_that_is_reserved_for_the_platform_as_its_slug(
+        self, word: str, api: Api, site: str
+    ) -> None:
+        made = api.post(CREATE, {"projectId": site, "title": word})
+        assert (made["page"]["slug"], made.get("warnings")) == (word, None)
+        asked = api.post(CREATE, {"projectId": new_site(api), "title": "x", "slug": word})
+        assert (asked["page"]["slug"], asked.get("warnings")) == (word, None)
+
+    def test_a_slug_other_than_the_titles_is_a_warning(self, api: Api, site: str) -> None:
+        first = api.post(CREATE, {"projectId": site, "title": "Blog"})
+        second = api.post(CREATE, {"projectId": site, "title": "Blog"})
+        assert "warnings" not in first
+        assert second["page"]["slug"] == "blog-2"
+        (warning,) = second["warnings"]
+        assert '"blog" is taken' in warning
+        assert '"blog-2"' in warning
+
+    def test_makes_slugs_of_many_equal_titles_differ(self, api: Api, site: str) -> None:
+        made = [create(api, site, "Новость " + "ы" * 100)["slug"] for _ in range(9)]
+        assert len(set(made)) == 9
+        assert all(SLUG.fullmatch(slug) for slug in made)
+
+    def test_a_slug_is_unique_in_its_site_only(self, api: Api, site: str) -> None:
+        create(api, site, slug="about")
+        answer = api.refused("POST", CREATE, {"projectId": site, "title": "x", "slug": "about"})
+        assert (answer.status, answer.data["code"]) == (409, "slug_taken")
+        assert "about" in answer.data["message"]
+        assert len(listed(api, site)) == 1
+        assert create(api, new_site(api, "Other"), slug="about")["slug"] == "about"
+
+    def test_refuses_a_malformed_slug(self, api: Api, site: str) -> None:
+        for slug in ("-a", "A", "a_b", "a b", "ё", "x" * 64, "a\n", 1, True):
+            error = refused_field(api, CREATE, {"projectId": site, "title": "x", "slug": slug})
+            assert error["field"] == "slug"
+        assert listed(api, site) == []
+
+    def test_takes_titles_of_1_to_200_characters(self, api: Api, site: str) -> None:
+        assert create(api, site, "ё" * 200)["title"] == "ё" * 200
+        for title in ("", " \n", "ё" * 201, None, 1, ["x"]):
+            error = refused_field(api, CREATE, {"projectId": site, "title": title})
+            assert error["field"] == "title"
+
+    def test_refuses_a_version_which_it_cannot_have(self, api: Api, site: str) -> None:
+        body = {"projectId": site, "title": "x", "ifVersion": 1}
+        assert refused_field(api, CREATE, body)["field"] == "ifVersion"
+        assert listed(api, site) == []
+
+    def test_an_unknown_site_is_not_found(self, api: Api) -> None:
+        before = everything()
+        for body in ({"title": "x"}, {"title": "x", "slug": "x"}):
+            answer = api.refused("POST", CREATE, {"projectId": new_id(), **body})
+            assert (answer.status, answer.data["code"]) == (404, "not_found")
+        assert set(everything()) == set(before)
+
+    def test_ignores_html_and_says_so(self, api: Api, site: str) -> None:
+        data = api.post(CREATE, {"projectId": site, "title": "x", "html": "<p>"})
+        assert data["page"]["htmlBytes"] == 0
+        assert '"html"' in data["warnings"][0]
+
+    def test_counts_it_and_leaves_one_audit_record(self, owner: Owner, api: Api, site: str) -> None:
+        page = create(api, site)
+        assert counters.read(owner.workspace.id, "PAGE") == {"total": 1}
+        event = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (event.operation, event.resources[0]) == ("create_page", f"page:{page['id']}")
+        assert event.fields == ["projectId", "title"]
+
+    def test_a_write_only_key_gets_the_record_back(self, owner: Owner, site: str) -> None:
+        api = owner.api("pages:write")
+        assert create(api, site, "Новая")["title"] == "Новая"
+        answer = owner.api("pages:read").refused("POST", CREATE, {})
+        assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
+
+
+class TestUrl:
+    """A page's public URL."""
+
+    def test_is_its_sites_with_its_slug_and_the_homes_is_the_sites(
+        self, api: Api, site: str
+    ) -> None:
+        home, page = create(api, site, slug="start"), create(api, site, slug="menu")
+        base = f"{service_settings.settings().public_url}/s/bakery"
+        assert [each["url"] for each in (home, page)] == [base, f"{base}/menu"]
+        assert [each["url"] for each in listed(api, site)] == [base, f"{base}/menu"]
+        assert update(api, page, slug="food")["url"] == f"{base}/food"
+        shown = api.post("/api/projects/update", {"id": site, "slug": "new"})["project"]
+        assert shown["url"] == read(api, home)["page"]["url"] == base.replace("bakery", "new")
+        assert save(api, page, "x")["url"] == f"{shown['url']}/food"
+
+    def test_is_on_the_sites_own_domain_once_that_is_proven(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        home, page = create(api, site), create(api, site, slug="menu")
+        for status in ("pending", "active", "error"):
+            unit, row = UnitOfWork(owner.workspace.id), SITES.find(owner.workspace.id, site)
+            assert row is not None
+            row.domain_binding = domain_request("bread.example", "token")
+            row.domain_binding.status = status
+            unit.save(row)
+            unit.commit()
+            urls = [read(api, each)["page"]["url"] for each in (home, page)]
+            own = ["https://bread.example", "https://bread.example/menu"]
+            assert urls == (own if status == "active" else [home["url"], page["url"]])
+            assert api.get("/api/projects/list")["projects"][0]["url"] == urls[0]
+
+
+class TestAnotherWorkspacesPages:
+    def test_answer_with_the_bytes_of_an_id_that_never_existed(
+        self, api: Api, site: str, new_owner: Any
+    ) -> None:
+        theirs = new_owner().api()
+        their_site = new_site(theirs)
+        page = save(theirs, create(theirs, their_site), "secret")
+        for method, path, body in (
+            ("GET", "/api/pages/{}", None),
+            ("GET", "/api/pages/{}?offset=0&maxBytes=1", None),
+            ("POST", SAVE, {"html": "x"}),
+            ("POST", SAVE, {"html": "x", "ifVersion": 1}),
+            ("POST", SAVE, {"edits": [{"find": "s", "replace": "x"}]}),
+            ("POST", UPDATE, {"title": "x"}),
+            ("POST", UPDATE, {"title": "x", "ifVersion": 9}),
+            ("POST", UPDATE, {"isHome": True}),
+            ("POST", DELETE, {}),
+            ("POST", DELETE, {"confirm": True}),
+            ("POST", DELETE, {"dryRun": True}),
+        ):
+            foreign, never = (
+                api.refused(method, path.format(value), body and {"id": value, **body})
+                for value in (page["id"], new_id())
+            )
+            assert foreign.status == never.status
+            assert without_request_id(foreign.body) == without_request_id(never.body)
+            assert b"secret" not in foreign.body
+        assert read(theirs, page)["page"] == page
+
+    def test_nor_can_pages_be_listed_or_made_in_another_workspaces_site(
+        self, api: Api, new_owner: Any
+    ) -> None:
+        theirs = new_owner().api()
+        their_site = new_site(theirs)
+        for foreign, never in (
+            [api.refused("GET", f"{LIST}?projectId={id_}") for id_ in (their_site, new_id())],
+            [
+                api.refused("POST", CREATE, {"projectId": id_, "title": "x"})
+                for id_ in (their_site, new_id())
+            ],
+        ):
+            assert foreign.status == never.status == 404
+            assert without_request_id(foreign.body) == without_request_id(never.body)
+            assert json.loads(foreign.body)["data"]["requestId"]
+        assert listed(theirs, their_site) == []
+
+
+class TestCountersOfPages:
+    def test_equal_what_the_lists_show_after_many_changes(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        other = new_site(api, "Other")
+        pages = [create(api, site) for _ in range(4)]
+        create(api, other)
+        update(api, pages[1], isHome=True)
+        save(api, pages[2], "x")
+        delete(api, pages[0])
+        api.refused("POST", DELETE, {"id": pages[1]["id"], "confirm": True})
+        api.post(DELETE, {"id": pages[2]["id"], "dryRun": True})
+        shown = len(listed(api, site)) + len(listed(api, other))
+        assert shown == 4
+        assert counters.read(owner.workspace.id, "PAGE") == {"total": shown}

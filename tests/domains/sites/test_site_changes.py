@@ -1,0 +1,393 @@
+"""Sites changed and deleted, with what goes with them (tools.md, rows 6 and 7)."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.core.settings import settings
+from chalicelib.domains.sites.operations import deletion
+from chalicelib.domains.sites.store.pages import PAGES, DesignRow
+from chalicelib.engine import audit
+from chalicelib.engine.listing import counters
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.factories.sites import (
+    CREATE,
+    DELETE,
+    UPDATE,
+    create,
+    delete,
+    listed,
+    refused_field,
+    total,
+    transactions_failing_after,
+    update,
+)
+from tests.support.effort import slow_but_for
+
+
+def add_page(api: Api, site: Any, title: str = "Page", html: str | None = None) -> Any:
+    page = api.post("/api/pages/create", {"projectId": site["id"], "title": title})["page"]
+    if html is not None:
+        api.post("/api/pages/save-html", {"id": page["id"], "html": html})
+    return page
+
+
+def objects(owner: Owner) -> list[Path]:
+    """Return the files that the object store keeps for a workspace."""
+    root = Path(settings().object_store.removeprefix("file://"))
+    return [path for path in (root / owner.workspace.id).rglob("*") if path.is_file()]
+
+
+def rows_about(text: str) -> list[str]:
+    """Return the keys of all stored rows that mention a text, without the audit log."""
+    return [
+        key
+        for key, row in everything().items()
+        if text in f"{key}{row}" and not key.startswith("audit/")
+    ]
+
+
+class TestUpdateSite:
+    def test_changes_what_is_named_and_leaves_the_rest(self, time: Time, api: Api) -> None:
+        before = create(api, "Пекарня", description="Хлеб", slug="bread")
+        time.pass_by(minutes=1)
+        after = update(api, before, title="  Кондитерская ")
+        assert after == before | {
+            "title": "Кондитерская",
+            "updatedAt": time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+        }
+        assert listed(api) == [after]
+
+    def test_changes_everything_at_once(self, api: Api) -> None:
+        site = create(api)
+        fields = {"title": "T", "description": "D", "slug": "s-2", "status": "inactive"}
+        after = update(api, site, **fields)
+        assert {name: after[name] for name in fields} == fields
+        assert after["url"].endswith("/s/s-2")
+        assert listed(api) == [after]
+
+    def test_null_clears_the_description(self, api: Api) -> None:
+        site = create(api, description="Хлеб")
+        assert update(api, site, description=None)["description"] is None
+        assert listed(api)[0]["description"] is None
+
+    def test_null_does_not_clear_what_a_site_must_have(self, api: Api) -> None:
+        site = create(api)
+        for field in ("title", "slug", "status"):
+            refused = api.refused("POST", UPDATE, {"id": site["id"], field: None})
+            assert refused.data["message"].startswith("Nothing to change")
+            after = update(api, site, **{field: None}, description="Kept")
+            assert after[field] == site[field]
+
+    def test_refuses_an_update_of_nothing(self, api: Api) -> None:
+        site = create(api)
+        for more in ({}, {"titel": "typo"}, {"createdAt": "now"}):
+            answer = api.refused("POST", UPDATE, {"id": site["id"], **more})
+            assert (answer.status, answer.data["code"]) == (400, "validation_error")
+            assert "title" in answer.data["message"]
+        assert listed(api) == [site]
+
+    def test_a_new_slug_frees_the_old_one(self, api: Api, new_owner: Any) -> None:
+        site = create(api, slug="old")
+        update(api, site, slug="new")
+        other = new_owner().api()
+        assert create(other, slug="old")["slug"] == "old"
+        assert other.refused("POST", CREATE, {"title": "x", "slug": "new"}).status == 409
+
+    def test_slugs_can_change_there_and_back(self, api: Api) -> None:
+        site = create(api, slug="one")
+        for slug in ("two", "one", "two"):
+            assert update(api, site, slug=slug)["slug"] == slug
+        assert create(api, slug="one")["slug"] == "one"
+
+    def test_its_own_slug_is_fine(self, api: Api) -> None:
+        site = create(api, slug="bakery")
+        assert update(api, site, slug="bakery", title="x")["slug"] == "bakery"
+        assert api.refused("POST", CREATE, {"title": "x", "slug": "bakery"}).status == 409
+
+    def test_refuses_a_slug_of_another_site(self, api: Api) -> None:
+        site = create(api, slug="one")
+        create(api, slug="two")
+        answer = api.refused("POST", UPDATE, {"id": site["id"], "slug": "two", "title": "x"})
+        assert (answer.status, answer.data["code"]) == (409, "slug_taken")
+        assert site in listed(api)
+        assert create(api, slug="three")["slug"] == "three"
+
+    def test_refuses_reserved_and_malformed_slugs(self, api: Api) -> None:
+        site = create(api)
+        for slug in ("admin", "A", "a_b", ""):
+            assert refused_field(api, UPDATE, {"id": site["id"], "slug": slug})["field"] == "slug"
+        assert listed(api) == [site]
+
+    def test_a_new_slug_is_found_and_the_old_one_is_not(self, api: Api) -> None:
+        site = create(api, "Пекарня", slug="old-slug")
+        update(api, site, slug="new-slug")
+        assert total(api, search="new-slug") == 1
+        assert total(api, search="old-slug") == 0
+
+    def test_refuses_another_title(self, api: Api) -> None:
+        site = create(api)
+        for title in ("", " ", "x" * 201, 5):
+            error = refused_field(api, UPDATE, {"id": site["id"], "title": title})
+            assert error["field"] == "title"
+        assert listed(api) == [site]
+
+    def test_refuses_every_status_but_active_and_inactive(self, api: Api) -> None:
+        site = create(api)
+        for status in ("suspended", "deleted", "Active", "", True):
+            error = refused_field(api, UPDATE, {"id": site["id"], "status": status})
+            assert error["field"] == "status"
+        assert listed(api) == [site]
+
+    def test_moves_the_site_between_the_counters(self, owner: Owner, api: Api) -> None:
+        site = create(api)
+        update(api, site, status="inactive")
+        assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:inactive": 1}
+        update(api, site, status="inactive", title="x")
+        assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:inactive": 1}
+        update(api, site, status="active")
+        assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
+
+    @pytest.mark.parametrize("wanted", ["active", "inactive"])
+    def test_a_suspended_site_stays_suspended_and_says_so(self, wanted: str, api: Api) -> None:
+        site = create(api)
+        as_operator("suspend_site", id=site["id"])
+        data = api.post(UPDATE, {"id": site["id"], "status": wanted, "title": "New"})
+        assert (data["project"]["status"], data["project"]["title"]) == ("suspended", "New")
+        assert "suspended" in data["warnings"][0]
+        assert listed(api, status="suspended") == [data["project"]]
+        as_operator("resume_site", id=site["id"])
+        assert listed(api)[0]["status"] == wanted
+
+    def test_a_suspended_site_can_change_otherwise_without_a_warning(self, api: Api) -> None:
+        site = create(api)
+        as_operator("suspend_site", id=site["id"])
+        data = api.post(UPDATE, {"id": site["id"], "slug": "elsewhere"})
+        assert (data["project"]["slug"], data["project"]["status"]) == ("elsewhere", "suspended")
+        assert "warnings" not in data
+
+    def test_an_unknown_id_is_not_found(self, api: Api) -> None:
+        answer = api.refused("POST", UPDATE, {"id": new_id(), "title": "x"})
+        assert (answer.status, answer.data["code"]) == (404, "not_found")
+        assert "GET /api/projects/list" in answer.data["message"]
+
+    def test_an_id_has_1_to_64_characters(self, api: Api) -> None:
+        for value in ("", "x" * 65, 5, None):
+            assert refused_field(api, UPDATE, {"id": value, "title": "x"})["field"] == "id"
+        assert api.refused("POST", UPDATE, {"id": "x" * 64, "title": "x"}).status == 404
+
+    def test_repeating_it_changes_nothing_more(self, api: Api) -> None:
+        site = create(api)
+        first = update(api, site, title="T", slug="t-1", status="inactive")
+        again = update(api, site, title="T", slug="t-1", status="inactive")
+        assert again | {"updatedAt": ""} == first | {"updatedAt": ""}
+
+    def test_leaves_one_audit_record_with_the_names_of_the_fields(
+        self, owner: Owner, api: Api
+    ) -> None:
+        site = create(api)
+        update(api, site, slug="new-slug", description=None)
+        record = audit.latest(owner.workspace.id, limit=1)[0]
+        assert (record.operation, record.resources[0]) == ("update_site", f"site:{site['id']}")
+        assert record.fields == ["description", "slug"]
+
+
+class TestDeleteSite:
+    def test_reports_what_goes_and_it_is_gone_at_once(self, owner: Owner, api: Api) -> None:
+        site, other = create(api, "Gone"), create(api, "Stays")
+        pages = [add_page(api, site, html="<p>") for _ in range(3)]
+        kept = add_page(api, other)
+        assert delete(api, site) == {
+            "status": True,
+            "id": site["id"],
+            "deleted": True,
+            "cascade": {"pages": 3, "forms": 0, "domain": None},
+        }
+        assert [s["id"] for s in listed(api)] == [other["id"]]
+        for page in pages:
+            assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
+        assert api.refused("GET", f"/api/pages/list?projectId={site['id']}").status == 404
+        assert api.get(f"/api/pages/{kept['id']}")["page"] == kept | {"html": ""}
+        assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
+        assert counters.read(owner.workspace.id, "PAGE") == {"total": 1}
+
+    def test_a_dry_run_reports_the_same_and_changes_nothing(self, api: Api) -> None:
+        site = create(api)
+        add_page(api, site)
+        add_page(api, site)
+        before = everything()
+        dry = delete(api, site, dryRun=True)
+        assert everything() == before
+        assert dry["deleted"] is False
+        assert dry["cascade"] == {"pages": 2, "forms": 0, "domain": None}
+        assert delete(api, site)["cascade"] == dry["cascade"]
+
+    def test_works_without_a_confirmation_and_refuses_a_dry_run_that_is_no_boolean(
+        self, api: Api
+    ) -> None:
+        site = create(api)
+        for value in ("true", 1, 0):
+            body = {"id": site["id"], "dryRun": value}
+            assert refused_field(api, DELETE, body)["field"] == "dryRun"
+        assert delete(api, site)["deleted"] is True
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_a_second_deletion_is_not_found(self, dry_run: bool, api: Api) -> None:
+        site = create(api)
+        delete(api, site)
+        answer = api.refused("POST", DELETE, {"id": site["id"], "dryRun": dry_run})
+        assert (answer.status, answer.data["code"]) == (404, "not_found")
+
+    def test_a_deleted_site_cannot_be_used_any_more(self, api: Api) -> None:
+        site = create(api)
+        page = add_page(api, site)
+        delete(api, site)
+        for path, body in (
+            (UPDATE, {"id": site["id"], "title": "x"}),
+            ("/api/pages/create", {"projectId": site["id"], "title": "x"}),
+            ("/api/pages/save-html", {"id": page["id"], "html": "x"}),
+            ("/api/pages/update", {"id": page["id"], "title": "x"}),
+            ("/api/pages/delete", {"id": page["id"], "confirm": True}),
+        ):
+            assert api.refused("POST", path, body).status == 404
+        with pytest.raises(Exception, match="No site"):
+            as_operator("suspend_site", id=site["id"])
+
+    def test_frees_its_slug_for_anyone(self, api: Api, new_owner: Any) -> None:
+        delete(api, create(api, slug="bakery"))
+        assert create(new_owner().api(), slug="bakery")["slug"] == "bakery"
+
+    def test_frees_the_claims_of_its_pages_slugs(self, owner: Owner, api: Api) -> None:
+        site = create(api)
+        add_page(api, site)
+        slugs = f"/W#{owner.workspace.id}#PAGE#BY#slug#"
+        assert any(slugs in f"/{key}" for key in everything())
+        delete(api, site)
+        left = everything()
+        assert not any(slugs in f"/{key}" for key in left)
+        assert not any(f"W#{owner.workspace.id}#PAGE/" in key for key in left)
+
+    def test_is_kept_for_30_days_out_of_sight(self, owner: Owner, time: Time, api: Api) -> None:
+        site = create(api)
+        page = add_page(api, site)
+        delete(api, site)
+        until = str(int((time.now + timedelta(days=30)).timestamp()))
+        rows = everything()
+        for noun, record in (("SITE", site), ("PAGE", page)):
+            kept = rows[f"content/W#{owner.workspace.id}#{noun}#TRASH/{record['id']}"]
+            assert kept["expires"] == {"N": until}
+            assert kept["title"] == {"S": record["title"]}
+
+    def test_takes_more_pages_than_one_transaction_holds(self, owner: Owner, api: Api) -> None:
+        site = create(api)
+        count = deletion.RECORDS_A_UNIT + 2
+        for _ in range(count):
+            add_page(api, site, "Page")
+        assert delete(api, site)["cascade"]["pages"] == count
+        assert PAGES.entries(owner.workspace.id) == []
+        assert counters.read(owner.workspace.id, "PAGE") == {}
+
+    def test_html_is_kept_for_30_days_and_then_purged(
+        self, owner: Owner, time: Time, api: Api
+    ) -> None:
+        site, other = create(api, "Gone"), create(api, "Stays")
+        add_page(api, site, html="<p>1</p>")
+        add_page(api, site, html="<p>2</p>")
+        kept = add_page(api, other, html="<p>3</p>")
+        delete(api, site)
+        assert len(objects(owner)) == 3
+        time.pass_by(days=29, hours=23)
+        assert run_jobs()["site-purge"] == 0
+        assert len(objects(owner)) == 3
+        time.pass_by(hours=1)
+        assert run_jobs()["site-purge"] == 1
+        assert [path.read_text() for path in objects(owner)] == ["<p>3</p>"]
+        assert api.get(f"/api/pages/{kept['id']}")["page"]["html"] == "<p>3</p>"
+        assert run_jobs()["site-purge"] == 0
+
+    @pytest.mark.parametrize("count", slow_but_for([2], [2, 40]))
+    def test_takes_pages_with_long_design_systems_which_go_after_30_days(
+        self, count: int, time: Time, owner: Owner, api: Api
+    ) -> None:
+        def designs() -> int:
+            return len(DesignRow.partition(f"W#{owner.workspace.id}#PAGE#DESIGN"))
+
+        site, other = create(api, "Gone"), create(api, "Stays")
+        pages = [add_page(api, site) for _ in range(count)]
+        kept = add_page(api, other)
+        for page in (*pages, kept):
+            body = {"id": page["id"], "designSystem": {"a": "ж" * 30_000}}
+            kept = api.post("/api/pages/update", body)["page"]
+        assert delete(api, site)["cascade"]["pages"] == count
+        for page in pages:
+            assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
+        assert designs() == count + 1
+        time.pass_by(days=29, hours=23)
+        run_jobs()
+        assert designs() == count + 1
+        time.pass_by(hours=1)
+        assert run_jobs()["site-purge"] == 1
+        assert designs() == 1
+        assert api.get(f"/api/pages/{kept['id']}")["page"] == kept | {"html": ""}
+
+    @pytest.mark.parametrize("batches_done", [0, 1])
+    def test_an_interrupted_cascade_is_finished_by_the_runner(
+        self,
+        batches_done: int,
+        owner: Owner,
+        api: Api,
+        time: Time,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(deletion, "RECORDS_A_UNIT", 2)
+        site = create(api)
+        for _ in range(5):
+            add_page(api, site)
+        with transactions_failing_after(1 + batches_done):
+            assert delete(api, site)["deleted"] is True
+        assert len(PAGES.entries(owner.workspace.id)) == 3 - 2 * batches_done
+        assert listed(api) == []
+        assert api.refused("GET", f"/api/pages/list?projectId={site['id']}").status == 404
+        assert run_jobs()["site-cascade"] == 1
+        assert PAGES.entries(owner.workspace.id) == []
+        assert counters.read(owner.workspace.id, "PAGE") == {}
+        assert not any("#PAGE#BY#slug#" in key for key in rows_about(site["id"]))
+        assert run_jobs()["site-cascade"] == 0
+
+    def test_an_ordinary_sites_pages_go_with_it_whatever_happens_next(
+        self, owner: Owner, api: Api
+    ) -> None:
+        site = create(api)
+        pages = [add_page(api, site) for _ in range(5)]
+        with transactions_failing_after(1):
+            delete(api, site)
+        for page in pages:
+            assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
+        assert counters.read(owner.workspace.id, "PAGE") == {}
+
+    def test_a_deletion_that_fails_leaves_everything(self, api: Api) -> None:
+        site = create(api)
+        add_page(api, site)
+        before = everything()
+        with transactions_failing_after(0):
+            answer = api.refused("POST", DELETE, {"id": site["id"]})
+        assert (answer.status, answer.data["code"]) == (503, "unavailable")
+        assert everything() == before
+
+    def test_leaves_one_audit_record(self, owner: Owner, api: Api) -> None:
+        site = create(api)
+        for _ in range(3):
+            add_page(api, site)
+        delete(api, site)
+        records = [r for r in audit.latest(owner.workspace.id) if r.operation == "delete_site"]
+        assert [record.resources[0] for record in records] == [f"site:{site['id']}"]
+
+    def test_a_suspended_site_can_be_deleted(self, owner: Owner, api: Api) -> None:
+        site = create(api)
+        as_operator("suspend_site", id=site["id"])
+        assert delete(api, site)["deleted"] is True
+        assert counters.read(owner.workspace.id, "SITE") == {}

@@ -1,0 +1,372 @@
+"""Custom domains: proven by a TXT record, held by one site, freed when let go (row 8)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.sites.store.sites import find_domain_claim
+from chalicelib.gateways import dns
+from tests.conftest import Api, Owner, Time, at_once
+
+SET = "/api/projects/set-domain"
+Records = dict[str, set[str] | None]
+
+
+@pytest.fixture
+def site(api: Api) -> str:
+    return new_site(api)
+
+
+def new_site(api: Api) -> str:
+    made: str = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+    return made
+
+
+def bind(api: Api, site: str, domain: str | None = "www.example.com") -> Any:
+    return api.post(SET, {"id": site, "domain": domain})["domain"]
+
+
+def prove(records: Records, binding: dict[str, Any]) -> None:
+    """Create the record that the answer asks for."""
+    for record in binding["records"]:
+        assert record["type"] == "TXT"
+        records[record["host"]] = {"v=spf1 -all", record["value"]}
+
+
+def add(records: Records, binding: dict[str, Any]) -> None:
+    """Create the record that the answer asks for, beside those that are there."""
+    for record in binding["records"]:
+        records[record["host"]] = (records.get(record["host"]) or set()) | {record["value"]}
+
+
+def project(api: Api, site: str) -> Any:
+    projects = api.get("/api/projects/list?size=100")["projects"]
+    return next(p for p in projects if p["id"] == site)
+
+
+def test_a_new_domain_waits_for_its_record(api: Api, site: str) -> None:
+    binding = bind(api, site)
+    assert (binding["name"], binding["status"]) == ("www.example.com", "pending")
+    (record,) = binding["records"]
+    assert record["host"] == "_svc-verify.www.example.com"
+    assert record["value"].startswith("svc-verify=")
+    assert project(api, site)["domain"] == binding
+
+
+def test_the_record_makes_it_active(api: Api, site: str, txt_records: Records, time: Time) -> None:
+    first = bind(api, site)
+    prove(txt_records, first)
+    time.pass_by(minutes=5)
+    second = bind(api, site)
+    assert second["status"] == "active"
+    assert second["records"] == first["records"]
+    assert second["checkedAt"] > first["checkedAt"]
+
+
+def test_another_sites_token_proves_nothing(api: Api, txt_records: Records) -> None:
+    one, two = new_site(api), new_site(api)
+    prove(txt_records, bind(api, one))
+    assert bind(api, two)["status"] == "pending"
+
+
+def test_a_pending_domain_keeps_nobody_from_proving_it(
+    new_owner: Callable[..., Owner], txt_records: Records
+) -> None:
+    squatter, rightful = new_owner().api(), new_owner().api()
+    bind(squatter, new_site(squatter))
+    site = new_site(rightful)
+    prove(txt_records, bind(rightful, site))
+    assert bind(rightful, site)["status"] == "active"
+
+
+class TestNewOwner:
+    """Of a domain that another site has proven."""
+
+    @pytest.fixture
+    def held(self, api: Api, site: str, txt_records: Records) -> Any:
+        """The proven binding of ``site``."""
+        prove(txt_records, bind(api, site))
+        return bind(api, site)
+
+    @pytest.fixture
+    def other(self, new_owner: Callable[..., Owner]) -> Api:
+        return new_owner().api()
+
+    def test_gets_a_record_to_create_like_anyone(self, held: Any, other: Api, time: Time) -> None:
+        theirs = new_site(other)
+        taken, free = (bind(other, theirs, name) for name in ("WWW.example.com.", "example.org"))
+        assert taken["status"] == free["status"] == "pending"
+        assert taken["records"] != held["records"]
+        assert taken.keys() == free.keys()
+
+    def test_is_refused_while_the_old_record_is_there(
+        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        theirs = new_site(other)
+        add(txt_records, bind(other, theirs))
+        for _ in range(2):
+            answer = other.refused("POST", SET, {"id": theirs, "domain": "www.example.com"})
+            assert (answer.status, answer.data["code"]) == (409, "domain_taken")
+        assert project(other, theirs)["domain"]["status"] == "pending"
+        assert bind(api, site)["status"] == "active"
+
+    def test_takes_it_over_once_theirs_is_there_and_the_old_one_gone(
+        self, held: Any, api: Api, site: str, other: Api, txt_records: Records, time: Time
+    ) -> None:
+        theirs = new_site(other)
+        prove(txt_records, bind(other, theirs))
+        time.pass_by(minutes=5)
+        binding = bind(other, theirs)
+        assert binding["status"] == project(other, theirs)["domain"]["status"] == "active"
+        lost = project(api, site)["domain"]
+        assert lost == {**held, "status": "error", "checkedAt": binding["checkedAt"]}
+        assert bind(api, site)["status"] == "error"
+        assert bind(other, theirs)["status"] == "active"
+
+    def test_takes_it_over_from_another_site_of_their_own(
+        self, held: Any, api: Api, site: str, txt_records: Records
+    ) -> None:
+        second = new_site(api)
+        prove(txt_records, bind(api, second))
+        assert bind(api, second)["status"] == "active"
+        assert project(api, site)["domain"]["status"] == "error"
+
+    def test_does_not_take_it_while_the_dns_is_silent(
+        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        theirs = new_site(other)
+        bind(other, theirs)
+        txt_records["_svc-verify.www.example.com"] = None
+        assert bind(other, theirs)["status"] == "pending"
+        assert project(api, site)["domain"]["status"] == "active"
+
+    @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
+    def test_keeps_it_whatever_the_old_one_does(
+        self, how: str, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        theirs = new_site(other)
+        prove(txt_records, bind(other, theirs))
+        bind(other, theirs)
+        match how:
+            case "unbind":
+                bind(api, site, None)
+            case "rebind":
+                bind(api, site, "shop.example.com")
+            case "delete":
+                api.post("/api/projects/delete", {"id": site})
+            case "check":
+                bind(api, site)
+        third = new_site(api)
+        add(txt_records, bind(api, third))
+        assert api.refused("POST", SET, {"id": third, "domain": "www.example.com"}).status == 409
+        assert bind(other, theirs)["status"] == "active"
+
+    def test_loses_it_again_by_the_same_rule(
+        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        theirs = new_site(other)
+        prove(txt_records, bind(other, theirs))
+        bind(other, theirs)
+        add(txt_records, held)
+        assert api.refused("POST", SET, {"id": site, "domain": "www.example.com"}).status == 409
+        prove(txt_records, held)
+        assert bind(api, site)["status"] == "active"
+        assert project(other, theirs)["domain"]["status"] == "error"
+
+    @pytest.mark.store
+    def test_is_one_however_many_prove_it_at_once(
+        self, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        sites = [new_site(other) for _ in range(6)]
+        records = [bind(other, theirs) for theirs in sites]
+        txt_records.clear()
+        for binding in records:
+            add(txt_records, binding)
+        body = {"domain": "www.example.com"}
+        answers = at_once(6, lambda n: other.call("POST", SET, {**body, "id": sites[n]}))
+        assert sorted(a.status for a in answers) == [200, 409, 409, 409, 409, 409]
+        bound = [project(other, theirs)["domain"]["status"] for theirs in sites]
+        assert sorted(bound) == ["active", *["pending"] * 5]
+        assert project(api, site)["domain"]["status"] == "error"
+
+    @pytest.mark.store
+    @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
+    def test_is_the_only_holder_whatever_the_old_one_does_at_that_moment(
+        self, how: str, held: Any, api: Api, site: str, other: Api, txt_records: Records
+    ) -> None:
+        theirs = new_site(other)
+        prove(txt_records, bind(other, theirs))
+        path, body = {
+            "unbind": (SET, {"id": site, "domain": None}),
+            "rebind": (SET, {"id": site, "domain": "shop.example.com"}),
+            "delete": ("/api/projects/delete", {"id": site}),
+            "check": (SET, {"id": site, "domain": "www.example.com"}),
+        }[how]
+        take = {"id": theirs, "domain": "www.example.com"}
+        calls = [lambda: api.call("POST", path, body), lambda: other.call("POST", SET, take)]
+        answers = at_once(2, lambda n: calls[n]())
+        assert [a.status for a in answers] == [200, 200]
+        assert project(other, theirs)["domain"]["status"] == "active"
+        claim = find_domain_claim("www.example.com")
+        assert claim is not None
+        assert claim.target == theirs
+        if how == "check":
+            assert project(api, site)["domain"]["status"] == "error"
+
+
+def test_of_many_sites_that_prove_one_domain_at_once_one_gets_it(
+    api: Api, txt_records: Records
+) -> None:
+    sites = [new_site(api) for _ in range(6)]
+    values = set()
+    for site in sites:
+        (record,) = bind(api, site)["records"]
+        values.add(record["value"])
+    txt_records[record["host"]] = values
+    body = {"domain": "www.example.com"}
+    answers = at_once(6, lambda n: api.call("POST", SET, {**body, "id": sites[n]}))
+    assert sorted(a.status for a in answers) == [200, 409, 409, 409, 409, 409]
+
+
+@pytest.mark.parametrize("how", ["unbind", "rebind", "delete"])
+def test_a_proven_domain_is_free_again_once_it_is_let_go(
+    how: str, api: Api, site: str, new_owner: Callable[..., Owner], txt_records: Records
+) -> None:
+    prove(txt_records, bind(api, site))
+    bind(api, site)
+    match how:
+        case "unbind":
+            assert bind(api, site, None) is None
+            assert project(api, site)["domain"] is None
+        case "rebind":
+            assert bind(api, site, "shop.example.com")["status"] == "pending"
+        case "delete":
+            gone = api.post("/api/projects/delete", {"id": site})
+            assert gone["cascade"]["domain"] == "www.example.com"
+    other = new_owner().api()
+    theirs = new_site(other)
+    prove(txt_records, bind(other, theirs))
+    assert bind(other, theirs)["status"] == "active"
+
+
+def test_a_proof_that_vanishes_is_an_error_but_keeps_the_claim(
+    api: Api, site: str, txt_records: Records
+) -> None:
+    binding = bind(api, site)
+    prove(txt_records, binding)
+    bind(api, site)
+    txt_records.clear()
+    assert bind(api, site)["status"] == "error"
+    assert find_domain_claim("www.example.com") is not None
+    prove(txt_records, binding)
+    assert bind(api, site)["status"] == "active"
+
+
+def test_a_silent_dns_changes_nothing_and_says_so(
+    api: Api, site: str, txt_records: Records
+) -> None:
+    binding = bind(api, site)
+    prove(txt_records, binding)
+    bind(api, site)
+    txt_records["_svc-verify.www.example.com"] = None
+    answer = api.post(SET, {"id": site, "domain": "www.example.com"})
+    assert answer["domain"]["status"] == "active"
+    assert "did not answer" in answer["warnings"][0]
+
+
+def test_a_domain_not_proven_in_72_hours_is_dropped(api: Api, site: str, time: Time) -> None:
+    first = bind(api, site)
+    time.pass_by(hours=71.9)
+    assert project(api, site)["domain"]["status"] == "pending"
+    time.pass_by(hours=0.2)
+    assert project(api, site)["domain"] is None
+    assert bind(api, site)["records"] != first["records"]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("Shop.Example.COM", "shop.example.com"),
+        (" example.com. ", "example.com"),
+        ("пекарня.рф", "xn--80ajpngj0i.xn--p1ai"),
+        ("bücher.example.co.uk", "xn--bcher-kva.example.co.uk"),
+    ],
+)
+def test_names_are_kept_in_punycode(given: str, name: str, api: Api, site: str) -> None:
+    assert bind(api, site, given)["name"] == name
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        "",
+        ".",
+        "localhost",
+        "https://example.com",
+        "example.com:443",
+        "example.com/shop",
+        "user@example.com",
+        "*.example.com",
+        "exa mple.com",
+        "example..com",
+        "-a.example.com",
+        "a_b.example.com",
+        "a" * 64 + ".example.com",
+        "a." * 140 + "com",
+        "127.0.0.1",
+        "1.2.3",
+        "0x7f.1",
+        "::1",
+        "[::1]",
+        "com",
+        "co.uk",
+        "github.io",
+        "рф",
+        "127.0.0.1:8000",
+        "\x00.com",
+        "xn--a.example.com",
+    ],
+)
+def test_what_nobody_can_own_is_refused(domain: str, api: Api, site: str) -> None:
+    answer = api.refused("POST", SET, {"id": site, "domain": domain})
+    assert answer.status == 400, answer.body
+    assert answer.data["errors"][0]["field"] == "domain"
+
+
+def test_the_domain_must_be_said_even_to_unbind(api: Api, site: str) -> None:
+    assert api.refused("POST", SET, {"id": site}).status == 400
+
+
+def test_the_dns_is_asked_once_however_often_the_write_is_tried(
+    api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(dns, "lookup_txt", lambda host: asked.append(host) or frozenset())
+    from tests.engine.test_unit import conflict, failing
+
+    with failing("TransactWriteItems", 2, conflict):
+        bind(api, site)
+    assert len(asked) == 1
+
+
+class TestToggleStats:
+    PATH = "/api/projects/toggle-stats"
+
+    def test_sets_what_it_is_told(self, api: Api, site: str) -> None:
+        for enabled in (False, False, True):
+            answer = api.post(self.PATH, {"id": site, "enabled": enabled})
+            assert answer["statsEnabled"] is enabled
+            assert project(api, site)["statsEnabled"] is enabled
+
+    def test_flips_when_it_is_told_nothing(self, api: Api, site: str) -> None:
+        assert [api.post(self.PATH, {"id": site})["statsEnabled"] for _ in range(3)] == [
+            False,
+            True,
+            False,
+        ]
+
+    def test_a_flip_with_an_idempotency_key_happens_once(self, api: Api, site: str) -> None:
+        first, again = (api.post(self.PATH, {"id": site}, key="k") for _ in range(2))
+        assert first == again
+        assert project(api, site)["statsEnabled"] is False

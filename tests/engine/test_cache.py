@@ -1,0 +1,132 @@
+"""The cache of outside answers: asked once, kept for a while, never in the way."""
+
+import json
+import logging
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pynamodb.exceptions import GetError, PutError
+
+from chalicelib.engine.cache import CacheRow, cached
+from tests.conftest import Time, everything
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
+
+DAY = timedelta(days=1)
+
+
+class Service:
+    """A service that counts how often it is asked."""
+
+    def __init__(self, answer: Any = "found") -> None:
+        self.answer = answer
+        self.asked = 0
+
+    def __call__(self) -> Any:
+        self.asked += 1
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, False, 0, "", [], {}, 1.5, "Ёж 🦔", {"images": [{"url": "https://x"}], "n": None}],
+)
+def test_a_service_is_asked_once_whatever_it_answers(answer: Any) -> None:
+    service = Service(answer)
+    assert [cached("photos", "bread", DAY, service) for _ in range(3)] == [answer] * 3
+    assert service.asked == 1
+
+
+def test_another_key_or_kind_is_another_answer() -> None:
+    first, other_key, other_kind = Service(1), Service(2), Service(3)
+    assert cached("photos", "bread", DAY, first) == 1
+    assert cached("photos", "Bread", DAY, other_key) == 2
+    assert cached("barcodes", "bread", DAY, other_kind) == 3
+    assert cached("photos", "bread", DAY, first) == 1
+
+
+def test_a_key_may_be_of_any_length_and_script() -> None:
+    service = Service()
+    for _ in range(2):
+        assert cached("photos", "хлеб#\x00" * 5000, DAY, service) == "found"
+    assert service.asked == 1
+
+
+def test_an_answer_is_kept_until_its_time_is_up_even_if_its_row_is_still_there(time: Time) -> None:
+    service = Service()
+    cached("photos", "bread", timedelta(hours=24), service)
+    time.pass_by(hours=23, minutes=59)
+    cached("photos", "bread", timedelta(hours=24), service)
+    assert service.asked == 1
+    time.pass_by(minutes=1)
+    service.answer = "newer"
+    assert len(everything()) == 1
+    assert cached("photos", "bread", timedelta(hours=24), service) == "newer"
+    time.pass_by(hours=23)
+    assert cached("photos", "bread", timedelta(hours=24), service) == "newer"
+    assert service.asked == 2
+
+
+def test_nothing_found_may_be_kept_for_less_long(time: Time) -> None:
+    nothing, something = Service(None), Service("found")
+    for _ in range(2):
+        cached("barcodes", "1", 30 * DAY, nothing, ttl_of_none=DAY)
+        cached("barcodes", "2", 30 * DAY, something, ttl_of_none=DAY)
+    assert (nothing.asked, something.asked) == (1, 1)
+    time.pass_by(days=1)
+    for _ in range(2):
+        cached("barcodes", "1", 30 * DAY, nothing, ttl_of_none=DAY)
+        cached("barcodes", "2", 30 * DAY, something, ttl_of_none=DAY)
+    assert (nothing.asked, something.asked) == (2, 1)
+
+
+def test_a_row_expires_by_itself_and_belongs_to_no_workspace(time: Time) -> None:
+    cached("photos", "bread", DAY, Service({"a": 1}))
+    ((place, row),) = everything().items()
+    assert place.startswith("control/CACHE#photos#")
+    assert row["expires"] == {"N": str(int((time.now + DAY).timestamp()))}
+    assert json.loads(row["body"]["S"]) == {"a": 1}
+
+
+def test_a_service_that_fails_is_asked_again() -> None:
+    def fails() -> str:
+        raise LookupError("no luck")
+
+    with pytest.raises(LookupError, match="no luck"):
+        cached("photos", "bread", DAY, fails)
+    assert cached("photos", "bread", DAY, Service()) == "found"
+
+
+def test_the_largest_answer_is_kept_and_a_larger_one_only_passed_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fits, too_large = Service("ж" * 199_400), Service("ж" * 210_000)
+    for _ in range(2):
+        assert cached("photos", "fits", DAY, fits) == fits.answer
+        assert cached("photos", "too large", DAY, too_large) == too_large.answer
+    assert (fits.asked, too_large.asked) == (1, 2)
+    assert caplog.records == []
+
+
+def test_a_cache_that_fails_costs_a_look_up_and_a_line_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_get(*_: object, **__: object) -> None:
+        raise GetError("down")
+
+    def no_put(*_: object, **__: object) -> None:
+        raise PutError("down")
+
+    service = Service()
+    with monkeypatch.context() as broken, caplog.at_level(logging.WARNING):
+        broken.setattr(CacheRow, "get", no_get)
+        broken.setattr(CacheRow, "save", no_put)
+        assert cached("photos", "bread", DAY, service) == "found"
+    assert [record.message for record in caplog.records] == [
+        "the cache could not be read",
+        "the cache could not be written",
+    ]
+    assert cached("photos", "bread", DAY, service) == "found"
+    assert cached("photos", "bread", DAY, service) == "found"
+    assert service.asked == 2

@@ -1,0 +1,149 @@
+"""Limits counted in the database: exactly as many as are allowed, by subject, window and scale."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pynamodb.exceptions import UpdateError
+
+from chalicelib.core.errors import RateLimitedError, UnavailableError
+from chalicelib.core.ids import new_id
+from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
+from chalicelib.engine import limits
+from chalicelib.engine.limits import TakenRow, take
+from tests.conftest import Time, at_once, everything
+from tests.support.effort import examples
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
+
+LIMIT = Limit("test", "tests a minute", 3, timedelta(minutes=1))
+DAY = Limit("test-day", "tests a day", 1, timedelta(days=1))
+
+
+@pytest.fixture(autouse=True)
+def scale(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
+    """Set RATE_LIMIT_SCALE; it is 1 unless a test says otherwise."""
+
+    def choose(factor: float) -> None:
+        chosen = replace(real, rate_limit_scale=factor)
+        monkeypatch.setattr(limits, "settings", lambda: chosen)
+
+    real = limits.settings()
+    choose(1)
+    return choose
+
+
+def admitted(limit: Limit, subject: str, count: int) -> int:
+    """Take so often, and return how often that was allowed."""
+    return count - sum(refusal(limit, subject) is not None for _ in range(count))
+
+
+def refusal(limit: Limit, subject: str) -> RateLimitedError | None:
+    try:
+        take(limit, subject)
+    except RateLimitedError as error:
+        return error
+    return None
+
+
+def test_a_holder_is_admitted_as_often_as_allowed_and_told_what_is_left(time: Time) -> None:
+    time.pass_by(seconds=20)
+    assert [take(LIMIT, "a") for _ in range(3)] == [
+        RateLimitStatus(3, left, 40) for left in (2, 1, 0)
+    ]
+    with pytest.raises(RateLimitedError):
+        take(LIMIT, "a")
+
+
+def test_a_refusal_says_what_is_allowed_and_when_to_return(time: Time) -> None:
+    time.pass_by(seconds=20)
+    assert admitted(LIMIT, "a", 3) == 3
+    error = refusal(LIMIT, "a")
+    assert error
+    assert error.message == ("Too many requests: 3 tests a minute are allowed. Try again in 40 s.")
+    assert error.headers == {
+        "RateLimit-Limit": "3",
+        "RateLimit-Remaining": "0",
+        "RateLimit-Reset": "40",
+        "Retry-After": "40",
+    }
+
+
+def test_who_waits_as_long_as_told_is_admitted(time: Time) -> None:
+    time.pass_by(seconds=59.4)
+    assert admitted(LIMIT, "a", 4) == 3
+    error = refusal(LIMIT, "a")
+    assert error
+    time.pass_by(seconds=int(error.headers["Retry-After"]))
+    assert take(LIMIT, "a").remaining == 2
+
+
+def test_a_day_is_a_day_of_utc(time: Time) -> None:
+    time.pass_by(hours=11, minutes=59)
+    assert take(DAY, "a").reset_seconds == 60
+    time.pass_by(seconds=59)
+    assert refusal(DAY, "a")
+    time.pass_by(seconds=1)
+    assert take(DAY, "a").reset_seconds == 86_400
+
+
+def test_holders_and_limits_are_counted_apart() -> None:
+    other = replace(LIMIT, name="other")
+    counts = [admitted(limit, subject, 5) for limit in (LIMIT, other) for subject in ("a", "b")]
+    assert counts == [3, 3, 3, 3]
+
+
+@pytest.mark.parametrize(("factor", "allowed"), [(0.34, 1), (1, 3), (2, 6), (0, 0)])
+def test_the_scale_multiplies_what_is_allowed(
+    factor: float, allowed: int, scale: Callable[[float], None], time: Time
+) -> None:
+    scale(factor)
+    assert admitted(LIMIT, "a", 8) == allowed
+
+
+def test_of_twenty_at_once_exactly_as_many_as_allowed_are_admitted(time: Time) -> None:
+    limit = replace(LIMIT, max_requests=7)
+    refused = at_once(20, lambda _: refusal(limit, "a"))
+    assert refused.count(None) == 7
+    assert take(limit, "b").remaining == 6
+
+
+@examples(40)
+@given(steps=st.lists(st.floats(0, 50), max_size=25), max_requests=st.integers(1, 4))
+def test_no_window_ever_admits_more_than_allowed(
+    steps: list[float], max_requests: int, time: Time
+) -> None:
+    limit, subject = replace(LIMIT, max_requests=max_requests), new_id()
+    seen: dict[str, list[bool]] = {}
+    for step in steps:
+        time.pass_by(seconds=step)
+        window = time.now.strftime("%H:%M")
+        seen.setdefault(window, []).append(refusal(limit, subject) is None)
+    for answers in seen.values():
+        assert answers == [number < max_requests for number in range(len(answers))]
+
+
+def test_counters_expire_with_their_window(time: Time) -> None:
+    take(LIMIT, "a")
+    (row,) = everything().values()
+    assert row["expires"]["N"] == str(int((time.now + timedelta(minutes=1)).timestamp()))
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that does not write."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise UpdateError(cause=None)
+
+    monkeypatch.setattr(TakenRow, "update", fail)
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_database_that_cannot_count_refuses_unless_the_limit_fails_open() -> None:
+    with pytest.raises(UnavailableError):
+        take(LIMIT, "a")
+    assert take(HEAVY, "a").limit == 60

@@ -1,0 +1,234 @@
+"""What a request costs: requests to DynamoDB, and read units where the database tells them true."""
+
+import json
+from typing import Any
+
+import pytest
+
+from chalicelib import VERSION
+from chalicelib.domains.sites.store import pages as store_pages
+from chalicelib.engine.connection import connection
+from infra.bench.dynamodb_usage import metering
+from tests.conftest import Api, Owner
+from tests.factories.examples import Things, submit
+
+pytestmark = pytest.mark.store
+
+
+@pytest.mark.parametrize(
+    ("limit", "method", "path", "body"),
+    [
+        (2, "GET", "/api/pages/{page}", None),
+        (3, "GET", "/api/projects/list", None),
+        (3, "GET", "/api/projects/list?search=bak&sortBy=title", None),
+        (3, "GET", "/api/pages/list?projectId={site}", None),
+        (3, "GET", "/api/workspaces/list", None),
+        (2, "GET", "/api/products/{product}", None),
+        (4, "GET", "/api/products/list?sort=price", None),
+        (3, "GET", "/api/categories/list?kind=product", None),
+        (5, "GET", "/api/files/list", None),
+        (5, "GET", "/api/files/list?folderId={folder}", None),
+        (3, "GET", "/api/file-folders", None),
+        (2, "POST", "/api/projects/create", {"title": "New", "slug": "new"}),
+        (3, "POST", "/api/projects/create", {"title": "New"}),
+        (3, "POST", "/api/pages/create", {"projectId": "{site}", "title": "New"}),
+        (3, "POST", "/api/projects/update", {"id": "{site}", "title": "Renamed"}),
+        (4, "POST", "/api/pages/save-html", {"id": "{page}", "html": "<p>"}),
+        (3, "POST", "/api/pages/update", {"id": "{page}", "title": "New", "sortOrder": 1}),
+        (3, "POST", "/api/pages/update", {"id": "{page}", "isHome": True}),
+        (4, "POST", "/api/pages/delete", {"id": "{page}", "confirm": True}),
+        (3, "POST", "/api/products/create", {"name": "x", "price": 1, "categoryId": "{category}"}),
+        (3, "POST", "/api/products/update", {"id": "{product}", "stockDelta": -1}),
+        (3, "POST", "/api/products/delete", {"id": "{product}"}),
+        (4, "POST", "/api/products/reorder", {"ids": ["{product}"]}),
+        (4, "POST", "/api/products/bulk", {"ids": ["{product}"], "action": "deactivate"}),
+        (4, "POST", "/api/categories/create", {"name": "Cakes", "parentId": "{category}"}),
+        (4, "POST", "/api/categories/update", {"id": "{category}", "name": "Loaves"}),
+        (3, "GET", "/api/forms/collection/{lead}", None),
+        (4, "GET", "/api/forms/collection-list?status=new", None),
+        (5, "GET", "/api/forms/collection-find?email=ada@example.com", None),
+        (6, "GET", "/api/forms/collection-orders?id={lead}", None),
+        (5, "GET", "/api/crm/stats", None),
+        (5, "GET", "/api/forms/list", None),
+        (4, "GET", "/api/clients/list", None),
+        (8, "GET", "/api/clients/{client}", None),
+        (5, "GET", "/api/bookings/list", None),
+        (6, "GET", "/api/bookings/list?from=2026-01-01&resourceId={resource}", None),
+        (3, "GET", "/api/bookings/{booking}", None),
+        (5, "GET", "/api/bookings/slots?serviceId={service}&from=2027-01-04", None),
+        (
+            10,
+            "POST",
+            "/api/bookings/create",
+            {
+                "serviceId": "{service}",
+                "startAt": "2027-05-01T12:00",
+                "client": {"name": "Bob", "email": "bob@example.com"},
+                "ignoreSchedule": True,
+            },
+        ),
+        (5, "POST", "/api/bookings/set-status", {"id": "{booking}", "status": "cancelled"}),
+        (
+            8,
+            "POST",
+            "/api/bookings/reschedule",
+            {"id": "{booking}", "startAt": "2027-05-01T12:00", "ignoreSchedule": True},
+        ),
+        (3, "POST", "/api/forms/collection-status", {"id": "{lead}", "status": "completed"}),
+        (4, "POST", "/api/forms/collection-update", {"id": "{lead}", "notes": "Call"}),
+        (3, "POST", "/api/clients/update", {"id": "{client}", "tags": ["vip"]}),
+    ],
+)
+def test_round_trips_stay_within_their_budget(
+    limit: int, method: str, path: str, body: dict[str, Any] | None, api: Api, things: Things
+) -> None:
+    sent = json.dumps(body)
+    for name, thing in vars(things).items():
+        path, sent = (text.replace(f"{{{name}}}", thing) for text in (path, sent))
+    with metering() as usage:
+        answer = api.call(method, path, json.loads(sent))
+    assert answer.status == 200
+    assert usage.round_trips <= limit, usage.calls
+
+
+def test_edits_of_a_page_cost_what_its_whole_html_does(api: Api, things: Things) -> None:
+    page = {"id": things.page}
+    api.post("/api/pages/save-html", {**page, "html": "<p>one</p>"})
+    edits = [{"find": "one", "replace": "two"}]
+    with metering() as usage:
+        api.post("/api/pages/save-html", {**page, "edits": edits, "returnHtml": False})
+    assert usage.round_trips == 4, usage.calls
+
+
+def test_a_page_and_its_site_are_read_at_once_but_for_the_first_time(
+    api: Api, things: Things
+) -> None:
+    costs = []
+    store_pages.forget_sites()
+    for _ in range(2):
+        with metering() as usage:
+            api.get(f"/api/pages/{things.page}")
+        costs.append(usage.round_trips)
+    assert costs == [3, 2]
+
+
+def test_a_submission_stays_within_its_budget(api: Api, things: Things) -> None:
+    submit(things.form, name="Bob")  # the day's first knows its source from then on
+    with metering() as usage:
+        submit(things.form, name="Ada", email="ada@example.com", phone="84951234567")
+    assert usage.round_trips <= 11, usage.calls
+    with metering() as usage:
+        submit(things.form, name="Ada Lovelace", email="ada@example.com")
+    assert usage.round_trips <= 12, usage.calls
+
+
+def test_an_idempotency_key_costs_the_first_call_nothing(api: Api, things: Things) -> None:
+    with metering() as usage:
+        api.post("/api/pages/create", {"projectId": things.site, "title": "New"}, key="k")
+    assert usage.round_trips == 3
+
+
+def test_a_mistyped_key_costs_no_read(owner: Owner) -> None:
+    token = owner.token()
+    with metering() as usage:
+        Api(token[:-1] + ("0" if token[-1] != "0" else "1")).refused("GET", "/api/projects/list")
+    assert usage.calls == []
+
+
+def test_requests_name_the_service_alone(api: Api) -> None:
+    sent: list[str] = []
+
+    def note(request: Any, **_: object) -> None:
+        sent.append(request.headers["User-Agent"].decode())
+
+    events = connection().client.meta.events
+    events.register("before-send.dynamodb", note)
+    try:
+        api.get("/api/projects/list")
+    finally:
+        events.unregister("before-send.dynamodb", note)
+    assert set(sent) == {f"Workspace-Automation-API/{VERSION}"}
+
+
+def test_last_use_is_written_once_in_ten_minutes(owner: Owner, time: object) -> None:
+    api = owner.api()
+    costs = []
+    for minutes in (0, 1, 8, 1):
+        time.pass_by(minutes=minutes)
+        with metering() as usage:
+            api.get("/api/projects/list")
+        costs.append("UpdateItem" in usage.calls)
+    assert costs == [True, False, False, True]
+
+
+@pytest.mark.slow
+def test_five_hundred_sites_cost_few_units_to_list(
+    owner: Owner, api: Api, on_dynamodb_local: bool
+) -> None:
+    from chalicelib.domains.sites.store.sites import SITES
+    from chalicelib.engine.unit import UnitOfWork
+
+    for start in range(0, 500, 25):
+        unit = UnitOfWork(owner.workspace.id, "seed")
+        for number in range(start, start + 25):
+            site = SITES.new(
+                owner.workspace.id,
+                title=f"Site number {number:04}",
+                description="d" * 900,
+                slug=f"site-number-{number:04}",
+                status="active",
+            )
+            unit.create(site)
+        unit.commit()
+    api.get("/api/projects/list")
+    with metering() as usage:
+        data = api.get("/api/projects/list?page=25&size=20&sortBy=title&sortDir=asc")
+    assert data["pagination"]["total"] == 500
+    assert [p["title"] for p in data["projects"]] == [
+        f"Site number {n:04}" for n in range(480, 500)
+    ]
+    assert usage.round_trips == 3
+    if on_dynamodb_local:
+        assert usage.units <= 60, usage
+
+
+@pytest.fixture
+def long_pages(api: Api) -> tuple[str, list[str]]:
+    """A site of 26 pages with 60 KB of Cyrillic design system each: its id, and theirs."""
+    site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+    pages = []
+    for number in range(26):
+        body = {"projectId": site, "title": f"Page {number}"}
+        pages.append(api.post("/api/pages/create", body)["page"]["id"])
+        api.post("/api/pages/update", {"id": pages[-1], "designSystem": {"a": "ж" * 30_000}})
+    return site, pages
+
+
+@pytest.mark.slow
+def test_long_design_systems_cost_nothing_where_they_are_not_shown(
+    api: Api, long_pages: tuple[str, list[str]], on_dynamodb_local: bool
+) -> None:
+    site, (page, *_) = long_pages
+    sent: list[int] = []
+
+    def weigh(request: Any, **_: Any) -> None:
+        sent.append(len(request.body))
+
+    events = connection().client.meta.events
+    events.register("before-sign.dynamodb.TransactWriteItems", weigh)
+    try:
+        with metering() as usage:
+            listed = api.get(f"/api/pages/list?projectId={site}")
+        assert (len(listed["pages"]), usage.round_trips) == (26, 3)
+        if on_dynamodb_local:
+            assert usage.units <= 35, usage
+        with metering() as usage:
+            assert len(api.get(f"/api/pages/{page}")["page"]["designSystem"]["a"]) == 30_000
+        assert usage.round_trips == 2
+        api.post("/api/pages/save-html", {"id": page, "html": "<p>"})
+        api.post("/api/pages/update", {"id": page, "title": "New", "isHome": True})
+        api.post("/api/projects/delete", {"id": site})
+    finally:
+        events.unregister("before-sign.dynamodb.TransactWriteItems", weigh)
+    assert sent
+    assert max(sent) < 200_000, sent

@@ -1,0 +1,215 @@
+"""The unit of work: all or nothing, again after a lost race, a clear 503 when DynamoDB fails."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+
+from chalicelib.core import retry
+from chalicelib.core.errors import PayloadTooLargeError
+from chalicelib.domains.sites.store.sites import SITES
+from chalicelib.engine import audit
+from chalicelib.engine.connection import connection
+from chalicelib.engine.listing import counters
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from tests.conftest import Api, Owner, Time, everything
+from tests.factories.examples import Things
+from tests.factories.salon import Salon
+
+pytestmark = pytest.mark.store
+
+
+@contextmanager
+def failing(operation: str, times: int, fault: Callable[[], Exception]) -> Iterator[list[str]]:
+    """Let the next calls of a DynamoDB operation fail before they are sent."""
+    seen: list[str] = []
+
+    def interfere(**_: Any) -> None:
+        seen.append(operation)
+        if len(seen) <= times:
+            raise fault()
+
+    events = connection().client.meta.events
+    events.register_first(f"before-call.dynamodb.{operation}", interfere)
+    try:
+        yield seen
+    finally:
+        events.unregister(f"before-call.dynamodb.{operation}", interfere)
+
+
+def conflict() -> ClientError:
+    return ClientError(
+        {
+            "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
+            "CancellationReasons": [{"Code": "None"}, {"Code": "TransactionConflict"}],
+        },
+        "TransactWriteItems",
+    )
+
+
+def throttled() -> ClientError:
+    code = "ProvisionedThroughputExceededException"
+    return ClientError({"Error": {"Code": code, "Message": "slow down"}}, "Any")
+
+
+def unreachable() -> EndpointConnectionError:
+    return EndpointConnectionError(endpoint_url="http://nowhere")
+
+
+def timed_out() -> ReadTimeoutError:
+    return ReadTimeoutError(endpoint_url="http://nowhere")
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses between attempts, which are not slept."""
+    slept: list[float] = []
+    monkeypatch.setattr(retry, "sleep", slept.append)
+    return slept
+
+
+def test_a_transaction_conflict_is_tried_again_with_growing_pauses(
+    owner: Owner, api: Api, pauses: list[float]
+) -> None:
+    with failing("TransactWriteItems", 3, conflict) as calls:
+        site = api.post("/api/projects/create", {"title": "Bakery"})["project"]
+    assert len(calls) == 4
+    assert len(pauses) == 3
+    assert all(0 <= p <= retry.FIRST_PAUSE * 2**n for n, p in enumerate(pauses))
+    assert api.get("/api/projects/list")["projects"] == [site]
+    assert counters.read(owner.workspace.id, "SITE")["total"] == 1
+
+
+def test_endless_conflicts_end_as_a_503_with_nothing_changed(api: Api, pauses: list[float]) -> None:
+    api.get("/api/projects/list")
+    before = everything()
+    with failing("TransactWriteItems", 1000, conflict):
+        answer = api.refused("POST", "/api/projects/create", {"title": "Bakery"})
+    assert (answer.status, answer.data["code"]) == (503, "unavailable")
+    assert answer.headers["Retry-After"]
+    assert len(pauses) == retry.MAX_ATTEMPTS - 1
+    assert everything() == before
+
+
+def test_where_rivals_are_expected_conflicts_go_on_for_some_seconds(
+    api: Api, pauses: list[float], time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    salon = Salon.opened(api)
+    lost = 2 * retry.MAX_ATTEMPTS
+    with failing("TransactWriteItems", lost, conflict):
+        assert salon.book("2027-01-18T10:00")
+    assert len(pauses) == lost
+    monkeypatch.setattr(retry, "RIVALS_SECONDS", 0.5)
+    before = everything()
+    with failing("TransactWriteItems", 10**6, conflict):
+        answer = salon.try_to_book("2027-01-18T11:00")
+    assert (answer.status, answer.data["code"]) == (503, "unavailable")
+    assert everything() == before
+
+
+def test_a_change_that_makes_a_record_too_large_is_refused_and_changes_nothing(
+    owner: Owner, api: Api
+) -> None:
+    api.post("/api/projects/create", {"title": "Bakery"})
+    before = everything()
+
+    def stage(unit: UnitOfWork) -> None:
+        (site,) = SITES.latest(owner.workspace.id, 1)
+        site.description = "ж" * 200_000
+        unit.save(site)
+
+    with pytest.raises(PayloadTooLargeError, match="description: expected a record of at most"):
+        run_unit(owner.workspace.id, None, stage)
+    assert everything() == before
+
+
+@pytest.mark.parametrize("fault", [throttled, unreachable, timed_out])
+@pytest.mark.parametrize(
+    ("operation", "method", "path", "body"),
+    [
+        ("GetItem", "GET", "/api/projects/list", None),
+        ("Query", "GET", "/api/projects/list", None),
+        ("BatchGetItem", "GET", "/api/projects/list", None),
+        ("BatchGetItem", "GET", "/api/workspaces/list", None),
+        ("TransactWriteItems", "POST", "/api/projects/create", {"title": "x", "slug": "x"}),
+    ],
+)
+def test_a_database_that_fails_is_a_clear_503_and_nothing_is_half_done(
+    fault: Callable[[], Exception],
+    operation: str,
+    method: str,
+    path: str,
+    body: dict[str, str] | None,
+    api: Api,
+    things: Things,
+) -> None:
+    before = everything()
+    with failing(operation, 1000, fault):
+        answer = api.refused(method, path, body)
+    assert (answer.status, answer.data["code"]) == (503, "unavailable")
+    assert "nowhere" not in answer.body.decode()
+    assert everything() == before
+
+
+def test_keys_that_a_batch_leaves_unprocessed_are_asked_again(api: Api) -> None:
+    for number in range(4):
+        api.post("/api/projects/create", {"title": f"Site {number}"})
+    asked: list[int] = []
+
+    def leave_some(parsed: dict[str, Any], **_: Any) -> None:
+        for table, rows in parsed["Responses"].items():
+            asked.append(len(rows))
+            if len(rows) > 1:
+                dropped = rows[1:]
+                del rows[1:]
+                keys = [{"pk": row["pk"], "sk": row["sk"]} for row in dropped]
+                parsed["UnprocessedKeys"] = {table: {"Keys": keys}}
+
+    events = connection().client.meta.events
+    events.register("after-call.dynamodb.BatchGetItem", leave_some)
+    try:
+        titles = [p["title"] for p in api.get("/api/projects/list")["projects"]]
+    finally:
+        events.unregister("after-call.dynamodb.BatchGetItem", leave_some)
+    assert titles == ["Site 3", "Site 2", "Site 1", "Site 0"]
+    assert asked == [4, 3, 2, 1]
+
+
+def test_a_unit_of_more_than_a_hundred_items_is_a_design_error(owner: Owner) -> None:
+    unit = UnitOfWork(owner.workspace.id, "test")
+    for number in range(34):
+        unit.create(SITES.new(owner.workspace.id, title="x", slug=f"x{number}", status="active"))
+    with pytest.raises(RuntimeError, match="items; DynamoDB takes 100"):
+        unit.commit()
+    assert SITES.entries(owner.workspace.id) == []
+
+
+def test_what_runs_after_a_commit_cannot_undo_its_success(owner: Owner) -> None:
+    def fail() -> None:
+        raise OSError("disk full")
+
+    unit = UnitOfWork(owner.workspace.id, "test")
+    site = SITES.new(owner.workspace.id, title="x", slug="x", status="active")
+    unit.create(site)
+    unit.after_commit(fail)
+    unit.commit()
+    assert SITES.find(owner.workspace.id, site.id) is not None
+
+
+def test_each_change_leaves_one_audit_record_without_values(owner: Owner, api: Api) -> None:
+    site = api.post("/api/projects/create", {"title": "Secret plan"})["project"]["id"]
+    api.post("/api/projects/update", {"id": site, "description": "Hidden words"})
+    api.get("/api/projects/list")
+    api.refused("POST", "/api/projects/update", {"id": site})
+    api.post("/api/projects/delete", {"id": site, "dryRun": True})
+    records = [r for r in audit.latest(owner.workspace.id) if r.actor != "operator"]
+    assert [(r.operation, r.resources[0], r.fields) for r in records] == [
+        ("update_site", f"site:{site}", ["description"]),
+        ("create_site", f"site:{site}", ["title"]),
+    ]
+    assert {r.actor for r in records} == {owner.workspace.owner_id}
+    rows = repr([r.attribute_values for r in records])
+    assert "Secret plan" not in rows
+    assert "Hidden words" not in rows

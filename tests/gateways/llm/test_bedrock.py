@@ -1,0 +1,333 @@
+"""The adapter for Amazon Bedrock, against a server that frames its events as Bedrock does."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from chalicelib.core import retry
+from chalicelib.gateways import llm
+from chalicelib.gateways.llm import ModelError, Reasoning, Usage
+from chalicelib.gateways.llm.bedrock import BedrockModel
+from chalicelib.gateways.llm.cancellation import Cancellation
+from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
+from tests.fakes import bedrock_api, openai_api
+from tests.fakes.bedrock_api import BLOCK_STOP, START, STOP, THOUGHT, failing, metadata, text
+from tests.fakes.openai_api import Answering, OpenAiApi
+from tests.support.patience import FOR_EVER, PATIENCE, stretched, wait_for
+
+MODEL = "eu.anthropic.claude-haiku-4-5-20251001-v1:0"
+SECRET = "arn:aws:iam::123456789012:user/SECRET"
+ASKED = [Message("system", "Be terse."), Message("user", "Ёж 🦔?")]
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiApi]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with openai_api.serving() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    slept: list[float] = []
+    monkeypatch.setattr(retry, "sleep", slept.append)
+    return slept
+
+
+def model(api: OpenAiApi, **options: Any) -> BedrockModel:
+    return BedrockModel(
+        endpoint_url=api.url.removesuffix("/v1"),
+        region_name="eu-central-1",
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+        **options,
+    )
+
+
+Heard = tuple[list[str | Usage], ModelError | None]
+
+
+def hear(chat_model: BedrockModel, said: list[str | Usage] | None = None, **options: Any) -> Heard:
+    """Return what was said, which goes into ``said`` as it comes, and the failure if it failed."""
+    said = [] if said is None else said
+    asked: dict[str, Any] = {"messages": ASKED, "seconds": FOR_EVER, **options}
+    try:
+        said.extend(chat_model.stream(model=MODEL, max_output_tokens=50, **asked))
+    except ModelError as error:
+        return said, error
+    return said, None
+
+
+class TestAnswer:
+    def test_comes_in_pieces_then_usage(self, api: OpenAiApi) -> None:
+        api.answers = [bedrock_api.saying("Ёж", " — это", " 🦔.", tokens=(21, 9))]
+        assert hear(model(api)) == (["Ёж", " — это", " 🦔.", Usage(21, 9)], None)
+
+    def test_is_asked_for_as_converse_wants_it_and_signed(self, api: OpenAiApi) -> None:
+        api.answers = [bedrock_api.saying("x")]
+        hear(model(api))
+        (asked,) = api.asked
+        assert unquote(asked.target) == f"/model/{MODEL}/converse-stream"
+        assert "Credential=a/" in asked.headers["authorization"]
+        assert "/eu-central-1/bedrock/aws4_request" in asked.headers["authorization"]
+        assert asked.body == {
+            "system": [{"text": "Be terse."}],
+            "messages": [{"role": "user", "content": [{"text": "Ёж 🦔?"}]}],
+            "inferenceConfig": {"maxTokens": 50},
+        }
+
+    def test_takes_turns_whatever_the_history(self, api: OpenAiApi) -> None:
+        api.answers = [bedrock_api.saying("x")]
+        history = [
+            Message("assistant", "Hello, I am a bot."),
+            Message("user", "one"),
+            Message("user", "two"),
+            Message("assistant", " \n"),
+            Message("user", "three"),
+            Message("assistant", "answer"),
+            Message("system", ""),
+            Message("user", "four"),
+        ]
+        hear(model(api), messages=history)
+        assert api.asked[0].body == {
+            "messages": [
+                {"role": "user", "content": [{"text": t} for t in ("one", "two", "three")]},
+                {"role": "assistant", "content": [{"text": "answer"}]},
+                {"role": "user", "content": [{"text": "four"}]},
+            ],
+            "inferenceConfig": {"maxTokens": 50},
+        }
+
+    def test_may_be_split_anywhere_and_hold_what_is_no_text(self, api: OpenAiApi) -> None:
+        said = b"".join(
+            [START, THOUGHT, text("Ёж "), text(""), text("🦔", new="field"), BLOCK_STOP, STOP]
+        )
+        news = bedrock_api.frame("somethingNew", {"a": 1})
+        whole = said + news + metadata(3, 4)
+        api.answers = [bedrock_api.chunked(*(whole[n : n + 7] for n in range(0, len(whole), 7)))]
+        assert hear(model(api)) == ([Reasoning("hm"), "Ёж ", "🦔", Usage(3, 4)], None)
+
+    def test_reasoning_counts_as_output_where_no_usage_is_reported(self, api: OpenAiApi) -> None:
+        hidden = bedrock_api.reasoning(redactedContent="aGlkZGVu")
+        signed = bedrock_api.reasoning(signature="c2lnbmVk")
+        said = [START, THOUGHT, THOUGHT, hidden, signed, text("four"), BLOCK_STOP, STOP]
+        api.answers = [bedrock_api.chunked(*said)]
+        (*_, last), problem = hear(model(api))
+        assert problem is None
+        assert last == Usage(count_input(ASKED), count_tokens("hmhm") + 1, estimated=True)
+
+    def test_arrives_while_the_server_still_speaks(self, api: OpenAiApi) -> None:
+        api.answers = [bedrock_api.silent_after(START, text("first"))]
+        stream = model(api, read_seconds=FOR_EVER).stream(
+            ASKED, model=MODEL, max_output_tokens=9, seconds=FOR_EVER
+        )
+        assert next(stream) == "first"
+        assert not api.hung_up.is_set()
+        stream.close()
+        assert api.hung_up.wait(PATIENCE)
+
+    @pytest.mark.parametrize(
+        "cut", [b"", b"\0\0\0\x7f\0\0", failing("modelStreamErrorException", "x")]
+    )
+    def test_usage_that_nobody_tells_is_estimated_and_says_so(
+        self, cut: bytes, api: OpenAiApi
+    ) -> None:
+        api.answers = [bedrock_api.chunked(START, text("раз два"), STOP, *([cut] if cut else []))]
+        estimate = Usage(count_input(ASKED), count_tokens("раз два"), estimated=True)
+        assert hear(model(api)) == (["раз два", estimate], None)
+
+    def test_connections_are_kept_for_the_next(self, api: OpenAiApi) -> None:
+        api.answers = [bedrock_api.saying("x")]
+        asking = model(api)
+        assert hear(asking) == hear(asking)
+        assert (len(api.asked), api.connections) == (2, 1)
+
+
+class TestFailure:
+    @pytest.mark.parametrize(
+        ("status", "code", "kind", "attempts"),
+        [
+            (400, "ValidationException", "refused", 1),
+            (403, "AccessDeniedException", "refused", 1),
+            (403, "UnrecognizedClientException", "refused", 1),
+            (404, "ResourceNotFoundException", "refused", 1),
+            (408, "ModelTimeoutException", "timeout", 1),
+            (424, "ModelErrorException", "unavailable", 3),
+            (429, "ThrottlingException", "rate_limited", 3),
+            (429, "ModelNotReadyException", "rate_limited", 3),
+            (500, "InternalServerException", "unavailable", 3),
+            (503, "ServiceUnavailableException", "unavailable", 3),
+        ],
+    )
+    def test_has_a_kind_and_tells_nothing_of_the_providers_words(
+        self,
+        status: int,
+        code: str,
+        kind: str,
+        attempts: int,
+        api: OpenAiApi,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        api.answers = [bedrock_api.refusing(status, code, SECRET)]
+        with caplog.at_level(logging.WARNING, "chalicelib"):
+            said, error = hear(model(api))
+        assert error
+        assert (said, error.kind, error.before_first_token) == ([], kind, True)
+        assert len(api.asked) == attempts
+        assert "SECRET" not in str(error)
+        assert vars(caplog.records[0])["provider_says"] == SECRET
+
+    def test_throttling_before_the_first_token_passes(
+        self, api: OpenAiApi, pauses: list[float]
+    ) -> None:
+        api.answers = [
+            bedrock_api.refusing(429, "ThrottlingException", "Too many tokens"),
+            bedrock_api.chunked(START, failing("throttlingException", "slow down")),
+            bedrock_api.saying("at last"),
+        ]
+        assert hear(model(api)) == (["at last", Usage(11, 7)], None)
+        assert len(pauses) == 2
+
+    @pytest.mark.parametrize(
+        ("code", "kind"),
+        [
+            ("modelStreamErrorException", "unavailable"),
+            ("internalServerException", "unavailable"),
+            ("serviceUnavailableException", "unavailable"),
+            ("throttlingException", "rate_limited"),
+            ("validationException", "refused"),
+        ],
+    )
+    def test_in_midstream_is_final(
+        self, code: str, kind: str, api: OpenAiApi, pauses: list[float]
+    ) -> None:
+        api.answers = [bedrock_api.chunked(START, text("half"), failing(code, SECRET))]
+        said, error = hear(model(api))
+        assert error
+        assert (said, error.kind, error.before_first_token) == (["half"], kind, False)
+        assert (len(api.asked), pauses) == (1, [])
+        assert "SECRET" not in str(error)
+
+    @pytest.mark.parametrize(
+        ("answer", "kind", "attempts"),
+        [
+            (bedrock_api.chunked(START), "unavailable", 3),
+            (bedrock_api.chunked(START, end=b"ff\r\nabc"), "unavailable", 3),
+            (bedrock_api.chunked(b"junk " * 20), "garbage", 1),
+            (bedrock_api.chunked(START[:-1] + b"\0"), "garbage", 1),
+            (lambda wire, _: wire.reset(), "unavailable", 3),
+            (lambda wire, _: wire.send(b"junk\r\n\r\n"), "unavailable", 3),
+        ],
+    )
+    def test_of_the_wire_is_one_too(
+        self, answer: Answering, kind: str, attempts: int, api: OpenAiApi
+    ) -> None:
+        api.answers = [answer]
+        said, error = hear(model(api))
+        assert error
+        assert (said, error.kind, len(api.asked)) == ([], kind, attempts)
+
+    def test_without_credentials_or_a_region_it_is_refused(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+        monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+        for options in ({}, {"region_name": "eu-central-1"}):
+            _, error = hear(BedrockModel(**options))
+            assert error
+            assert error.kind == "refused"
+
+
+class TestTime:
+    def test_a_silent_server_is_left_after_the_read_timeout(self, api: OpenAiApi) -> None:
+        for answer, heard in (
+            (openai_api.silent, []),
+            (bedrock_api.silent_after(text("a")), ["a"]),
+        ):
+            api.answers = [answer]
+
+            def attempt(seconds: float) -> Heard:
+                said, error = hear(model(api, read_seconds=seconds))
+                assert error
+                assert error.kind == "timeout"
+                return said, error
+
+            stretched(attempt, 0.2, lambda result, heard=heard: result[0] == heard)
+
+    @pytest.mark.parametrize(
+        ("answer", "heard"),
+        [(openai_api.silent, []), (bedrock_api.silent_after(START, text("a")), ["a"])],
+    )
+    def test_the_deadline_does_not_wait_for_the_read_timeout(
+        self, answer: Answering, heard: list[str], api: OpenAiApi
+    ) -> None:
+        api.answers = [answer]
+        asking = model(api, read_seconds=FOR_EVER)
+        asking._client  # noqa: B018  making it takes a while
+
+        def attempt(seconds: float) -> Heard:
+            api.asked.clear()
+            said, error = hear(asking, seconds=seconds)
+            assert error
+            assert error.kind == "timeout"
+            return said, error
+
+        stretched(attempt, 0.4, lambda result: (result[0], len(api.asked)) == (heard, 1))
+
+
+class TestCancellation:
+    @pytest.mark.parametrize(
+        ("answer", "heard"),
+        [(openai_api.silent, []), (bedrock_api.silent_after(START, text("a")), ["a"])],
+        ids=["before the headers", "after a token"],
+    )
+    @pytest.mark.parametrize("kept", [False, True], ids=["new connection", "kept connection"])
+    def test_from_another_thread_ends_what_waits_for_the_provider(
+        self, kept: bool, answer: Answering, heard: list[str], api: OpenAiApi
+    ) -> None:
+        asking = model(api, read_seconds=FOR_EVER)
+        if kept:
+            api.answers = [bedrock_api.saying("x")]
+            hear(asking)
+            api.asked.clear()
+        api.answers = [answer]
+        cancellation = Cancellation()
+        said: list[str | Usage] = []
+        result: list[Heard] = []
+        reader = threading.Thread(
+            target=lambda: result.append(hear(asking, said, cancellation=cancellation))
+        )
+        reader.start()
+        wait_for(lambda: bool(api.asked) and said == heard)
+        cancellation.cancel()
+        reader.join(PATIENCE)
+        assert not reader.is_alive()
+        assert api.connections == 1
+        ((_, error),) = result
+        assert error
+        assert (said, error.kind, error.before_first_token) == (heard, "cancelled", not heard)
+        assert len(api.asked) == 1
+
+
+def test_it_is_the_provider_of_its_models(read_anew: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLM_PROVIDER", "bedrock openai")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setenv("LLM_MODEL", "claude-haiku-4.5")
+    read_anew()
+    spec = llm.resolve("Claude Haiku 4.5")
+    assert spec.provider_id == MODEL
+    assert isinstance(llm.chat_model_for(spec), BedrockModel)
+    drafting, name = llm.drafting_model()
+    assert (type(drafting), name) == (BedrockModel, MODEL)
+    monkeypatch.setenv("LLM_MODEL", "their-own")
+    monkeypatch.setenv("BEDROCK_PROFILE", "global")
+    read_anew()
+    assert llm.drafting_model()[1] == "their-own"
+    assert llm.resolve("Claude Haiku 4.5").provider_id == MODEL.replace("eu.", "global.")

@@ -1,0 +1,386 @@
+"""Chat models: what the OpenAI-compatible adapter asks and takes, against a server on loopback."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.core.errors import NotConfiguredError
+from chalicelib.core.settings import Settings, settings
+from chalicelib.gateways.llm import ModelError, Reasoning, Usage, complete, drafting_model
+from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
+from chalicelib.gateways.llm.demo import DemoModel
+from chalicelib.gateways.llm.messages import count_input, count_tokens
+from chalicelib.gateways.llm.openai import OpenAiModel
+from tests.factories.llm import ASKED, KEY, fail, model, speak
+from tests.fakes import openai_api
+from tests.fakes.openai_api import DONE, Answering, OpenAiApi, event, piece, usage
+from tests.support.patience import FOR_EVER, PATIENCE
+
+pytestmark = pytest.mark.usefixtures("pauses")
+
+
+class TestAnswer:
+    def test_comes_in_pieces_then_usage(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.saying("Ёж", " — это", " 🦔.", tokens=(21, 9))]
+        assert speak(model(openai)) == ["Ёж", " — это", " 🦔.", Usage(21, 9)]
+
+    def test_is_asked_for_with_the_key_the_roles_and_the_cap(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.saying("x")]
+        speak(model(openai))
+        (asked,) = openai.asked
+        assert asked.target == "/v1/chat/completions"
+        assert asked.headers["authorization"] == f"Bearer {KEY}"
+        assert asked.body == {
+            "model": "m-1",
+            "messages": [
+                {"role": "system", "content": "Be request."},
+                {"role": "user", "content": "Ёж 🦔?"},
+            ],
+            "max_tokens": 50,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+
+    def test_needs_no_key_where_the_server_does_not(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.saying("x")]
+        speak(OpenAiModel(openai.url + "/", ""))
+        assert openai.asked[0].target == "/v1/chat/completions"
+        assert "authorization" not in openai.asked[0].headers
+
+    def test_may_come_by_a_proxy(self, openai: OpenAiApi, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("http_proxy", openai.url.removesuffix("/v1"))
+        openai.answers = [openai_api.saying("x"), openai_api.silent]
+        asking = OpenAiModel("http://models.example/v1", KEY, read_seconds=FOR_EVER)
+        assert speak(asking)[0] == "x"
+        assert openai.asked[0].target == "http://models.example/v1/chat/completions"
+        assert fail(asking, 0.3)[1].kind == "timeout"  # by shutting the socket
+
+    def test_a_netrc_of_the_machine_does_not_replace_the_key(
+        self, openai: OpenAiApi, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "netrc").write_text("machine 127.0.0.1 login a password b\n")
+        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+        openai.answers = [openai_api.saying("x")]
+        speak(model(openai))
+        speak(OpenAiModel(openai.url, ""))
+        assert openai.asked[0].headers["authorization"] == f"Bearer {KEY}"
+        assert "authorization" not in openai.asked[1].headers
+
+    def test_arrives_piece_by_piece_while_the_server_still_speaks(self, openai: OpenAiApi) -> None:
+        for answering in (self.waiting_chunked, self.waiting_plain):
+            openai.answers = [answering]
+            stream = model(openai, read_seconds=FOR_EVER).stream(
+                ASKED, model="m", max_output_tokens=9, seconds=FOR_EVER
+            )
+            assert next(stream) == "first"  # Before the end, which the server never sends.
+            stream.close()
+
+    @staticmethod
+    def waiting_chunked(wire: openai_api.Wire, asked: openai_api.Asked) -> None:
+        openai_api.silent_after(event(piece("first")))(wire, asked)
+
+    @staticmethod
+    def waiting_plain(wire: openai_api.Wire, asked: openai_api.Asked) -> None:
+        openai_api.plain(event(piece("first")))(wire, asked)
+        wire.stay()
+
+    def test_nothing_is_asked_before_the_first_next(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.saying("x")]
+        model(openai).stream(ASKED, model="m", max_output_tokens=9).close()
+        assert openai.asked == []
+
+    @pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n"])
+    @pytest.mark.parametrize("wrap", [openai_api.chunked, openai_api.plain])
+    def test_may_be_split_at_every_byte(
+        self, wrap: Callable[..., Answering], end: str, openai: OpenAiApi
+    ) -> None:
+        said = b"".join(
+            event(each, end) for each in [piece("Ёж "), piece("🦔饼"), usage(3, 4), DONE]
+        )
+        openai.answers = [wrap(*(bytes([byte]) for byte in said))]
+        assert speak(model(openai)) == ["Ёж ", "🦔饼", Usage(3, 4)]
+
+    def test_may_hold_comments_other_fields_and_blank_choices(self, openai: OpenAiApi) -> None:
+        openai.answers = [
+            openai_api.chunked(
+                b": keepalive\n\n",
+                b'event: message\nid: 7\ndata: {"choices": []}\n\n',
+                b"data:" + event(piece("a")).removeprefix(b"data: "),
+                b": PROCESSING\n\nretry: 5\n",
+                event({"choices": [{"delta": {}}]}),
+                event({"choices": [{"delta": {"content": None, "reasoning": "hm"}}]}),
+                event({"choices": None}),
+                event({"choices": [{"delta": {"content": "b"}}], "error": None, "usage": None}),
+                event(piece("", "stop")),
+                event(usage(1, 2)),
+            )
+        ]
+        assert speak(model(openai)) == ["a", Reasoning("hm"), "b", Usage(1, 2)]
+
+    @pytest.mark.parametrize(
+        "names", [["reasoning_content"], ["reasoning"], ["reasoning_content", "reasoning"]]
+    )
+    def test_reasoning_comes_apart_and_counts_as_output_where_no_usage_is_reported(
+        self, names: list[str], openai: OpenAiApi
+    ) -> None:
+        thoughts = [
+            {"choices": [{"delta": {"content": None, **dict.fromkeys(names, thought)}}]}
+            for thought in ("Let me ", "see", ". ", "")
+        ]
+        openai.answers = [
+            openai_api.chunked(*map(event, [*thoughts, piece("Yes"), piece(None, "stop"), DONE]))
+        ]
+        *said, last = speak(model(openai))
+        assert said == [Reasoning("Let me "), Reasoning("see"), Reasoning(". "), "Yes"]
+        used = count_tokens("Let me see. ") + count_tokens("Yes")
+        assert last == Usage(count_input(ASKED), used, estimated=True)
+
+    def test_reasoning_of_an_answer_that_is_not_streamed_comes_apart(
+        self, openai: OpenAiApi
+    ) -> None:
+        message = {"role": "assistant", "content": "Yes", "reasoning_content": "Let me see."}
+        openai.answers = [openai_api.whole({"choices": [{"message": message}]})]
+        *said, last = speak(model(openai))
+        assert said == [Reasoning("Let me see."), "Yes"]
+        assert last == Usage(count_input(ASKED), 4, estimated=True)
+
+    def test_a_whole_answer_leaves_the_reasoning_out(self, openai: OpenAiApi) -> None:
+        thought = {"choices": [{"delta": {"reasoning_content": "hm"}}]}
+        said = [thought, piece("Yes"), usage(3, 9), piece(None, "stop")]
+        openai.answers = [openai_api.chunked(*map(event, said))]
+        told = complete(model(openai), ASKED, model="m", max_output_tokens=9)
+        assert told == ("Yes", Usage(3, 9))
+
+    def test_an_emoji_escaped_in_two_halves_is_joined_and_a_lone_half_replaced(
+        self, openai: OpenAiApi
+    ) -> None:
+        halves = [
+            event('{"choices":[{"delta":{"content":"' + half + '"}}]}')
+            for half in (r"a\ud83e", r"\udd94b")
+        ]
+        lone = event(r'{"choices":[{"delta":{"content":"\udd94"}}]}')
+        openai.answers = [openai_api.chunked(*halves, lone, event(usage(1, 1)), event(DONE))]
+        *said, _ = speak(model(openai))
+        assert "".join(map(str, said)) == "a🦔b\ufffd"
+
+    def test_need_not_be_streamed(self, openai: OpenAiApi) -> None:
+        message = {"role": "assistant", "content": "Целиком 🦔"}
+        answer = {"choices": [{"message": message}], "usage": usage(5, 6)["usage"]}
+        openai.answers = [openai_api.whole(answer)]
+        assert speak(model(openai)) == ["Целиком 🦔", Usage(5, 6)]
+        openai.answers = [openai_api.plain(json.dumps(answer, indent=2).encode())]
+        assert speak(model(openai)) == ["Целиком 🦔", Usage(5, 6)]
+
+    @pytest.mark.parametrize(
+        "told",
+        [
+            [],
+            [{"choices": [], "usage": {"prompt_tokens": -1, "completion_tokens": 2}}],
+            [{"choices": [], "usage": {"prompt_tokens": 1.5, "completion_tokens": 2}}],
+            [{"choices": [], "usage": {"total_tokens": 3}}],
+            [{"choices": [], "usage": "3"}],
+        ],
+    )
+    def test_usage_that_nobody_tells_is_estimated_and_says_so(
+        self, told: list[Any], openai: OpenAiApi
+    ) -> None:
+        said = [piece("раз два"), piece(" три", "stop"), *told, DONE]
+        openai.answers = [openai_api.chunked(*map(event, said))]
+        expected = Usage(count_input(ASKED), count_tokens("раз два три"), estimated=True)
+        assert speak(model(openai))[-1] == expected
+        assert expected.output_tokens == 6  # Words of 6, 6 and 6 bytes.
+
+    @pytest.mark.parametrize(
+        "end",
+        [
+            [event(DONE)],
+            [event(piece(None, "length"))],
+            [event(piece(None, "stop")), b"data: {broken\n\n"],
+        ],
+    )
+    def test_is_whole_with_either_sign_of_the_end(
+        self, end: list[bytes], openai: OpenAiApi
+    ) -> None:
+        openai.answers = [openai_api.chunked(event(piece("a")), *end)]
+        assert speak(model(openai))[0] == "a"
+
+    def test_a_connection_that_breaks_after_the_end_takes_nothing_from_it(
+        self, openai: OpenAiApi
+    ) -> None:
+        openai.answers = [openai_api.cut(event(piece("a", "stop")))]
+        said, told = speak(model(openai))
+        assert said == "a"
+        assert isinstance(told, Usage)
+        assert told.estimated
+
+
+class TestOptionalParts:
+    @pytest.mark.parametrize(
+        ("complaint", "left_out"),
+        [
+            ("Unknown field: response_format", "response_format"),
+            ("JSON mode is not for this model", "response_format"),
+            ("stream_options is not permitted", "stream_options"),
+            ("Use 'max_completion_tokens' instead of max_tokens", "max_tokens"),
+        ],
+    )
+    @pytest.mark.parametrize("status", [400, 422])
+    def test_that_a_server_refuses_are_left_out_from_then_on(
+        self, status: int, complaint: str, left_out: str, openai: OpenAiApi
+    ) -> None:
+        refusal = openai_api.refusing(status, json.dumps({"error": complaint}).encode())
+        openai.answers = [refusal, openai_api.saying("x")]
+        asking = model(openai)
+        assert speak(asking, json_object=True)[0] == "x"
+        assert speak(asking, json_object=True)[0] == "x"
+        first, second, third = (asked.body for asked in openai.asked)
+        assert first["response_format"] == {"type": "json_object"}
+        assert left_out in first
+        renamed = {"max_completion_tokens": 50} if left_out == "max_tokens" else {}
+        assert second == {k: v for k, v in first.items() if k != left_out} | renamed
+        assert third == second
+
+    def test_another_refusal_is_final_and_teaches_nothing(self, openai: OpenAiApi) -> None:
+        refusal = openai_api.refusing(400, b'{"error": "max_tokens is too large"}')
+        openai.answers = [refusal, refusal, refusal, openai_api.saying("x")]
+        asking = model(openai)
+        assert fail(asking)[1].kind == "refused"
+        assert len(openai.asked) == 1
+        with pytest.raises(ModelError):
+            speak(asking, json_object=True)
+        assert len(openai.asked) == 3
+        speak(asking, json_object=True)
+        assert "response_format" in openai.asked[-1].body
+
+
+class TestComplete:
+    def test_joins_the_pieces(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.saying("Ёж", " 🦔", tokens=(1, 2))]
+        found = complete(model(openai), ASKED, model="m", max_output_tokens=9, json_object=True)
+        assert (found.text, found.usage) == ("Ёж 🦔", Usage(1, 2))
+        assert openai.asked[0].body["response_format"] == {"type": "json_object"}
+
+    def test_refuses_an_answer_of_too_many_bytes_and_hangs_up(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.silent_after(*[event(piece("ё" * 50))] * 3)]
+        with pytest.raises(ModelError) as caught:
+            complete(model(openai), ASKED, model="m", max_output_tokens=9, max_bytes=299)
+        assert caught.value.kind == "garbage"
+        assert openai.hung_up.wait(PATIENCE)
+        openai.answers = [openai_api.saying("ё" * 50)]
+        assert complete(model(openai), ASKED, model="m", max_output_tokens=9, max_bytes=100)
+
+    def test_passes_failures_on(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.refusing(401, b"")]
+        with pytest.raises(ModelError, match="HTTP 401"):
+            complete(model(openai), ASKED, model="m", max_output_tokens=9)
+
+
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "choices",
+                    "delta",
+                    "message",
+                    "content",
+                    "finish_reason",
+                    "usage",
+                    "error",
+                    "code",
+                ]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+class TestChatCompletions:
+    @given(
+        st.lists(
+            st.binary(max_size=20)
+            | any_json.map(lambda value: b"data: " + json.dumps(value).encode())
+            | any_json.map(lambda value: json.dumps(value).encode()),
+            max_size=5,
+        )
+    )
+    def test_any_lines_are_texts_and_one_usage_or_a_failure(self, lines: list[bytes]) -> None:
+        said: list[str | Usage] = []
+        with suppress(ModelError, ProviderFailedError):
+            said.extend(read(iter(lines), ASKED))
+            assert isinstance(said.pop(), Usage)
+        assert all(isinstance(each, str) for each in said)
+        "".join(str(each) for each in said).encode()
+
+
+@pytest.fixture
+def configured(
+    read_anew: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Settings]:
+    """Read the settings again, with these variables."""
+
+    def read_settings(**variables: str) -> Settings:
+        for name in ("LLM_PROVIDER", "LLM_API_KEY", "LLM_BASE_URL", "LLM_MODEL"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        read_anew()
+        return settings()
+
+    return read_settings
+
+
+class TestDraftingModel:
+    def test_is_the_demo_where_nothing_is_configured(
+        self, configured: Callable[..., Settings]
+    ) -> None:
+        configured()
+        chosen, name = drafting_model()
+        assert isinstance(chosen, DemoModel)
+        assert name == "demo"
+
+    def test_is_the_provider_that_a_key_or_an_address_is_for(
+        self, configured: Callable[..., Settings], openai: OpenAiApi
+    ) -> None:
+        openai.answers = [openai_api.saying("x")]
+        configured(LLM_BASE_URL=openai.url, LLM_API_KEY=f" {KEY}\n", LLM_MODEL="m-2")
+        chosen, name = drafting_model()
+        assert complete(chosen, ASKED, model=name, max_output_tokens=5).text == "x"
+        assert openai.asked[0].body["model"] == "m-2"
+        assert openai.asked[0].headers["authorization"] == f"Bearer {KEY}"
+        assert configured(LLM_API_KEY=KEY).llm_base_url == "https://api.openai.com/v1"
+
+    @pytest.mark.parametrize(
+        ("variables", "names"),
+        [
+            ({"LLM_PROVIDER": "off", "LLM_API_KEY": KEY}, "LLM_PROVIDER"),
+            ({"LLM_API_KEY": KEY}, "LLM_MODEL"),
+        ],
+    )
+    def test_is_none_where_it_is_off_or_lacks_a_name(
+        self, variables: dict[str, str], names: str, configured: Callable[..., Settings]
+    ) -> None:
+        configured(**variables)
+        with pytest.raises(NotConfiguredError, match=names) as caught:
+            drafting_model()
+        assert (caught.value.status, caught.value.code) == (503, "not_configured")
+
+    def test_a_provider_that_is_none_is_told_to_the_operator(
+        self, configured: Callable[..., Settings]
+    ) -> None:
+        for value in ("gpt", "demo openai", "openai off"):
+            with pytest.raises(ValueError, match="LLM_PROVIDER is demo, off, bedrock, openai"):
+                configured(LLM_PROVIDER=value)
+
+    def test_the_settings_do_not_show_the_key(self, configured: Callable[..., Settings]) -> None:
+        assert KEY not in repr(configured(LLM_API_KEY=KEY))

@@ -1,0 +1,328 @@
+"""Chat models that fail, are slow or are not wanted any more, on loopback."""
+
+import json
+import logging
+import random
+import threading
+import traceback
+
+import pytest
+
+from chalicelib.core.logs import JsonFormatter
+from chalicelib.gateways.llm import ModelError, Usage, attempts
+from chalicelib.gateways.llm.attempts import LONGEST_PAUSE
+from chalicelib.gateways.llm.cancellation import Cancellation
+from chalicelib.gateways.llm.demo import DemoModel
+from chalicelib.gateways.llm.openai import OpenAiModel
+from tests.factories.llm import ASKED, KEY, fail, model, speak
+from tests.fakes import openai_api
+from tests.fakes.openai_api import Answering, OpenAiApi, event, piece
+from tests.support.patience import FOR_EVER, PATIENCE, stretched, wait_for
+
+pytestmark = pytest.mark.usefixtures("pauses")
+
+
+SECRET = "internal-host-10.1.2.3 org-SECRET"
+LEAKY = json.dumps({"error": {"message": f"{SECRET} key {KEY}", "code": "x"}}).encode()
+
+
+class TestFailure:
+    @pytest.mark.parametrize(
+        ("status", "kind", "attempts"),
+        [
+            (302, "refused", 1),
+            (400, "refused", 1),
+            (401, "refused", 1),
+            (404, "refused", 1),
+            (408, "timeout", 1),
+            (429, "rate_limited", 3),
+            (500, "unavailable", 3),
+            (503, "unavailable", 3),
+            (504, "timeout", 1),
+        ],
+    )
+    def test_has_a_kind_by_its_status_and_tells_nothing_of_the_providers_words(
+        self,
+        status: int,
+        kind: str,
+        attempts: int,
+        openai: OpenAiApi,
+        pauses: list[float],
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        openai.answers = [openai_api.refusing(status, LEAKY, f"Location: {openai.url}/elsewhere")]
+        with caplog.at_level(logging.DEBUG, "chalicelib"):
+            said, error = fail(model(openai))
+        assert (said, error.kind, error.before_first_token) == ([], kind, True)
+        assert len(openai.asked) == attempts
+        assert len(pauses) == attempts - 1
+        assert {asked.target for asked in openai.asked} == {"/v1/chat/completions"}
+        shown = repr(error) + str(vars(error)) + "".join(traceback.format_exception(error))
+        assert KEY not in shown
+        assert "SECRET" not in shown
+        lines = [JsonFormatter().format(record) for record in caplog.records]
+        assert "SECRET" in lines[0]  # The log is where the operator finds it.
+        assert not any(KEY in line for line in lines)
+
+    def test_passes_when_the_provider_recovers(
+        self, openai: OpenAiApi, pauses: list[float]
+    ) -> None:
+        openai.answers = [
+            openai_api.refusing(503, b""),
+            openai_api.cut(),
+            openai_api.saying("at last"),
+        ]
+        assert speak(model(openai)) == ["at last", Usage(11, 7)]
+        assert len(pauses) == 2
+
+    def test_waits_as_long_as_the_provider_asks_or_not_at_all(
+        self, openai: OpenAiApi, pauses: list[float]
+    ) -> None:
+        openai.answers = [openai_api.refusing(429, b"", "Retry-After: 4"), openai_api.saying("x")]
+        speak(model(openai))
+        assert pauses == [4]
+        openai.answers = [openai_api.refusing(429, b"", f"Retry-After: {int(LONGEST_PAUSE) + 1}")]
+        error = fail(model(openai))[1]
+        assert (error.retry_after, len(pauses)) == (LONGEST_PAUSE + 1, 1)
+
+    def test_is_not_waited_out_beyond_the_deadline(
+        self, openai: OpenAiApi, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(attempts, "LONGEST_PAUSE", FOR_EVER)
+        wait = f"Retry-After: {PATIENCE + 1:.0f}"
+        openai.answers = [openai_api.refusing(429, b"", wait)]
+        assert fail(model(openai), seconds=PATIENCE)[1].kind == "rate_limited"
+        assert pauses == []
+
+    @pytest.mark.usefixtures("openai")
+    def test_a_server_that_is_down_is_unavailable(self, pauses: list[float]) -> None:
+        with openai_api.serving() as gone:
+            address = gone.url
+        said, error = fail(OpenAiModel(address, KEY))
+        assert (said, error.kind, len(pauses)) == ([], "unavailable", 2)
+        assert "127.0.0.1" not in str(error)
+
+    def test_a_key_that_no_header_can_hold_is_not_shown(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.saying("x")]
+        for key in ("sk-ключ", "sk-a\nb"):
+            error = fail(OpenAiModel(openai.url, key))[1]
+            assert "sk-" not in "".join(traceback.format_exception(error))
+        assert openai.asked == []
+
+    @pytest.mark.parametrize(
+        ("answer", "kind", "attempts"),
+        [
+            (openai_api.plain(b"<html>Welcome</html>\n"), "garbage", 1),
+            (openai_api.plain(b""), "garbage", 1),
+            (openai_api.chunked(b"data: {not json\n\n"), "garbage", 1),
+            (openai_api.chunked(b"data: [1]\n\n"), "garbage", 1),
+            (openai_api.chunked(b"data: " + b"[" * 100_000 + b"\n\n"), "garbage", 1),
+            (openai_api.chunked(b"data: \xff\xfe\n\n"), "garbage", 1),
+            (openai_api.chunked(event({"error": {"message": SECRET}})), "unavailable", 3),
+            (openai_api.chunked(event({"error": {"code": 429}})), "rate_limited", 3),
+            (openai_api.chunked(event({"error": {"code": 401}})), "refused", 1),
+            (openai_api.whole({"error": SECRET}), "unavailable", 3),
+            (openai_api.chunked(event(piece(""))), "unavailable", 3),
+            (openai_api.cut(), "unavailable", 3),
+            (lambda wire, _: wire.reset(), "unavailable", 3),
+            (lambda wire, _: wire.send(b"junk\r\n\r\n"), "unavailable", 3),
+        ],
+    )
+    def test_before_the_first_token_is_tried_again_where_that_may_help(
+        self, answer: Answering, kind: str, attempts: int, openai: OpenAiApi
+    ) -> None:
+        openai.answers = [answer]
+        said, error = fail(model(openai))
+        assert (said, error.kind, error.before_first_token) == ([], kind, True)
+        assert len(openai.asked) == attempts
+        assert "SECRET" not in str(error)
+
+    @pytest.mark.parametrize(
+        ("answer", "kind"),
+        [
+            (openai_api.cut(event(piece("half"))), "unavailable"),
+            (openai_api.plain(event(piece("half"))), "unavailable"),
+            (openai_api.chunked(event(piece("half")), b"data: {no\n\n"), "garbage"),
+            (
+                openai_api.chunked(event(piece("half")), event({"error": {"message": SECRET}})),
+                "unavailable",
+            ),
+        ],
+    )
+    def test_after_the_first_token_is_final(
+        self, answer: Answering, kind: str, openai: OpenAiApi, pauses: list[float]
+    ) -> None:
+        openai.answers = [answer]
+        said, error = fail(model(openai))
+        assert (said, error.kind, error.before_first_token) == (["half"], kind, False)
+        assert (len(openai.asked), pauses) == (1, [])
+        assert "SECRET" not in str(error)
+
+    @pytest.mark.parametrize(
+        "part", [event(piece("x" * 60_000)), b": " + b"x" * 60_000 + b"\n", b"x" * 60_000]
+    )
+    def test_more_than_an_answer_can_take_is_not_read_to_its_end(
+        self, part: bytes, openai: OpenAiApi
+    ) -> None:
+        openai.answers = [openai_api.endless(part)]
+        _, error = fail(model(openai))
+        assert error.kind == "garbage"
+        assert openai.hung_up.wait(PATIENCE)
+
+    def test_nor_is_a_line_without_an_end(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.endless(b"x" * 60_000)]
+        stream = model(openai).stream(ASKED, model="m", max_output_tokens=10**6)
+        with pytest.raises(ModelError, match="more than an answer"):
+            next(stream)
+
+
+class TestTime:
+    def test_a_silent_server_is_left_after_the_read_timeout(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.silent]
+        _, error = fail(model(openai, read_seconds=0.2), FOR_EVER)
+        assert (error.kind, error.before_first_token) == ("timeout", True)
+        assert len(openai.asked) == 1
+
+    def test_silence_after_the_first_token_counts_as_well(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.silent_after(event(piece("a")))]
+
+        def attempt(seconds: float) -> tuple[list[str | Usage], ModelError]:
+            said, error = fail(model(openai, read_seconds=seconds), FOR_EVER)
+            assert (error.kind, error.before_first_token) == ("timeout", not said)
+            return said, error
+
+        stretched(attempt, 0.2, lambda result: result[0] == ["a"])
+        assert openai.hung_up.wait(PATIENCE)
+
+    @pytest.mark.parametrize(
+        "part", [b": still here\n\n", event(piece("a")), b"d"], ids=["comments", "text", "bytes"]
+    )
+    def test_the_deadline_ends_a_server_that_is_never_silent(
+        self, part: bytes, openai: OpenAiApi
+    ) -> None:
+        openai.answers = [openai_api.dripping(part, 0.05)]
+        _, error = fail(model(openai, read_seconds=FOR_EVER), 0.4)
+        assert error.kind == "timeout"
+        assert openai.hung_up.wait(PATIENCE)
+
+    def test_the_deadline_does_not_wait_for_the_read_timeout(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.silent_after(event(piece("a")))]
+
+        def attempt(seconds: float) -> list[str | Usage]:
+            said, error = fail(model(openai, read_seconds=FOR_EVER), seconds)
+            assert error.kind == "timeout"
+            return said
+
+        stretched(attempt, 0.4, lambda said: said == ["a"])
+
+    def test_a_refusal_whose_body_never_ends_is_bounded_too(self, openai: OpenAiApi) -> None:
+        def answer(wire: openai_api.Wire, asked: openai_api.Asked) -> None:
+            wire.head(401, "text/plain", "Content-Length: 1000")
+            while not wire.stay(0.05) and not wire.over:
+                wire.send(b"x")
+
+        openai.answers = [answer]
+
+        def attempt(seconds: float) -> str:
+            return fail(model(openai, read_seconds=FOR_EVER), seconds)[1].kind
+
+        stretched(attempt, 0.4, lambda kind: kind == "refused")
+
+
+class TestCancellation:
+    def test_closing_the_stream_closes_the_connection(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.silent_after(event(piece("a")))]
+        stream = model(openai).stream(ASKED, model="m", max_output_tokens=9)
+        assert next(stream) == "a"
+        assert not openai.hung_up.is_set()
+        stream.close()
+        assert openai.hung_up.wait(PATIENCE)
+        assert len(openai.asked) == 1
+
+    def test_so_does_a_consumer_that_fails(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.endless(event(piece("a")))]
+        stream = model(openai).stream(ASKED, model="m", max_output_tokens=10**6)
+        next(stream)
+        with pytest.raises(RuntimeError):
+            stream.throw(RuntimeError())
+        assert openai.hung_up.wait(PATIENCE)
+
+
+class TestCancellationFromAnotherThread:
+    @pytest.mark.parametrize(
+        ("answer", "heard"),
+        [
+            (openai_api.silent, []),
+            (openai_api.silent_after(b": waiting\n\n"), []),
+            (openai_api.silent_after(event(piece("a"))), ["a"]),
+            (openai_api.refusing(503, b"", f"Retry-After: {FOR_EVER:.0f}"), []),
+        ],
+        ids=["before the headers", "before a token", "after it", "between attempts"],
+    )
+    def test_ends_what_waits_for_the_provider(
+        self,
+        answer: Answering,
+        heard: list[str],
+        openai: OpenAiApi,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(attempts, "LONGEST_PAUSE", FOR_EVER)
+        openai.answers = [answer]
+        cancellation = Cancellation()
+        said: list[str | Usage] = []
+        failed: list[ModelError] = []
+
+        def read_on() -> None:
+            stream = model(openai, read_seconds=FOR_EVER).stream(
+                ASKED,
+                model="m",
+                max_output_tokens=9,
+                seconds=2 * FOR_EVER,
+                cancellation=cancellation,
+            )
+            try:
+                said.extend(stream)
+            except ModelError as error:
+                failed.append(error)
+
+        reader = threading.Thread(target=read_on)
+        reader.start()
+        wait_for(lambda: bool(openai.asked) and said == heard)
+        cancellation.cancel()
+        reader.join(PATIENCE)
+        assert not reader.is_alive()
+        assert [each.kind for each in failed] == ["cancelled"]
+        assert failed[0].before_first_token is (not heard)
+        assert said == heard
+        assert len(openai.asked) == 1
+
+    def test_before_it_begins_asks_nobody(self, openai: OpenAiApi) -> None:
+        cancellation = Cancellation()
+        cancellation.cancel()
+        for asked in (model(openai), DemoModel()):
+            stream = asked.stream(ASKED, model="m", max_output_tokens=9, cancellation=cancellation)
+            with pytest.raises(ModelError, match="cancelled"):
+                list(stream)
+        assert openai.asked == []
+
+    def test_after_the_end_changes_nothing(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.saying("x")]
+        cancellation = Cancellation()
+        stream = model(openai).stream(
+            ASKED, model="m", max_output_tokens=9, cancellation=cancellation
+        )
+        assert list(stream) == ["x", Usage(11, 7)]
+        cancellation.cancel()
+        cancellation.cancel()
+
+
+def test_the_jitter_keeps_pauses_between_a_half_and_the_whole(
+    openai: OpenAiApi, pauses: list[float]
+) -> None:
+    random.seed(1)
+    openai.answers = [openai_api.refusing(503, b"")]
+    for _ in range(5):
+        fail(model(openai), 30)
+    assert all(0.25 <= pause <= 0.5 for pause in pauses[::2])
+    assert all(0.75 <= pause <= 1.5 for pause in pauses[1::2])
+    assert len(set(pauses)) == 10

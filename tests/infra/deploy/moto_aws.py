@@ -1,0 +1,141 @@
+"""moto's server as a stand-in for AWS: with the API that Chalice imports, and zips to look into.
+
+moto takes OpenAPI 3 alone, and Chalice sends API Gateway its Swagger 2.0; what moto reads of a
+document is the same in both, so it is relabelled.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moto.apigateway.models import APIGatewayBackend
+from moto.awslambda.models import lambda_backends
+from moto.cloudformation.models import ChangeSet, Stack
+from moto.cloudformation.responses import CloudFormationResponse
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.common_models import CloudFormationModel
+from moto.moto_server import werkzeug_app
+from moto.secretsmanager.models import secretsmanager_backends
+
+from infra.local import moto_server
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+CODE = "/moto-code/"
+"""Below it are the zips of functions, by region and name: Lambda gives out a link to S3."""
+ACCOUNT_SETTINGS = "/2016-08-19/account-settings"
+"""Lambda's, which moto does not have."""
+CONCURRENCY = int(os.environ.get("CONCURRENCY", "1000"))
+
+
+def relabelled(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a Swagger 2.0 document as one that moto imports."""
+    if "swagger" not in document:
+        return document
+    kept = {name: value for name, value in document.items() if name != "swagger"}
+    return kept | {"openapi": "3.0.1", "info": {"description": "", **document["info"]}}
+
+
+def accept_swagger() -> None:
+    """Have moto's API Gateway import what Chalice sends."""
+    imports, puts = APIGatewayBackend.import_rest_api, APIGatewayBackend.put_rest_api
+
+    def import_rest_api(self: Any, api_doc: Any, fail_on_warnings: bool) -> Any:
+        return imports(self, relabelled(api_doc), fail_on_warnings)
+
+    def put_rest_api(
+        self: Any, function_id: str, api_doc: Any, fail_on_warnings: bool, mode: str = "merge"
+    ) -> Any:
+        return puts(self, function_id, relabelled(api_doc), fail_on_warnings, mode)
+
+    APIGatewayBackend.import_rest_api = import_rest_api
+    APIGatewayBackend.put_rest_api = put_rest_api
+
+
+def follow_change_sets() -> None:
+    """Have moto's stacks know what a change set made of them: their outputs and parameters."""
+    apply = ChangeSet.apply
+
+    def applied(self: Any) -> None:
+        apply(self)
+        self.stack.template, self.stack.parameters = self.template, self.parameters
+        self.stack._parse_template()
+        self.stack.resource_map.load_conditions()
+        self.stack.output_map = self.stack._create_output_map()
+
+    def has_parameters(self: Any, others: dict[str, Any]) -> bool:
+        """Compare what parameters come to, which a default and the same value given do alike."""
+        return all(self.stack_parameters.get(name) == value for name, value in others.items())
+
+    ChangeSet.apply, Stack.has_parameters = applied, has_parameters
+    # An empty change set is one that failed; moto has that, too, but refuses to make one.
+    CloudFormationResponse._validate_different_update = lambda *_: None
+
+
+class SecretResource(CloudFormationModel):
+    """A secret of a stack, which moto leaves out: made up, or without a value."""
+
+    def __init__(self, arn: str) -> None:
+        self.physical_resource_id = arn
+
+    @staticmethod
+    def cloudformation_name_type() -> str:
+        return "Name"
+
+    @staticmethod
+    def cloudformation_type() -> str:
+        return "AWS::SecretsManager::Secret"
+
+    @classmethod
+    def create_from_cloudformation_json(
+        cls,
+        resource_name: str,  # noqa: ARG003  moto's
+        cloudformation_json: Any,
+        account_id: str,
+        region_name: str,
+        **_: Any,
+    ) -> Any:
+        about = cloudformation_json["Properties"]
+        length = about.get("GenerateSecretString", {}).get("PasswordLength")
+        made = secretsmanager_backends[account_id][region_name].create_secret(
+            name=about["Name"],
+            secret_string=secrets.token_hex(length // 2) if length else None,
+            secret_binary=None,
+            description=about.get("Description"),
+            tags=[],
+            kms_key_id=None,
+            client_request_token=None,
+            replica_regions=[],
+            force_overwrite=False,
+        )
+        return cls(json.loads(made)["ARN"])
+
+
+def with_more(app: Wsgi) -> Wsgi:
+    """Serve what moto lacks beside its own paths."""
+
+    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        path = environ["PATH_INFO"]
+        if path.rstrip("/") == ACCOUNT_SETTINGS:
+            start("200 OK", [("Content-Type", "application/json")])
+            limit = {"UnreservedConcurrentExecutions": CONCURRENCY}
+            return [json.dumps({"AccountLimit": limit}).encode()]
+        if path.startswith(CODE):
+            region, name = path.removeprefix(CODE).split("/")
+            function = lambda_backends[DEFAULT_ACCOUNT_ID][region].get_function(name)
+            start("200 OK", [("Content-Type", "application/zip")])
+            return [function.code_bytes]
+        return app(environ, start)
+
+    return serve
+
+
+def main() -> None:
+    """Serve until killed."""
+    accept_swagger()
+    follow_change_sets()
+    stock = werkzeug_app.DomainDispatcherApplication
+    moto_server.DomainDispatcherApplication = lambda *a, **k: with_more(stock(*a, **k))
+    moto_server.main()

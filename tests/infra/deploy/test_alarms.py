@@ -1,0 +1,226 @@
+"""The alarms: on what the service really logs, and on the functions and tables that there are."""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from chalicelib.core import errors, logs
+from chalicelib.core.errors import AppError
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Terms
+from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.chat.flows import chat_answer
+from chalicelib.domains.chat.flows.chat_answer import Ending
+from chalicelib.engine import jobs
+from chalicelib.engine.tables import TABLES
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.transports import http, schedules
+from infra.deploy.names import function_name
+from infra.deploy.policies import API, FUNCTIONS
+from infra.deploy.stacks import alarms as alarms_stack
+from tests.conftest import Time
+
+RESOURCES = alarms_stack.template()["Resources"]
+ALARMS = {
+    name.removesuffix("Alarm"): each["Properties"]
+    for name, each in RESOURCES.items()
+    if each["Type"] == "AWS::CloudWatch::Alarm"
+}
+Counted = Callable[[str], list[float]]
+
+
+def matches(pattern: str, line: dict[str, Any]) -> bool:
+    """Whether a line fits a pattern of comparisons, ``&&``, ``||`` and one level of brackets."""
+    pattern = re.sub(
+        r"\(([^()]*)\)", lambda found: str(matches(found[1], line)).lower(), pattern.strip("{} ")
+    )
+    return any(
+        all(compared(each.strip(), line) for each in every.split("&&"))
+        for every in pattern.split("||")
+    )
+
+
+def compared(comparison: str, line: dict[str, Any]) -> bool:
+    if comparison in {"true", "false"}:
+        return comparison == "true"
+    found = re.fullmatch(r"\$\.(\w+) (=|>=) (?:\"([^\"]*)\"|(\d+))", comparison)
+    assert found, comparison
+    name, operator, text, number = found.groups()
+    value = line.get(name)
+    if text is not None:
+        wanted = re.escape(text).replace(r"\*", ".*")
+        return isinstance(value, str) and re.fullmatch(wanted, value) is not None
+    if not isinstance(value, int | float):
+        return False
+    return value == int(number) if operator == "=" else value >= int(number)
+
+
+@pytest.fixture
+def counted() -> Iterator[Counted]:
+    """What a metric of log lines counts, of those logged in the test."""
+    lines: list[dict[str, Any]] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(json.loads(logs.JsonFormatter().format(record)))
+
+    def of(metric: str) -> list[float]:
+        pattern, _, value = alarms_stack.LINES[metric]
+        found = [line for line in lines if matches(pattern, line)]
+        return [float(line[value[2:]] if value.startswith("$.") else value) for line in found]
+
+    handler, root = Keep(), logging.getLogger("chalicelib")
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    yield of
+    root.removeHandler(handler)
+    root.setLevel(level)
+
+
+def fail(problem: Exception) -> Callable[[Any], Any]:
+    def handler(_: Any) -> Any:
+        raise problem
+
+    return handler
+
+
+def ask(problem: Exception) -> None:
+    http.handle(http.HttpRequest("GET", "/x", {}), fail(problem))
+
+
+class TestLines:
+    def test_a_crash_is_an_error(self, counted: Counted) -> None:
+        ask(ZeroDivisionError())
+        assert counted("ErrorLines") == [1]
+
+    def test_a_refusal_is_none(self, counted: Counted) -> None:
+        ask(errors.NotFoundError("No such thing."))
+        assert counted("ErrorLines") == counted("Unavailable") == counted("RefusedChats") == []
+
+    def test_a_database_that_is_away_is_counted(self, counted: Counted) -> None:
+        ask(errors.UnavailableError())
+        assert counted("Unavailable") == [1]
+
+    def test_what_is_not_set_up_is_no_outage(self, counted: Counted) -> None:
+        ask(errors.RateLimitedError("Too many."))
+        assert counted("Unavailable") == []
+
+    @pytest.mark.parametrize(
+        "code", ["limit_daily", "limit_weekly", "limit_monthly", "insufficient_balance"]
+    )
+    def test_a_chat_refused_for_money_is_counted(self, code: str, counted: Counted) -> None:
+        kinds = [kind for kind in every_error(AppError) if getattr(kind, "code", "") == code]
+        assert kinds
+        ask(kinds[0]("No more."))
+        assert counted("RefusedChats") == [1]
+
+    def test_a_visitor_who_is_too_quick_is_not_refused_for_money(self, counted: Counted) -> None:
+        ask(errors.RateLimitedError("Too many."))
+        assert counted("RefusedChats") == []
+
+    def test_usage_beyond_what_was_held_is_counted(self, counted: Counted, database: None) -> None:
+        def stage(unit: UnitOfWork) -> None:
+            ledger.post(unit, ledger.wallet("acc"), ledger.TOPUP, amount=1000)
+
+        run_unit("acc", None, stage)
+        terms = Terms("acc", "ws", "bot", "UTC", Prices(10**6, 10**6), "model")
+        charging.settle(charging.reserve(terms, "one", 10, 100), Usage(10, 100))
+        assert counted("UncoveredUsage") == []
+        charging.settle(charging.reserve(terms, "two", 10, 100), Usage(10, 500))
+        assert counted("UncoveredUsage") == [1]
+
+    def test_an_answer_that_was_not_charged_is_counted(self, counted: Counted) -> None:
+        hold = SimpleNamespace(request_id="r", agent_id="a")
+        exchange: Any = SimpleNamespace(hold=hold, close=fail(errors.UnavailableError()))
+        chat_answer._close(exchange, Ending("", "partial", None))
+        assert counted("UnsettledAnswers") == [1]
+
+    def test_a_backlog_is_told_by_its_age(
+        self, counted: Counted, database: None, time: Time
+    ) -> None:
+        schedules.run_jobs()
+        assert counted("OldestJobSeconds") == []
+        jobs.schedule(jobs.row("nobody-does-it", "ws", {}))
+        time.pass_by(hours=2)
+        schedules.run_jobs()
+        assert counted("OldestJobSeconds") == [7200]
+
+
+def every_error(kind: type[AppError]) -> Iterator[type[AppError]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from every_error(each)
+
+
+def test_each_metric_of_lines_has_its_filters_and_an_alarm() -> None:
+    filters = [
+        e["Properties"] for e in RESOURCES.values() if e["Type"] == "AWS::Logs::MetricFilter"
+    ]
+    made = {
+        (f["MetricTransformations"][0]["MetricName"], f["LogGroupName"]["Fn::Sub"]) for f in filters
+    }
+    assert made == {
+        (metric, f"/aws/lambda/{function_name('${Stage}', function)}")
+        for metric, (_, functions, _) in alarms_stack.LINES.items()
+        for function in functions
+    }
+    watched = {query["MetricStat"]["Metric"]["MetricName"] for query in queries()}
+    assert alarms_stack.LINES.keys() <= watched
+
+
+def queries() -> list[dict[str, Any]]:
+    every = (query for alarm in ALARMS.values() for query in alarm["Metrics"])
+    return [query for query in every if "MetricStat" in query]
+
+
+def dimensions(alarm: str, name: str) -> set[str]:
+    """Return the values of a dimension that an alarm watches."""
+    return {
+        each["Value"]["Fn::Sub"]
+        for query in ALARMS[alarm]["Metrics"]
+        for each in query.get("MetricStat", {}).get("Metric", {}).get("Dimensions", ())
+        if each["Name"] == name
+    }
+
+
+@pytest.mark.parametrize(
+    ("alarm", "functions"),
+    [("FunctionErrors", FUNCTIONS), ("FunctionThrottles", {API, "chat-stream"})],
+)
+def test_every_function_is_watched(alarm: str, functions: Iterable[str]) -> None:
+    """Of jobs there is one run at a time: that the next waits is no reason to wake anybody."""
+    assert dimensions(alarm, "FunctionName") == {
+        function_name("${Stage}", each) for each in functions
+    }
+
+
+@pytest.mark.parametrize("alarm", ["ReadThrottles", "WriteThrottles"])
+def test_every_table_is_watched(alarm: str) -> None:
+    assert dimensions(alarm, "TableName") == {f"${{TablePrefix}}-${{Stage}}-{t}" for t in TABLES}
+
+
+def test_a_schedule_that_is_dead_rings_though_it_sends_nothing() -> None:
+    alarm = ALARMS["Schedule"]
+    assert alarm["TreatMissingData"] == "breaching"
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
+    assert alarm["EvaluationPeriods"] * alarms_stack.PERIOD == 600
+
+
+@pytest.mark.parametrize("alarm", ALARMS.keys() - {"Schedule"})
+def test_silence_is_no_alarm(alarm: str) -> None:
+    assert ALARMS[alarm]["TreatMissingData"] == "notBreaching"
+
+
+@pytest.mark.parametrize("alarm", ALARMS)
+def test_each_alarm_watches_one_number_and_tells_when_it_is_over(alarm: str) -> None:
+    properties = ALARMS[alarm]
+    assert [each["ReturnData"] for each in properties["Metrics"]].count(True) == 1
+    assert properties["AlarmActions"] == properties["OKActions"] == [{"Ref": "Topic"}]
+    assert len(properties["Metrics"]) <= 10  # CloudWatch quotas

@@ -1,0 +1,76 @@
+"""What AWS refuses, in one line that says what to do."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from botocore import exceptions
+
+from infra.deploy.aws.errors import explain
+from infra.deploy.package import build as package
+
+
+def refused(code: str, message: str = "Because.") -> exceptions.ClientError:
+    return exceptions.ClientError({"Error": {"Code": code, "Message": message}}, "CreateStack")
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (exceptions.NoCredentialsError(), "There are no AWS credentials. Sign in"),
+        (exceptions.NoRegionError(), "No AWS region is chosen. Give --region"),
+        (exceptions.ProfileNotFound(profile="x"), "Set AWS_PROFILE to one that"),
+        (exceptions.UnauthorizedSSOTokenError(), "have expired. Sign in again"),
+        (exceptions.EndpointConnectionError(endpoint_url="https://x"), "AWS does not answer"),
+        (refused("ExpiredToken"), "have expired. Sign in again"),
+        (refused("InvalidClientTokenId"), "AWS does not know these credentials"),
+        (refused("AccessDenied"), "These credentials may not call CreateStack: Because."),
+        (refused("LimitExceeded"), "AWS refused CreateStack (LimitExceeded): Because."),
+    ],
+    ids=lambda each: each if isinstance(each, str) else type(each).__name__,
+)
+def test_says_what_it_means_and_what_to_do(error: Exception, says: str) -> None:
+    assert says in (explain(error) or "")
+
+
+def test_leaves_other_errors_alone() -> None:
+    assert explain(ValueError("x")) is None
+
+
+COMMANDS = (
+    ("deploy", "--stage", "dev", "--yes", "--allow-dirty"),
+    ("rollback", "--stage", "dev"),
+    ("releases", "--stage", "dev"),
+    ("destroy", "--stage", "dev", "--yes"),
+    ("admin", "--stage", "dev", "balance", "--account", "a@b.example"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: each[0])
+@pytest.mark.parametrize(
+    ("region", "says"), [("eu-central-1", "no AWS credentials"), (None, "No AWS region is chosen")]
+)
+@pytest.mark.slow
+def test_every_command_says_it_in_one_line(
+    command: tuple[str, ...], region: str | None, says: str, tmp_path: Path
+) -> None:
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **({"AWS_DEFAULT_REGION": region} if region else {}),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "infra", *command],
+        cwd=package.ROOT,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert says in line

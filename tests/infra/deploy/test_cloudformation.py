@@ -1,0 +1,270 @@
+"""Stacks by change sets, on a CloudFormation that says what a test has it say."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+import pytest
+from botocore.exceptions import ClientError
+
+from infra.deploy.aws import cloudformation
+from infra.deploy.aws.account import Account
+from infra.deploy.aws.cloudformation import REVIEW, Change, Stack, StackError
+from infra.deploy.progress import Progress
+
+
+def change(action: str, name: str, replacement: str | None = None) -> dict[str, Any]:
+    about = {"Action": action, "ResourceType": "AWS::DynamoDB::Table", "LogicalResourceId": name}
+    return {"ResourceChange": about | ({"Replacement": replacement} if replacement else {})}
+
+
+@dataclass
+class FakeCloudFormation:
+    """One stack: its status, and the statuses that it goes through once it is changed."""
+
+    status: str | None = None
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    proposal: tuple[str, str] = ("CREATE_COMPLETE", "")
+    then: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    asked: dict[str, Any] = field(default_factory=dict)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] | None = None
+    """What early validation found; None where it cannot be asked."""
+
+    def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803  boto3's name
+        if self.status is None:
+            told = {"Error": {"Code": "ValidationError", "Message": "does not exist"}}
+            raise ClientError(told, "DescribeStacks")
+        found = {"StackId": "arn:stack", "StackStatus": self.status, "Parameters": [
+            {"ParameterKey": "Stage", "ParameterValue": "dev"},
+            {"ParameterKey": "AlarmEmail", "ParameterValue": "ops@example.com"},
+            {"ParameterKey": "Dropped", "ParameterValue": "1"},
+        ]}  # fmt: skip
+        if self.status.endswith("_IN_PROGRESS") and self.status != REVIEW and self.then:
+            self._become(self.then.pop(0))
+        return {"Stacks": [found | {"Outputs": [{"OutputKey": "A", "OutputValue": "1"}]}]}
+
+    def describe_stack_events(self, StackName: str) -> dict[str, Any]:  # noqa: N803  as above
+        return {"StackEvents": list(reversed(self.events))}
+
+    def get_template_summary(self, TemplateBody: str) -> dict[str, Any]:  # noqa: N803  as above
+        names = json.loads(TemplateBody)["Parameters"]
+        return {"Parameters": [{"ParameterKey": name} for name in names]}
+
+    def create_change_set(self, **asked: Any) -> None:
+        self.calls.append("propose")
+        self.asked = asked
+        self.status = self.status or "REVIEW_IN_PROGRESS"
+
+    def describe_change_set(self, NextToken: str | None = None, **_: Any) -> dict[str, Any]:  # noqa: N803  as above
+        status, reason = self.proposal
+        page = self.changes[2:] if NextToken else self.changes[:2]
+        more = {} if NextToken or len(self.changes) < 3 else {"NextToken": "2"}
+        return {"Status": status, "StatusReason": reason, "Changes": page, **more}
+
+    def describe_events(self, **_: Any) -> dict[str, Any]:
+        if self.faults is None:
+            told = {"Error": {"Code": "AccessDenied", "Message": "no"}}
+            raise ClientError(told, "DescribeEvents")
+        return {"OperationEvents": self.faults}
+
+    def delete_change_set(self, **_: Any) -> None:
+        self.calls.append("forget")
+
+    def execute_change_set(self, **_: Any) -> None:
+        self.calls.append("execute")
+        self.status = self.then.pop(0)
+
+    def delete_stack(self, StackName: str) -> None:  # noqa: N803  as above
+        self.calls.append("delete")
+        self.status = None
+
+    def _become(self, status: str) -> None:
+        self.status = status
+        event = {"EventId": str(len(self.events)), "ResourceStatus": status}
+        event |= {"ResourceType": "AWS::DynamoDB::Table", "LogicalResourceId": "ContentTable"}
+        if "FAILED" in status or "ROLLBACK" in status:
+            event |= {"ResourceStatus": "UPDATE_FAILED", "ResourceStatusReason": "Table is busy"}
+        self.events.append(event)
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cloudformation, "POLL_SECONDS", 0)
+
+
+said: list[str] = []
+
+
+def stack(fake: FakeCloudFormation, name: str = "data") -> Stack:
+    said.clear()
+    account = Account("1", "eu-central-1", "arn:aws:iam::1:user/ops")
+    account._clients["cloudformation", "eu-central-1"] = fake
+    return Stack(account, "dev", name, Progress(said.append))
+
+
+GIVEN = {"Stage": "dev", "TablePrefix": "workspace"}
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"),
+    [
+        (change("Remove", "Old"), "Remove AWS::DynamoDB::Table Old"),
+        (change("Modify", "Content", "True"), "Modify AWS::DynamoDB::Table Content (replaced)"),
+        (change("Modify", "Content", "Conditional"), "Content (perhaps replaced)"),
+    ],
+)
+def test_refuses_to_lose_a_table_and_changes_nothing(lost: dict[str, Any], told: str) -> None:
+    others = [change("Modify", "Ledger", "False"), change("Add", "New")]
+    fake = FakeCloudFormation("UPDATE_COMPLETE", [*others, lost])  # It is on the second page.
+    with pytest.raises(StackError) as refused:
+        stack(fake).apply(GIVEN, keep=True)
+    assert told in refused.value.message
+    assert "Nothing was changed" in refused.value.message
+    assert fake.calls == ["propose", "forget"]
+
+
+def test_other_stacks_may_replace_what_keeps_nothing() -> None:
+    fake = FakeCloudFormation(
+        "UPDATE_COMPLETE", [change("Remove", "Old")], then=["UPDATE_COMPLETE"]
+    )
+    assert stack(fake).apply(GIVEN) == {"A": "1"}
+    assert "execute" in fake.calls
+
+
+def test_shows_what_will_change_and_asks_before_it_does() -> None:
+    fake = FakeCloudFormation("UPDATE_COMPLETE", [change("Add", "New")])
+
+    def confirm(changes: list[Change]) -> None:
+        assert [str(each) for each in changes] == ["Add AWS::DynamoDB::Table New"]
+        assert said == ["  Add AWS::DynamoDB::Table New"]
+        raise click.Abort
+
+    with pytest.raises(click.Abort):
+        stack(fake).apply(GIVEN, confirm)
+    assert fake.calls == ["propose", "forget"]
+
+
+@pytest.mark.parametrize("reason", cloudformation.NO_CHANGES)
+def test_an_empty_change_set_is_no_failure(reason: str) -> None:
+    fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=("FAILED", f"{reason} there."))
+    assert stack(fake).apply(GIVEN) == {"A": "1"}
+    assert fake.calls == ["propose", "forget"]
+    assert said == ["  No changes."]
+
+
+def test_outputs_may_change_while_resources_do_not() -> None:
+    fake = FakeCloudFormation("UPDATE_COMPLETE", [], then=["UPDATE_COMPLETE"])
+    stack(fake).apply(GIVEN, confirm=lambda _: pytest.fail("there is nothing to ask about"))
+    assert fake.calls == ["propose", "execute"]
+
+
+def test_a_template_that_is_not_taken_is_said_with_the_reason() -> None:
+    fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=("FAILED", "Unresolved resource X"))
+    with pytest.raises(StackError, match="workspace-api-dev-data: Unresolved resource X"):
+        stack(fake).apply(GIVEN)
+
+
+def test_what_was_found_wrong_before_anything_was_tried_is_said_of_each_resource() -> None:
+    """The change set's own reason names the check that failed, and no more."""
+    proposal = ("FAILED", "validation failed: [AWS::EarlyValidation::ResourceExistenceCheck]")
+    taken = {"LogicalResourceId": "Bucket", "ValidationStatusReason": "It exists already"}
+    fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=proposal, faults=[{}, taken])
+    with pytest.raises(StackError, match=r"ExistenceCheck\]\n  Bucket: It exists already$"):
+        stack(fake).apply(GIVEN)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(None, "CREATE"), (REVIEW, "CREATE"), ("UPDATE_ROLLBACK_COMPLETE", "UPDATE")],
+)
+def test_a_stack_that_never_was_is_made_and_one_that_is_there_updated(
+    status: str | None, kind: str
+) -> None:
+    fake = FakeCloudFormation(status, [change("Add", "A")], then=[f"{kind}_COMPLETE"])
+    stack(fake).apply(GIVEN)
+    assert fake.asked["ChangeSetType"] == kind
+
+
+def test_what_another_began_is_awaited() -> None:
+    fake = FakeCloudFormation(
+        "CREATE_IN_PROGRESS",
+        [change("Add", "A")],
+        then=["CREATE_IN_PROGRESS", "CREATE_COMPLETE", "UPDATE_COMPLETE"],
+    )
+    stack(fake).apply(GIVEN)
+    assert fake.asked["ChangeSetType"] == "UPDATE"
+
+
+@pytest.mark.parametrize("status", sorted(cloudformation.UNMADE))
+def test_a_creation_that_failed_is_cleared_away(status: str) -> None:
+    fake = FakeCloudFormation(status, [change("Add", "A")], then=["CREATE_COMPLETE"])
+    stack(fake).apply(GIVEN)
+    assert fake.calls[0] == "delete"
+    assert fake.asked["ChangeSetType"] == "CREATE"
+
+
+@pytest.mark.parametrize("status", sorted(cloudformation.STUCK))
+def test_what_only_people_can_sort_out_is_left_to_them(status: str) -> None:
+    fake = FakeCloudFormation(status)
+    with pytest.raises(StackError, match=f"is {status}.*run again"):
+        stack(fake).apply(GIVEN)
+    assert fake.calls == []
+
+
+def test_a_change_that_fails_is_said_with_the_first_reason() -> None:
+    fake = FakeCloudFormation(
+        "UPDATE_COMPLETE",
+        [change("Modify", "A")],
+        then=["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE"],
+    )
+    with pytest.raises(
+        StackError, match="is UPDATE_ROLLBACK_COMPLETE: ContentTable: Table is busy"
+    ):
+        stack(fake).apply(GIVEN)
+    assert "  UPDATE_FAILED AWS::DynamoDB::Table ContentTable: Table is busy" in said
+
+
+def test_what_is_not_given_stays_unless_the_template_lost_it() -> None:
+    fake = FakeCloudFormation("UPDATE_COMPLETE", [change("Add", "A")], then=["UPDATE_COMPLETE"])
+    stack(fake, "alarms").apply({"Stage": "dev", "ApiStage": "dev"})
+    given = {each["ParameterKey"]: each for each in fake.asked["Parameters"]}
+    assert given["AlarmEmail"] == {"ParameterKey": "AlarmEmail", "UsePreviousValue": True}
+    assert given["ApiStage"]["ParameterValue"] == "dev"
+    assert "Dropped" not in given
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_is_never_deleted_is_taken_in_where_it_is_there_already(keep: bool) -> None:
+    """A creation that failed leaves tables, which would be in the way of the next."""
+    fake = FakeCloudFormation(None, [change("Import", "Content")], then=["IMPORT_COMPLETE"])
+    stack(fake).apply(GIVEN, keep=keep)
+    assert fake.asked["ImportExistingResources"] is keep
+
+
+def test_resources_that_are_taken_in_have_names_that_no_function_makes() -> None:
+    """CloudFormation user guide, Import AWS resources into a CloudFormation stack automatically."""
+    fake = FakeCloudFormation(None, [change("Import", "Content")], then=["CREATE_COMPLETE"])
+    stack(fake).apply(GIVEN, keep=True)
+    resources = json.loads(fake.asked["TemplateBody"])["Resources"]
+    names = {
+        name: next(text for key, text in resource["Properties"].items() if key.endswith("Name"))
+        for name, resource in resources.items()
+    }
+    assert all(isinstance(name, str) and "$" not in name for name in names.values())
+    assert names["ContentTable"] == "workspace-dev-content"
+    assert names["Bucket"] == "workspace-dev-1-eu-central-1"
+    assert "/aws/lambda/workspace-api-dev-run-jobs" in names.values()
+
+
+def test_a_stack_that_is_gone_already_need_not_be_deleted() -> None:
+    fake = FakeCloudFormation()
+    assert stack(fake).delete() is False
+    assert fake.calls == []
+
+
+@pytest.mark.parametrize("status", [None, "REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"])
+def test_a_stack_that_was_never_made_tells_nothing(status: str | None) -> None:
+    assert stack(FakeCloudFormation(status)).outputs() is None

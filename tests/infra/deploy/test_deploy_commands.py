@@ -1,0 +1,224 @@
+"""The commands: what they print, what they ask, and that ``admin`` finds a deployed stage."""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+from moto import mock_aws
+
+from infra.deploy import commands, destruction, doctor, settings, smoke
+from infra.deploy.aws.account import Account
+from infra.deploy.aws.cloudformation import Change
+from infra.deploy.choices import Choices
+from infra.deploy.deployment import Deployment, Wanted
+from infra.deploy.smoke import Check
+from infra.operator.admin import connect
+from tests.infra.conftest import REGION
+
+RESULT = {
+    "stage": "dev",
+    "apiUrl": "https://a.execute-api.eu-central-1.amazonaws.com/dev/",
+    "chatUrl": "https://c.lambda-url.eu-central-1.on.aws/",
+    "baseUrl": "https://d1.cloudfront.example",
+    "records": [],
+    "stopped": [],
+}
+
+
+@pytest.fixture(autouse=True)
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with mock_aws():
+        made = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
+        monkeypatch.setattr("infra.deploy.aws.account.sign_in", lambda _: made)
+        monkeypatch.setattr(doctor, "examine_machine", lambda *_: iter(()))
+        monkeypatch.setattr(doctor, "examine_account", lambda *_: iter(()))
+        monkeypatch.setattr(smoke, "wait_until_healthy", lambda _: None)
+        yield made
+
+
+def run(command: click.Command, *arguments: str) -> tuple[int, Any, str]:
+    """Run a command with nobody at the terminal; return its status, JSON and words."""
+    done = CliRunner().invoke(command, arguments)
+    return done.exit_code, json.loads(done.stdout) if done.stdout else None, done.stderr
+
+
+class TestDeploy:
+    @pytest.fixture
+    def wanted(self, monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
+        given: list[Wanted] = []
+
+        def deploy(deployment: Deployment, wanted: Wanted) -> dict[str, Any]:
+            given.append(wanted)
+            deployment.confirm([Change("Add", "AWS::S3::Bucket", "Bucket")])
+            return dict(RESULT)
+
+        monkeypatch.setattr(Deployment, "deploy", deploy)
+        return given
+
+    def look(self, monkeypatch: pytest.MonkeyPatch, *, ok: bool) -> list[smoke.Target]:
+        targets: list[smoke.Target] = []
+
+        def look(target: smoke.Target) -> Iterator[Check]:
+            targets.append(target)
+            yield Check("health", ok, "")
+
+        monkeypatch.setattr(smoke, "run", look)
+        return targets
+
+    def test_prints_one_object_and_ends_with_the_base_url(
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted]
+    ) -> None:
+        targets = self.look(monkeypatch, ok=True)
+        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes", "--domain", "")
+        assert (status, printed) == (0, RESULT | {"smoke": "ok"})
+        assert said.splitlines()[-1] == "https://d1.cloudfront.example"
+        (given,) = wanted
+        assert {name for name, value in given.choices.items() if value is not None} == {"domain"}
+        assert Choices(domain="old.example").changed(given.choices) == Choices()
+        assert targets[0].origins == (RESULT["apiUrl"], RESULT["chatUrl"])
+
+    def test_fails_if_what_it_deployed_does_not_answer(
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted]
+    ) -> None:
+        self.look(monkeypatch, ok=False)
+        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
+        assert (status, printed["smoke"]) == (1, "failed")
+        assert "FAILED  health" in said
+        assert "python -m infra rollback --stage dev" in said
+
+    def test_does_not_look_at_what_is_kept_from_running(
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted]
+    ) -> None:
+        monkeypatch.setitem(RESULT, "stopped", ["api_handler"])
+        targets = self.look(monkeypatch, ok=False)
+        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
+        assert (status, printed["smoke"], targets) == (0, "skipped", [])
+        assert "kept from running" in said
+
+    @pytest.mark.parametrize("made", [True, False])
+    def test_waits_for_the_records_that_an_operator_makes(
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted], made: bool
+    ) -> None:
+        record = {"name": "api.example.com", "type": "CNAME", "value": "d1.cloudfront.example"}
+        url = "https://api.example.com"
+        monkeypatch.setitem(RESULT, "records", [record])
+        monkeypatch.setitem(RESULT, "baseUrl", url)
+        monkeypatch.setattr(smoke, "is_in_dns", lambda asked: made and asked == url)
+        targets = self.look(monkeypatch, ok=True)
+        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
+        assert (status, printed["smoke"]) == (0, "ok" if made else "skipped")
+        assert "DNS record: api.example.com CNAME d1.cloudfront.example" in said
+        assert bool(targets) is made
+        assert (f"python -m infra smoke --url {url}" in said) is not made
+
+    def test_does_not_go_on_without_a_yes(self, wanted: list[Wanted]) -> None:
+        status, printed, said = run(commands.deploy, "--stage", "dev")
+        assert (status, printed) == (1, None)
+        assert "Nobody is there to be asked. Give --yes." in said
+
+    def test_begins_with_what_is_missing(
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted]
+    ) -> None:
+        fault = doctor.Finding("bucket", ok=False, says="It is another's.")
+        monkeypatch.setattr(doctor, "examine_account", lambda *_: iter([fault]))
+        status, _, said = run(commands.deploy, "--stage", "dev", "--yes")
+        assert (status, wanted) == (1, [])
+        assert "It is another's." in said
+
+
+def test_a_rollback_without_an_edge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    back = RESULT | {"baseUrl": None}
+    monkeypatch.setattr(Deployment, "rollback", lambda *_, **__: dict(back))
+    status, printed, said = run(commands.rollback, "--stage", "dev")
+    assert (status, printed) == (1, back)
+    assert "data stays as it is" in said
+    assert "Run deploy to make it." in said
+
+
+class TestDestroy:
+    @pytest.fixture
+    def destroyed(self, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+        with_data: list[bool] = []
+
+        def destroy(_: Any, **how: bool) -> dict[str, Any]:
+            with_data.append(how["with_data"])
+            return {"stage": "dev", "kept": ["AWS::S3::Bucket b"], "backups": []}
+
+        monkeypatch.setattr(destruction, "destroy", destroy)
+        return with_data
+
+    def test_says_what_it_left(self, destroyed: list[bool]) -> None:
+        status, printed, said = run(commands.destroy, "--stage", "dev", "--yes")
+        assert (status, destroyed) == (0, [False])
+        assert printed["kept"] == ["AWS::S3::Bucket b"]
+        assert "Left, with what they hold: AWS::S3::Bucket b." in said
+
+    @pytest.mark.parametrize(
+        "typed",
+        [(), ("--yes",), ("--yes-delete-the-data-of", "prod"), ("--yes-delete-the-data-of", "")],
+    )
+    def test_takes_the_data_only_by_the_name_of_the_stage(
+        self, destroyed: list[bool], typed: tuple[str, ...]
+    ) -> None:
+        status, _, _ = run(commands.destroy, "--stage", "dev", "--with-data", *typed)
+        assert (status, destroyed) == (1, [])
+
+    def test_takes_the_data_when_that_was_said(self, destroyed: list[bool]) -> None:
+        said = ("--with-data", "--yes-delete-the-data-of", "dev")
+        assert run(commands.destroy, "--stage", "dev", *said)[0] == 0
+        assert destroyed == [True]
+
+
+class TestAdminOfADeployedStage:
+    @pytest.fixture(autouse=True)
+    def _environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("STAGE", "AWS_DEFAULT_REGION", *settings.FOR_OPERATORS):
+            monkeypatch.setenv(name, "of the shell")
+
+    def test_finds_it_by_what_the_deployment_said(self, account: Account) -> None:
+        where = {"TABLE_PREFIX": "workspace", "OBJECT_STORE": "s3://b", "EDGE_SECRET": "s"}
+        settings.publish(account, "dev", where)
+        connect("dev")
+        assert os.environ["OBJECT_STORE"] == "s3://b"
+        assert (os.environ["STAGE"], os.environ["AWS_DEFAULT_REGION"]) == ("dev", REGION)
+        assert "EDGE_SECRET" not in settings.published(account, "dev")
+        settings.unpublish(account, "dev")
+
+    def test_says_where_it_is_not(self) -> None:
+        with pytest.raises(click.ClickException) as refused:
+            connect("prod")
+        assert refused.value.message == (
+            "The stage prod is not deployed in eu-central-1 of the account 123456789012. "
+            "Give its --region, or run make deploy STAGE=prod."
+        )
+
+
+class TestSmoke:
+    def test_looks_at_make_dev_by_its_port(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        looked: list[str] = []
+
+        def look(target: smoke.Target) -> Iterator[Check]:
+            looked.append(target.url)
+            yield Check("health", ok=True, why="")
+
+        monkeypatch.setattr(smoke, "run", look)
+        monkeypatch.setenv("PORT", "8220")
+        assert run(commands.smoke)[1]["url"] == "http://127.0.0.1:8220"
+        assert run(commands.smoke, "--url", "https://a.example/")[1]["url"] == "https://a.example"
+        assert looked == ["http://127.0.0.1:8220", "https://a.example"]
+
+    @pytest.mark.parametrize(
+        ("port", "arguments", "says"),
+        [("x", (), 'PORT is "x"'), ("8000", ("--url", "nonsense"), '--url is "nonsense"')],
+    )
+    def test_says_what_it_cannot_look_at(
+        self, monkeypatch: pytest.MonkeyPatch, port: str, arguments: tuple[str, ...], says: str
+    ) -> None:
+        monkeypatch.setenv("PORT", port)
+        status, printed, said = run(commands.smoke, *arguments)
+        assert (status, printed) == (1, None)
+        assert says in said

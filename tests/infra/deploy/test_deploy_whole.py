@@ -1,0 +1,267 @@
+"""The real application, deployed whole by Chalice on moto's server, from clones of this one."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.deploy.deployment import Wanted
+from infra.deploy.destruction import destroy
+from infra.deploy.package import build as package
+from infra.deploy.stacks import build as stacks
+from tests.fakes import lambda_runtime_api
+from tests.fakes.lambda_process import Lambda, unpack
+from tests.fakes.lambda_runtime_api import event
+from tests.infra.conftest import REGION, Aws, connected, moto
+
+pytestmark = [pytest.mark.package, pytest.mark.timeout(1800)]
+API, JOBS, CHAT = "workspace-api-dev", "workspace-api-dev-run-jobs", "workspace-api-dev-chat-stream"
+
+
+def clone(folder: Path) -> Path:
+    """Clone this checkout as it stands, with what is in no commit yet; return the clone."""
+
+    def git(*arguments: str, at: Path) -> str:
+        who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
+        done = subprocess.run(
+            ["git", *who, *arguments], cwd=at, check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+    git("clone", "-q", str(package.ROOT), str(folder), at=package.ROOT)
+    changed = git("ls-files", "-z", "--modified", "--others", "--exclude-standard", at=package.ROOT)
+    for name in filter(None, changed.split("\0")):
+        if (package.ROOT / name).is_file() and not (package.ROOT / name).is_symlink():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(package.ROOT / name, folder / name)
+    git("add", "--all", at=folder)
+    git("commit", "-q", "--allow-empty", "-m", "As it stands", at=folder)
+    return folder
+
+
+@dataclass
+class Story:
+    """What came of deploying from one clone, and from another."""
+
+    aws: Aws
+    clone: Path
+    python: str
+    results: list[dict[str, Any]]
+    apis: list[str]
+    said: list[str]
+    """Of the second deployment."""
+
+    def variables(self, function: str) -> dict[str, str]:
+        about = self.aws.client("lambda").get_function_configuration(FunctionName=function)
+        found: dict[str, str] = about["Environment"]["Variables"]
+        mine = {
+            "AWS_ENDPOINT_URL": self.aws.address,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_LAMBDA_FUNCTION_NAME": function,
+            "LLM_PROVIDER": "demo",  # Bedrock is not of this machine.
+        }
+        return found | mine
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    with moto() as address, pytest.MonkeyPatch.context() as patch:
+        aws = connected(address, patch)
+        one, two = (clone(tmp_path_factory.mktemp("machine") / "x") for _ in range(2))
+        # Installing the packager twice more would take minutes and show nothing.
+        work = package.ROOT / "build"
+        made = package.environment(package.find_python(), work, package.ROOT / "requirements.txt")
+        for root in (one, two):
+            (root / "build").mkdir()
+            package.environment_of(made, root / "build").symlink_to(
+                package.environment_of(made, work)
+            )
+        first = aws.deployment(one).deploy(Wanted("dev"))
+        aws.said.clear()
+        second = aws.deployment(two).deploy(Wanted("dev"))
+        python = package.find_python().path
+        yield Story(aws, two, python, [first, second], aws.apis(), list(aws.said))
+
+
+@pytest.fixture(scope="module")
+def task(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Lambda has of the functions, unpacked where nothing of the checkout is."""
+    folder = tmp_path_factory.mktemp("task")
+    (folder / "code.zip").write_bytes(story.aws.code_of(CHAT))
+    return unpack(folder / "code.zip", folder / "unpacked")
+
+
+@pytest.fixture(scope="module")
+def token(story: Story) -> str:
+    """A key to a workspace with money, made by the operator's command line of the stage."""
+
+    def admin(*arguments: str) -> dict[str, Any]:
+        done = subprocess.run(
+            [sys.executable, "-m", "infra", "admin", "--stage", "dev", *arguments],
+            cwd=package.ROOT,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        made: dict[str, Any] = json.loads(done.stdout)
+        return made
+
+    email = "owner@example.com"
+    admin("create-account", "--email", email, "--password", "correct horse")
+    workspace = admin("create-workspace", "--owner", email, "--name", "Bakery")["workspaceId"]
+    money = ("--kopecks", "100000", "--reason", "test", "--idempotency-key", "1")
+    admin("credit", "--account", email, *money)
+    key = ("--name", "test", "--scopes", "*:read,*:write")
+    return str(admin("create-key", "--workspace", workspace, *key)["token"])
+
+
+@pytest.fixture(scope="module")
+def function(story: Story, task: Path) -> Iterator[Lambda]:
+    """The function of all routes, as it was deployed."""
+    with Lambda(task, story.python, story.variables(API)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def behind(story: Story) -> dict[str, str]:
+    """What the edge adds to every request."""
+    secret = story.variables(API)["EDGE_SECRET"]
+    return {"x-origin-secret": secret, "x-viewer-address": "203.0.113.7"}
+
+
+def test_two_machines_deploy_one_api(story: Story) -> None:
+    first, second = story.results
+    assert story.apis == [first["apiId"]] == [second["apiId"]]
+    assert first["release"] != second["release"]
+    names = [f["FunctionName"] for f in story.aws.client("lambda").list_functions()["Functions"]]
+    assert sorted(names) == sorted((API, JOBS, CHAT))
+
+
+def test_a_second_run_replaces_no_resource(story: Story) -> None:
+    assert story.said.count("  No changes.") == 4  # of every stack
+    assert not [line for line in story.said if line.startswith(("  Creating", "  Deleting"))]
+    assert len([line for line in story.said if line.startswith("  Updating")]) >= 4
+
+
+def test_functions_have_the_checked_zip_and_its_runtime(story: Story) -> None:
+    zipped = (story.clone / "build" / "package" / "deployment.zip").read_bytes()
+    for function in (API, JOBS, CHAT):
+        assert story.aws.code_of(function) == zipped
+        about = story.aws.client("lambda").get_function_configuration(FunctionName=function)
+        assert about["Runtime"] == "python{}.{}".format(*package.find_python().version)
+
+
+def test_the_api_has_every_route(story: Story) -> None:
+    (api,) = story.aws.apis()
+    pages = story.aws.client("apigateway").get_paginator("get_resources").paginate(restApiId=api)
+    paths = {resource["path"] for page in pages for resource in page["items"]}
+    assert {"/api/health", "/api/mcp", "/api/agents/{id}", "/blog/{slug}", "/widget.js"} <= paths
+
+
+def test_what_others_may_read_has_no_secret(story: Story) -> None:
+    secret = story.variables(API)["EDGE_SECRET"].encode()
+    build = story.clone / "build"
+    having = {
+        path.relative_to(build).parts[:2]
+        for folder in (build / "package", build / "project-dev")
+        for path in folder.rglob("*")
+        if path.is_file() and secret in path.read_bytes()
+    }
+    assert having == {("project-dev", ".chalice")}
+    assert (build / "project-dev" / ".chalice").stat().st_mode & 0o077 == 0
+
+
+def test_jobs_are_run_every_minute(story: Story) -> None:
+    events = story.aws.client("events")
+    (rule,) = events.list_rules()["Rules"]
+    assert rule["ScheduleExpression"] == "rate(1 minute)"
+    (target,) = events.list_targets_by_rule(Rule=rule["Name"])["Targets"]
+    assert target["Arn"].endswith(f":function:{JOBS}")
+
+
+def test_the_function_url_streams_for_whom_the_edge_lets_in(story: Story) -> None:
+    """What the edge stack has CloudFormation make, made by boto3: moto takes these pieces."""
+    from cfnlint.decode import cfn_yaml
+
+    resources = cfn_yaml.loads((stacks._FOLDER / "edge.yaml").read_text())["Resources"]
+    url, client = resources["ChatUrl"]["Properties"], story.aws.client("lambda")
+    made = client.create_function_url_config(
+        FunctionName=CHAT, AuthType=url["AuthType"], InvokeMode=url["InvokeMode"]
+    )
+    assert (made["AuthType"], made["InvokeMode"]) == ("NONE", "RESPONSE_STREAM")
+    for number, name in enumerate(("ChatUrlPermission", "ChatInvokePermission")):
+        about = resources[name]["Properties"]
+        more = {
+            key: about[key]
+            for key in ("FunctionUrlAuthType", "InvokedViaFunctionUrl")
+            if key in about
+        }
+        client.add_permission(
+            FunctionName=CHAT,
+            StatementId=f"edge-{number}",
+            Action=about["Action"],
+            Principal=about["Principal"],
+            **more,
+        )
+    policy = json.loads(client.get_policy(FunctionName=CHAT)["Policy"])
+    allowed = [s["Action"] for s in policy["Statement"] if s["Sid"].startswith("edge-")]
+    assert allowed == ["lambda:InvokeFunctionUrl", "lambda:InvokeFunction"]
+
+
+def test_the_deployed_zip_answers_events_of_api_gateway(
+    function: Lambda, behind: dict[str, str], token: str
+) -> None:
+    status, data = function.call("GET", "/api/health", **behind)
+    assert (status, data["status"]) == (200, True)
+    status, data = function.call("GET", "/api/workspaces/list", token=token, **behind)
+    assert (status, [w["name"] for w in data["workspaces"]]) == (200, ["Bakery"])
+
+
+def test_the_deployed_zip_streams_a_chat(
+    story: Story, task: Path, function: Lambda, behind: dict[str, str], token: str
+) -> None:
+    new = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "nova-lite"}
+    status, data = function.call("POST", "/api/agents/create", new, token, **behind)
+    assert status == 200, data
+    asked = json.dumps({"agentId": data["agent"]["id"], "message": "What do you sell?"})
+    variables, bootstrap = story.variables(CHAT), task / "stream_bootstrap"
+    with lambda_runtime_api.function(bootstrap, variables, python=story.python) as running:
+        refused = running.invoke(event(asked))
+        assert json.loads(refused.body())["data"]["code"] == "forbidden"
+        invocation = running.invoke(event(asked, headers=behind))
+        body = invocation.body().decode()
+        assert running.api.faults == []
+    said = [json.loads(line.removeprefix("data: ")) for line in body.split("\n\n") if line]
+    assert invocation.prelude["headers"]["Content-Type"].startswith("text/event-stream")
+    assert [said[0]["type"], said[1]["type"], said[-1]["type"]] == ["start", "chunk", "done"]
+
+
+def test_chalice_deletes_it_all_and_a_release_comes_back_to_the_data(
+    story: Story, task: Path, behind: dict[str, str], token: str
+) -> None:
+    deployment, code = story.aws.deployment(story.clone), story.aws.code_of(API)
+    left = destroy(deployment, break_lock=False, with_data=False)
+    assert "AWS::DynamoDB::Table workspace-dev-content" in left["kept"]
+    assert story.aws.apis() == []
+    assert story.aws.client("lambda").list_functions()["Functions"] == []
+    assert story.aws.client("iam").list_roles()["Roles"] == []
+    assert story.aws.client("events").list_rules()["Rules"] == []
+    release = story.results[1]["release"]
+    result = deployment.rollback(release, break_lock=False, python=None)
+    assert result["release"] == release
+    assert story.aws.apis() == [result["apiId"]]
+    assert story.aws.code_of(API) == code
+    with Lambda(task, story.python, story.variables(API)) as again:
+        status, data = again.call("GET", "/api/workspaces/list", token=token, **behind)
+    assert (status, [w["name"] for w in data["workspaces"]]) == (200, ["Bakery"])

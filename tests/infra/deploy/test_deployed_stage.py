@@ -1,0 +1,227 @@
+"""What there is once a stage was deployed, and deployed again from another machine."""
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.deploy import releases, settings
+from infra.deploy.aws import gateway
+from infra.deploy.aws.store import Store
+from infra.deploy.deployment import Wanted
+from tests.infra.conftest import Aws, commit, connected, moto, new_checkout, quick_chalice
+
+pytestmark = pytest.mark.slow
+BUCKET = "workspace-dev-123456789012-eu-central-1"
+API, JOBS, CHAT = "workspace-api-dev", "workspace-api-dev-run-jobs", "workspace-api-dev-chat-stream"
+STACKS = ("data", "edge-global", "edge", "alarms")
+
+
+@dataclass
+class Story:
+    """A first deployment, and a second one from another checkout with other code."""
+
+    aws: Aws
+    first: dict[str, Any]
+    second: dict[str, Any]
+    said: tuple[list[str], list[str]]
+    commits: tuple[str, str]
+    fresh: dict[str, str]
+    """The variables of a function after the first deployment."""
+    checkout: Path
+
+    @property
+    def store(self) -> Store:
+        return Store(self.aws.account, BUCKET)
+
+    def variables(self, function: str) -> dict[str, str]:
+        about = self.aws.client("lambda").get_function_configuration(FunctionName=function)
+        found: dict[str, str] = about["Environment"]["Variables"]
+        return found
+
+    def secret(self, name: str) -> str:
+        client = self.aws.client("secretsmanager")
+        answer = client.get_secret_value(SecretId=f"workspace-api/dev/{name}")
+        return str(answer["SecretString"])
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    with moto() as address, pytest.MonkeyPatch.context() as patch:
+        aws = connected(address, patch)
+        quick_chalice(aws, patch)
+        one, two = (new_checkout(tmp_path_factory.mktemp("machine") / "x") for _ in range(2))
+        commits = commit(one), commit(two, "app = 2\n")
+        wanted = Wanted("dev", {"alarm_email": "ops@example.com"})
+        first = aws.deployment(one).deploy(wanted)
+        story = Story(aws, first, {}, (list(aws.said), []), commits, {}, two)
+        story.fresh = story.variables(CHAT)
+        key = aws.client("secretsmanager")
+        key.put_secret_value(SecretId="workspace-api/dev/llm-api-key", SecretString="sk-1")
+        aws.said.clear()
+        story.second = aws.deployment(two).deploy(Wanted("dev"))
+        story.said = story.said[0], list(aws.said)
+        yield story
+
+
+def test_there_is_one_api_whichever_machine_deploys(story: Story) -> None:
+    assert story.aws.apis() == [story.first["apiId"]] == [story.second["apiId"]]
+
+
+def test_a_second_deployment_changes_no_stack(story: Story) -> None:
+    said = story.said[1]
+    for stack in STACKS:
+        begins = said.index(f"Stack workspace-api-dev-{stack} …")
+        assert said[begins + 1] == "  No changes."
+
+
+def test_options_that_are_left_out_stay_as_they_were(story: Story) -> None:
+    alarms = story.aws.deployment().stack("alarms")
+    assert alarms.parameters()["AlarmEmail"] == "ops@example.com"
+
+
+def test_every_step_is_told_and_timed(story: Story) -> None:
+    said = story.said[0]
+    steps = [line.removesuffix(" …") for line in said if line.endswith(" …")]
+    assert [step.split()[0] for step in steps] == [
+        "Stack", "Tables", "Zip", "Release", "Functions", "Answers", "Search",
+        "Stack", "Stack", "Stack", "Base",
+    ]  # fmt: skip
+    for step in steps:
+        assert any(line.startswith(f"{step}: done in ") for line in said)
+    assert "  Add AWS::DynamoDB::Table ContentTable" in said
+
+
+def test_functions_know_the_base_url_after_the_very_first_deployment(story: Story) -> None:
+    assert story.fresh["PUBLIC_URL"] == story.first["baseUrl"] == "https://d1.cloudfront.example"
+    assert story.fresh["AWS_LAMBDA_EXEC_WRAPPER"] == "/var/task/stream_bootstrap"
+
+
+@pytest.mark.parametrize("function", [API, JOBS, CHAT])
+def test_functions_have_what_the_account_made_for_them(story: Story, function: str) -> None:
+    wrapper = {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
+    assert story.variables(function) == {
+        "STAGE": "dev",
+        "TABLE_PREFIX": "workspace",
+        "OBJECT_STORE": f"s3://{BUCKET}",
+        "PUBLIC_URL": "https://d1.cloudfront.example",
+        "EDGE_SECRET": story.secret("edge-secret"),
+        "LLM_PROVIDER": "bedrock",
+        "LLM_MODEL": "nova-lite",
+        "LLM_API_KEY": "sk-1",
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",
+        **(wrapper if function == CHAT else {}),
+    }
+
+
+def test_roles_are_pinned_to_region_and_account(story: Story) -> None:
+    answer = story.aws.client("iam").get_role_policy(RoleName=JOBS, PolicyName=JOBS)
+    text = json.dumps(answer["PolicyDocument"])
+    assert "arn:aws:dynamodb:eu-central-1:123456789012:table/workspace-dev-content" in text
+    assert "${AWS::" not in text
+
+
+def test_the_edge_leads_to_the_api_and_knows_the_secret(story: Story) -> None:
+    given = story.aws.given("edge").split(";")
+    assert given[:5] == ["dev", story.first["apiId"], "dev", BUCKET, story.secret("edge-secret")]
+    assert given[5].startswith("arn:aws:wafv2:us-east-1:")
+
+
+def test_operators_find_the_stage_and_no_secret(story: Story) -> None:
+    assert settings.published(story.aws.account, "dev") == {
+        "TABLE_PREFIX": "workspace",
+        "OBJECT_STORE": f"s3://{BUCKET}",
+        "PUBLIC_URL": "https://d1.cloudfront.example",
+    }
+
+
+class TestGateway:
+    @pytest.fixture
+    def answers(self, story: Story) -> dict[str, Any]:
+        client = story.aws.client("apigateway")
+        found = client.get_gateway_responses(restApiId=story.first["apiId"])["items"]
+        return {each["responseType"]: each for each in found}
+
+    def test_answers_with_the_envelope_whatever_fails(self, answers: dict[str, Any]) -> None:
+        assert {"MISSING_AUTHENTICATION_TOKEN", "DEFAULT_4XX", "DEFAULT_5XX"} <= answers.keys()
+        for answer in answers.values():
+            envelope = json.loads(answer["responseTemplates"]["application/json"])
+            data = envelope["data"]
+            assert list(envelope) == ["data"]
+            assert list(data) == ["status", "message", "code", "requestId"]
+            assert data["status"] is False
+            assert data["requestId"] == "$context.requestId"
+
+    def test_shows_no_message_of_its_own(self, answers: dict[str, Any]) -> None:
+        """One of them repeats the Authorization header."""
+        assert "error.message" not in json.dumps(answers)
+
+    def test_lets_pages_of_any_origin_read_its_refusals(self, answers: dict[str, Any]) -> None:
+        for answer in answers.values():
+            headers = answer["responseParameters"]
+            assert headers["gatewayresponse.header.Access-Control-Allow-Origin"] == "'*'"
+            assert headers["gatewayresponse.header.X-Request-Id"] == "context.requestId"
+
+    def test_knows_no_path_but_ours(self, answers: dict[str, Any]) -> None:
+        for kind in ("MISSING_AUTHENTICATION_TOKEN", "INVALID_SIGNATURE"):
+            assert answers[kind]["statusCode"] == "404"
+        assert (
+            "statusCode" not in answers["DEFAULT_5XX"]
+        )  # 500, 502, 503 and 504 stay what they are
+
+    def test_says_when_to_come_again(self, answers: dict[str, Any]) -> None:
+        headers = answers["THROTTLED"]["responseParameters"]
+        assert headers["gatewayresponse.header.Retry-After"] == "'1'"
+
+    def test_throttles_the_stage_which_has_the_newest_deployment(self, story: Story) -> None:
+        client, api = story.aws.client("apigateway"), story.first["apiId"]
+        stage = client.get_stage(restApiId=api, stageName="dev")
+        limits = stage["methodSettings"]["*/*"]
+        assert limits["throttlingRateLimit"] == gateway.RATE
+        assert limits["throttlingBurstLimit"] == gateway.BURST
+        deployments = client.get_deployments(restApiId=api)["items"]
+        described = {each["id"]: each.get("description") for each in deployments}
+        assert described[stage["deploymentId"]] == story.second["release"]
+
+
+class TestReleases:
+    def test_are_named_by_their_commits(self, story: Story) -> None:
+        assert story.first["release"].endswith(f"Z-{story.commits[0]}")
+        assert story.second["release"].endswith(f"Z-{story.commits[1]}")
+        listed = releases.listed(story.store)
+        assert {each.id for each in listed} == {story.first["release"], story.second["release"]}
+        assert releases.current(story.store) == story.second["release"]
+        assert not any(each.dirty for each in listed)
+
+    def test_hold_the_zip_that_the_functions_have(self, story: Story) -> None:
+        zipped = story.store.get(f"releases/{story.second['release']}/deployment.zip")
+        assert zipped
+        assert all(story.aws.code_of(function) == zipped[0] for function in (API, JOBS, CHAT))
+
+    def test_hold_no_secret(self, story: Story) -> None:
+        kept = b""
+        for release in (story.first, story.second):
+            found = story.store.get(f"releases/{release['release']}/project.tar.gz")
+            assert found
+            with tarfile.open(fileobj=io.BytesIO(found[0])) as tar:
+                assert ".chalice/policy-chat-stream.json" in tar.getnames()
+                for member in tar:
+                    file = tar.extractfile(member)
+                    kept += file.read() if file else b""
+        assert story.secret("edge-secret").encode() not in kept
+        assert b"sk-1" not in kept
+
+
+def test_the_lock_is_free_again(story: Story) -> None:
+    assert story.store.get("state/lock.json") is None
+
+
+def test_nothing_lies_around_that_others_could_read(story: Story) -> None:
+    folder = story.checkout / "build" / "project-dev" / ".chalice"
+    assert story.secret("edge-secret") in (folder / "config.json").read_text()
+    assert folder.stat().st_mode & 0o077 == 0

@@ -1,0 +1,218 @@
+"""What the doctor finds, and what it says to do about it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from botocore.exceptions import ClientError
+
+from infra.deploy import doctor
+from infra.deploy.aws.account import Account
+from infra.deploy.doctor import Finding
+from infra.deploy.package import build as package
+from tests.infra.conftest import REGION, new_checkout
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A checkout with all that is needed."""
+    root = new_checkout(tmp_path / "checkout")
+    (root / "vendor").mkdir()
+    shutil.copy(package.ROOT / doctor.BOOTSTRAP, root / "vendor")
+    (root / "constraints.txt").write_text("")
+    return root
+
+
+class TestMachine:
+    def test_a_clean_checkout_is_fine(self, root: Path) -> None:
+        subprocess.run(["git", "-C", str(root), "add", "--all"], check=True)
+        who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
+        commit = ["git", "-C", str(root), *who, "commit", "-q", "-m", "More"]
+        subprocess.run(commit, check=True)
+        assert [finding.ok for finding in doctor.examine_machine("dev", root)] == [True] * 3
+
+    def test_changes_in_no_commit_are_noted(self, root: Path) -> None:
+        found = doctor.git(root)
+        assert (found.ok, "--allow-dirty" in found.says) == (None, True)
+
+    def test_no_checkout(self, tmp_path: Path) -> None:
+        found = doctor.git(tmp_path)
+        assert found.ok is False
+        assert "Install git and clone the project" in found.says
+
+    def test_a_bootstrap_that_may_not_be_run(self, root: Path) -> None:
+        (root / doctor.BOOTSTRAP).chmod(0o644)
+        found = doctor.bootstrap(root)
+        assert found.ok is False
+        assert "chmod +x it" in found.says
+        with pytest.raises(click.ClickException, match="stream_bootstrap may not be run"):
+            doctor.require(doctor.examine_machine("dev", root))
+
+    def test_a_stage_that_there_is_not(self, root: Path) -> None:
+        found = doctor.known_stage("prd", root)
+        assert found.ok is False
+        assert 'No stage "prd"' in found.says
+
+    def test_no_python_to_package_with(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(package, "_candidates", lambda _: iter(["/none"]))
+        for found in (doctor.python(root), doctor.wheels("dev", root)):
+            assert found.ok is False
+            assert "Packaging needs a Python from 3.12" in found.says
+
+    @pytest.mark.parametrize(("pip", "ok"), [("26.2", True), ("26.3", False), ("", False)])
+    def test_a_pip_that_chalice_does_not_take(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, pip: str, ok: bool
+    ) -> None:
+        here = package.Python(sys.executable, (3, 13))
+        monkeypatch.setattr(package, "find_python", lambda: here)
+        program = package.environment_of(here, root / "build") / "bin" / "python"
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\necho '{pip}'\n")
+        program.chmod(0o755)
+        found = doctor.python(root)
+        assert found.ok is ok
+        assert ("Delete it." in found.says) is not ok
+
+    @pytest.mark.parametrize(("architecture", "machine"), package.MACHINES.items())
+    @pytest.mark.parametrize(
+        ("printed", "says"),
+        [
+            (
+                "ERROR: No matching distribution found for spam==1.0",
+                "No wheel that runs on Lambda for spam==1.0. Pin a version that has one.",
+            ),
+            ("NewConnectionError: no route", "The package index does not answer."),
+        ],
+    )
+    def test_what_has_no_wheel(
+        self,
+        root: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        printed: str,
+        says: str,
+        architecture: str,
+        machine: str,
+    ) -> None:
+        here = package.Python(sys.executable, (3, 13))
+        monkeypatch.setattr(package, "find_python", lambda: here)
+        asked: list[Any] = []
+
+        def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+            asked.append(command)
+            return subprocess.CompletedProcess(command, 1, "", printed)
+
+        monkeypatch.setattr(doctor.subprocess, "run", run)
+        config = json.loads((root / ".chalice" / "config.json").read_text())
+        config["stages"]["dev"]["lambda_architecture"] = architecture
+        (root / ".chalice" / "config.json").write_text(json.dumps(config))
+        found = doctor.wheels("dev", root)
+        assert found.ok is False
+        assert says in found.says
+        assert f"manylinux2014_{machine}" in asked[0]
+        assert f"manylinux_2_34_{machine}" in asked[0]
+
+
+class Client:
+    """Answers or refuses as a test has it."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**_: Any) -> Any:
+            answer = self.answers[name]
+            if isinstance(answer, str):
+                raise ClientError({"Error": {"Code": answer, "Message": "No."}}, name)
+            return answer
+
+        return call
+
+
+def concurrency(free: int) -> Client:
+    limits = {"AccountLimit": {"UnreservedConcurrentExecutions": free}}
+    absent = "ResourceNotFoundException"
+    return Client(get_account_settings=limits, get_function_concurrency=absent)
+
+
+def availability(region: str = "AVAILABLE", status: str = "AUTHORIZED") -> Client:
+    told = {"regionAvailability": region, "authorizationStatus": status}
+    return Client(get_foundation_model_availability=told)
+
+
+def examined(**clients: Client) -> dict[str, Finding]:
+    account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
+    ready = {
+        "s3": Client(head_bucket="404"),
+        "lambda": concurrency(1000),
+        "bedrock": availability(),
+    }
+    account._clients.update({(name, REGION): each for name, each in (ready | clients).items()})
+    found = doctor.examine_account(account, "dev", package.ROOT)
+    return {finding.name: finding for finding in found}
+
+
+class TestAccount:
+    def test_that_has_everything(self) -> None:
+        assert {finding.ok for finding in examined().values()} == {True}
+
+    def test_whose_bucket_is_somebody_elses(self) -> None:
+        found = examined(s3=Client(head_bucket="403"))["bucket"]
+        assert found.ok is False
+        assert "workspace-dev-123456789012-eu-central-1 is another account's" in found.says
+
+    def test_whose_bucket_is_there_already(self) -> None:
+        assert examined(s3=Client(head_bucket={}))["bucket"].ok is True
+
+    def test_that_may_run_too_little_at_once(self) -> None:
+        found = examined(**{"lambda": concurrency(10)})["concurrency"]
+        assert found.ok is None
+        assert "Only 10 functions may run at once" in found.says
+        assert "Service Quotas" in found.says
+
+    @pytest.mark.parametrize(
+        "bedrock", [availability(region="NOT_AVAILABLE"), availability(status="NOT_AUTHORIZED")]
+    )
+    def test_that_has_no_access_to_the_model(self, bedrock: Client) -> None:
+        found = examined(bedrock=bedrock)["models"]
+        assert found.ok is None
+        assert "Bedrock does not serve amazon.nova-lite-v1:0" in found.says
+        assert "playground" in found.says
+
+    def test_that_may_not_be_asked(self) -> None:
+        denied = Client(get_foundation_model_availability="AccessDeniedException")
+        found = examined(bedrock=denied)["models"]
+        assert found.ok is None
+        assert "Could not be found out: These credentials may not call" in found.says
+
+
+def test_a_deployment_goes_on_with_notes_and_not_with_faults() -> None:
+    notes = [Finding("a", ok=True, says="A."), Finding("b", ok=None, says="B.")]
+    doctor.require(iter(notes))
+    faults = [Finding(name.lower(), ok=False, says=f"{name}.") for name in "CD"]
+    with pytest.raises(click.ClickException, match=r"^C\. D\.$"):
+        doctor.require(iter([*notes, *faults]))
+
+
+@pytest.fixture
+def without_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.mark.usefixtures("without_aws")
+def test_without_credentials_the_machine_is_examined_all_the_same(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "wheels", lambda *_: Finding("wheels", ok=True, says=""))
+    monkeypatch.setattr(doctor, "python", lambda _: Finding("python", ok=True, says=""))
+    *machine, last = doctor.examine("dev", REGION, root)
+    assert len(machine) == 5
+    assert (last.name, last.ok) == ("credentials", False)
+    assert "There are no AWS credentials" in last.says
+    assert "MISSING  credentials" in doctor.table([*machine, last])

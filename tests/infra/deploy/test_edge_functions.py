@@ -1,0 +1,77 @@
+"""What CloudFront runs on each request, in an engine of the same language (ECMAScript 5.1)."""
+
+from typing import Any
+
+import dukpy
+import pytest
+from cfnlint.decode import cfn_yaml
+
+from chalicelib.transports import chalice_app, edge
+from infra.deploy.stacks import build as stacks
+
+CODE = {
+    name: resource["Properties"]["FunctionCode"]
+    for name, resource in cfn_yaml.loads(stacks.template("edge"))["Resources"].items()
+    if resource["Type"] == "AWS::CloudFront::Function"
+}
+VIEWER = "2001:db8::7"
+
+
+def asked(function: str, uri: str = "/", host: str = "shop.sites.example", **headers: Any) -> Any:
+    """Return what becomes of a request (CloudFront developer guide, event structure)."""
+    sent = {"host": {"value": host}}
+    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    request = {"method": "GET", "uri": uri, "querystring": {}, "headers": sent, "cookies": {}}
+    event = {"version": "1.0", "viewer": {"ip": VIEWER}, "request": request}
+    return dukpy.evaljs([CODE[function], "handler(dukpy.event)"], event=event)
+
+
+@pytest.mark.parametrize("function", CODE)
+class TestEach:
+    def test_tells_the_host_and_the_viewer(self, function: str) -> None:
+        headers = asked(function)["headers"]
+        assert headers[edge.HOST_HEADER] == {"value": "shop.sites.example"}
+        assert headers[edge.VIEWER_HEADER] == {"value": VIEWER}
+
+    def test_believes_no_viewer_who_says_it_first(self, function: str) -> None:
+        lie = {"value": "evil", "multiValue": [{"value": "evil"}, {"value": "worse"}]}
+        headers = asked(function, x_forwarded_host=lie, x_viewer_address=lie)["headers"]
+        assert "evil" not in str(headers)
+
+    def test_touches_no_read_only_header(self, function: str) -> None:
+        assert asked(function)["headers"]["host"] == {"value": "shop.sites.example"}
+
+    def test_is_small_enough(self, function: str) -> None:
+        assert len(CODE[function].encode()) < 10_000  # CloudFront quotas
+
+
+def test_the_service_keeps_its_paths() -> None:
+    assert asked("ViewerFunction", "/api/../x//y/")["uri"] == "/api/../x//y/"
+
+
+@pytest.mark.parametrize(
+    ("uri", "page"),
+    [
+        ("/", ""),
+        ("/about", "/about"),
+        ("/about/", "/about"),
+        ("//about//", "/about"),
+        ("/%D1%85%D0%BB%D0%B5%D0%B1", "/%D1%85%D0%BB%D0%B5%D0%B1"),
+        ("/api/projects/list", "/api%2Fprojects%2Flist"),
+        ("/s/other/page", "/s%2Fother%2Fpage"),
+        ("/../../console", "/..%2F..%2Fconsole"),
+        ("/robots.txt", "/robots.txt"),
+    ],
+)
+def test_a_sites_path_is_one_page_of_its_own_site(uri: str, page: str) -> None:
+    assert asked("SitesFunction", uri)["uri"] == f"/s/shop{page}"
+    assert "/s/{site}/{page}" in chalice_app.PAGES
+
+
+@pytest.mark.parametrize(
+    "host", ["SHOP.sites.example", "shop.evil.example", "shop.a.sites.example"]
+)
+def test_the_site_is_the_hosts_first_label_and_the_service_compares_the_whole(host: str) -> None:
+    told = asked("SitesFunction", "/about", host)
+    assert told["uri"] == "/s/shop/about"
+    assert told["headers"][edge.HOST_HEADER] == {"value": host.lower()}

@@ -1,0 +1,478 @@
+"""The Lambda zip: what is refused, and that the real one works far from the checkout."""
+
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from chalicelib.core import manifest
+from infra.deploy import stage_config
+from infra.deploy.package import build as package
+from infra.deploy.package import check as zipcheck
+from tests.fakes import lambda_runtime_api
+from tests.fakes.lambda_process import Lambda, unpack
+from tests.fakes.lambda_runtime_api import event
+from tests.support.patience import stretched
+
+BUCKET = "workspace-dev-objects"
+MACHINE = platform.machine()
+OTHER_MACHINE = {"x86_64": "aarch64"}.get(MACHINE, "x86_64")
+TARGET = zipcheck.Target((3, 12), MACHINE)
+CORE = f"pydantic_core/_pydantic_core.cpython-312-{MACHINE}-linux-gnu.so"
+RESOLVED = {("pydantic-core", "2.50.4")}
+
+
+def shared_object() -> bytes:
+    """A shared object of an installed wheel; it needs libc.so.6 and glibc 2.14."""
+    found = importlib.util.find_spec("_argon2_cffi_bindings._ffi")
+    assert found
+    assert found.origin
+    return Path(found.origin).read_bytes()
+
+
+def wheel_info(*platforms: str) -> str:
+    return "Wheel-Version: 1.0\n" + "".join(f"Tag: cp312-cp312-{name}\n" for name in platforms)
+
+
+def faults_of(
+    path: Path, *, without: str = "", rights: int = 0o755, **changes: str | bytes
+) -> list[str]:
+    """Make a zip that is sound but for the changes and what it lacks; return its faults."""
+    folder = "pydantic_core-2.50.4.dist-info"
+    contents: dict[str, str | bytes] = {
+        "app.py": "app = None",
+        "chalice/app.py": "",
+        "chalicelib/__init__.py": "",
+        "chalicelib/openapi.json": "{}",
+        CORE: shared_object(),
+        f"{folder}/METADATA": "Metadata-Version: 2.4\nName: pydantic_core\nVersion: 2.50.4\n",
+        f"{folder}/WHEEL": wheel_info(f"manylinux_2_17_{MACHINE}", f"manylinux2014_{MACHINE}"),
+        **changes,
+    }
+    contents.pop(without, None)
+    modules = [
+        (name.removeprefix("chalicelib/"), content.encode())
+        for name, content in contents.items()
+        if name.startswith("chalicelib/") and name.endswith(".py") and isinstance(content, str)
+    ]
+    if without != "chalicelib/manifest.py":
+        made = f"MANIFEST = ('{manifest.digest_of(modules)}', ...)"
+        contents.setdefault("chalicelib/manifest.py", made)
+    with zipfile.ZipFile(path / "deployment.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+        if without != "stream_bootstrap":
+            program = zipfile.ZipInfo("stream_bootstrap")
+            program.external_attr = rights << 16
+            archive.writestr(program, "#!/bin/sh")
+    return zipcheck.faults(path / "deployment.zip", TARGET, RESOLVED)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a wheel's ELF file")
+class TestZipCheck:
+    def test_passes_a_sound_zip(self, tmp_path: Path) -> None:
+        assert faults_of(tmp_path) == []
+
+    @pytest.mark.parametrize(
+        "name", ["app.py", "chalice/app.py", "chalicelib/__init__.py", "stream_bootstrap"]
+    )
+    def test_refuses_a_zip_without_the_application(self, tmp_path: Path, name: str) -> None:
+        assert faults_of(tmp_path, without=name) == [f"{name} is missing."]
+
+    def test_refuses_a_program_that_may_not_be_run(self, tmp_path: Path) -> None:
+        (fault,) = faults_of(tmp_path, rights=0o644)
+        assert fault.startswith("stream_bootstrap may not be run")
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "tests/test_app.py",
+            "infra/operator/admin.py",
+            ".venv/pyvenv.cfg",
+            ".local/dev.json",
+            ".env",
+        ],
+    )
+    def test_refuses_what_belongs_to_the_checkout(self, tmp_path: Path, name: str) -> None:
+        (fault,) = faults_of(tmp_path, **{name: ""})
+        assert fault.startswith(f"{name.partition('/')[0]} is in the zip")
+
+    @pytest.mark.parametrize("secret", ["svc_live_" + "A1b2" * 10, "AKIA" + "Z" * 16])
+    def test_refuses_a_secret_in_our_code(self, tmp_path: Path, secret: str) -> None:
+        (fault,) = faults_of(tmp_path, **{"chalicelib/keys.py": f"KEY = '{secret}'"})
+        assert fault.startswith("chalicelib/keys.py holds what looks like a secret")
+
+    @pytest.mark.parametrize("name", ["chalicelib/manifest.py", "chalicelib/openapi.json"])
+    def test_refuses_a_zip_without_its_manifest(self, tmp_path: Path, name: str) -> None:
+        (fault,) = faults_of(tmp_path, without=name)
+        assert fault.startswith(f"{name} is missing")
+
+    def test_refuses_a_manifest_of_other_modules(self, tmp_path: Path) -> None:
+        stale = {"chalicelib/manifest.py": f"MANIFEST = ('{manifest.digest_of([])}', ...)"}
+        (fault,) = faults_of(tmp_path, **stale)
+        assert fault.endswith("was made from other modules than those in the zip.")
+
+    def test_refuses_a_missing_distribution(self, tmp_path: Path) -> None:
+        (fault,) = faults_of(tmp_path, without="pydantic_core-2.50.4.dist-info/METADATA")
+        assert fault.startswith("pydantic-core 2.50.4 is missing")
+
+    def test_refuses_another_version_than_resolved(self, tmp_path: Path) -> None:
+        metadata = {"pydantic_core-2.50.4.dist-info/METADATA": "Name: pydantic_core\nVersion: 2\n"}
+        (fault,) = faults_of(tmp_path, **metadata)
+        assert fault.startswith("pydantic-core 2.50.4 is missing")
+
+    @pytest.mark.parametrize(
+        "tag",
+        [
+            f"linux_{MACHINE}",
+            f"manylinux_2_17_{OTHER_MACHINE}",
+            f"manylinux_2_35_{MACHINE}",
+            "macosx_11_0_arm64",
+            f"musllinux_1_2_{MACHINE}",
+        ],
+    )
+    def test_refuses_a_wheel_of_another_platform(self, tmp_path: Path, tag: str) -> None:
+        (fault,) = faults_of(tmp_path, **{"pydantic_core-2.50.4.dist-info/WHEEL": wheel_info(tag)})
+        assert fault == f"pydantic_core-2.50.4 is built for {tag}, not for manylinux on {MACHINE}."
+
+    def test_refuses_a_zip_without_pydantic_core_for_its_python(self, tmp_path: Path) -> None:
+        assert faults_of(tmp_path, without=CORE) == [
+            f"{CORE} is missing: pydantic would not import."
+        ]
+
+    def test_refuses_a_module_compiled_for_another_python(self, tmp_path: Path) -> None:
+        name = CORE.replace("312", "311")
+        (fault,) = faults_of(tmp_path, **{name: shared_object()})
+        assert fault.startswith(f"{name} is for another Python")
+
+    def test_refuses_another_machine_whatever_the_name_says(self, tmp_path: Path) -> None:
+        machine = {"x86_64": 62, "aarch64": 183}[OTHER_MACHINE]  # e_machine of the ELF header
+        foreign = bytearray(shared_object())
+        foreign[18:20] = machine.to_bytes(2, "little")
+        (fault,) = faults_of(tmp_path, **{CORE: bytes(foreign)})
+        assert fault.startswith(f"{CORE} is compiled for ")
+
+    def test_refuses_a_library_that_is_nowhere(self, tmp_path: Path) -> None:
+        linked = shared_object().replace(b"libc.so.6\0", b"libq.so.6\0")
+        (fault,) = faults_of(tmp_path, **{CORE: linked})
+        assert fault == f"{CORE} needs libq.so.6, which neither Lambda nor the zip has."
+
+    def test_passes_a_library_that_the_zip_brings(self, tmp_path: Path) -> None:
+        linked = shared_object().replace(b"libc.so.6\0", b"libq.so.6\0")
+        bundled = {CORE: linked, "pydantic_core.libs/libq.so.6": shared_object()}
+        assert faults_of(tmp_path, **bundled) == []
+
+    @pytest.mark.skipif(MACHINE != "x86_64", reason="the wheel's versions differ elsewhere")
+    def test_refuses_a_newer_glibc_than_lambdas(self, tmp_path: Path) -> None:
+        linked = shared_object().replace(b"GLIBC_2.14\0", b"GLIBC_2.99\0")
+        (fault,) = faults_of(tmp_path, **{CORE: linked})
+        assert fault == f"{CORE} needs glibc 2.99; Lambda has 2.34."
+
+    @pytest.mark.parametrize("limit", ["MAX_ZIP", "MAX_UNPACKED"])
+    def test_refuses_what_is_too_large(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+    ) -> None:
+        monkeypatch.setattr(zipcheck, limit, 1000)
+        (fault,) = faults_of(tmp_path)
+        assert "MiB is" in fault
+
+    def test_names_the_largest_parts(self, tmp_path: Path) -> None:
+        faults_of(tmp_path)
+        (name, packed, unpacked), *rest = zipcheck.largest(tmp_path / "deployment.zip")
+        assert (name, unpacked) == ("pydantic_core", len(shared_object()))
+        assert 0 < packed < unpacked
+        assert rest
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+class TestFindPython:
+    def test_takes_the_first_that_runs_and_fits(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = script(tmp_path / "shim", "echo 'pyenv: python3.12: command not found'; exit 127")
+        old = script(tmp_path / "old", "echo 3 11")
+        fitting = script(tmp_path / "fitting", "echo 3 12")
+        choice = [str(tmp_path / "absent"), broken, old, fitting, "never reached"]
+        monkeypatch.setattr(package, "_candidates", lambda _: iter(choice))
+        assert package.find_python() == package.Python(fitting, (3, 12))
+
+    def test_says_what_it_tried(self, tmp_path: Path) -> None:
+        old = script(tmp_path / "old", "echo 3 11")
+        with pytest.raises(package.PackageError) as refused:
+            package.find_python(old)
+        assert "Packaging needs a Python from 3.12 to 3.14" in refused.value.message
+        assert f"{old} (3.11)" in refused.value.message
+
+
+class TestBuild:
+    def test_refuses_an_unknown_stage(self, tmp_path: Path) -> None:
+        with pytest.raises(click.ClickException, match='No stage "prd"'):
+            package.build("prd", tmp_path)
+
+    def test_copies_only_what_git_knows_and_the_service_needs(self, tmp_path: Path) -> None:
+        root = tmp_path / "checkout"
+        (root / "chalicelib" / "__pycache__").mkdir(parents=True)
+        for name in ("app.py", "chalicelib/a.py", "chalicelib/secret.key", "secret.txt"):
+            (root / name).write_text(name)
+        (root / "chalicelib" / "a.py").chmod(0o755)
+        (root / "chalicelib" / "__pycache__" / "a.pyc").write_bytes(b"")
+        (root / ".gitignore").write_text("__pycache__/\n*.key\n")
+        (root / "requirements.txt").write_text("-c constraints.txt\nboto3==1\nChalice==1.34.0\n")
+        (root / "constraints.txt").write_text("botocore==1\n")
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+        copy = package._copy(root, tmp_path / "copy")
+        files = {str(f.relative_to(copy)) for f in copy.rglob("*") if f.is_file()}
+        assert files == {"app.py", "chalicelib/a.py", "requirements.txt", "constraints.txt"}
+        assert (copy / "chalicelib" / "a.py").stat().st_mode & 0o777 == 0o755
+        assert (copy / "requirements.txt").read_text() == "-c constraints.txt\nboto3==1\n"
+
+    def test_refuses_a_wheel_that_chalice_only_warns_of(self, tmp_path: Path) -> None:
+        warning = "Could not install dependencies:\nspam==1.0\neggs==2.0\nYou will have to build"
+        (tmp_path / "chalice").write_text(f"print({warning!r})")
+        python = package.Python(script(tmp_path / "python", f'exec {sys.executable} "$@"'), (3, 12))
+        with pytest.raises(package.PackageError, match=r"No wheel .* for spam==1\.0, eggs==2\.0"):
+            package._chalice_package(python, tmp_path, "dev", tmp_path / "out")
+
+    def test_says_that_the_network_is_missing(self, tmp_path: Path) -> None:
+        told = (
+            "Failed to establish a new connection: [Errno -3] Temporary failure in name resolution"
+        )
+        python = package.Python(script(tmp_path / "python", f"echo '{told}' >&2; exit 1"), (3, 12))
+        with pytest.raises(package.PackageError, match="The package index does not answer"):
+            package._pip(python, "install", "requests")
+
+    def test_adds_bytecode_that_is_never_checked_against_its_source(self, tmp_path: Path) -> None:
+        path = tmp_path / "deployment.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("app.py", "x = 1")
+        package._add_bytecode(package.Python(sys.executable, sys.version_info[:2]), path)
+        with zipfile.ZipFile(path) as archive:
+            compiled = archive.read(f"__pycache__/app.{sys.implementation.cache_tag}.pyc")
+        assert compiled[:4] == importlib.util.MAGIC_NUMBER
+        assert compiled[4:8] == b"\x01\0\0\0"  # PEP 552: by hash, unchecked
+
+
+# What follows builds the real zip and stands in for Lambda: `make test-package`.
+
+ENVIRONMENT = {
+    **stage_config.environment(stage_config.load(), "dev", stage_config.Facts(bucket=BUCKET)),
+    "AWS_REGION": "eu-central-1",
+    "AWS_DEFAULT_REGION": "eu-central-1",
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+FUNCTION = {"AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev"}
+
+SEED = """
+import boto3
+import json
+from chalicelib.core.operations import REGISTRY, load_all
+from chalicelib.core.principals import OperatorPrincipal
+from chalicelib.application.invoke import invoke
+from chalicelib.engine import tables
+load_all()
+tables.ensure_tables()
+def call(operation, /, **arguments):
+    reply = invoke(REGISTRY[operation], OperatorPrincipal(), lambda: arguments, request_id="seed")
+    return json.loads(reply.body)["data"]
+boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="workspace-dev-objects")
+call("create_account", email="owner@example.com", password="correct horse")
+workspace = call("create_workspace", owner="owner@example.com", name="Bakery")["workspaceId"]
+scopes = ["*:read", "*:write"]
+print(call("create_key", workspaceId=workspace, name="test", scopes=scopes)["token"])
+"""
+
+
+def on(endpoint: str) -> dict[str, str]:
+    """The variables of a function whose AWS is at an address."""
+    return {**ENVIRONMENT, **FUNCTION, "AWS_ENDPOINT_URL": endpoint}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> package.Package:
+    return package.build("dev", tmp_path_factory.mktemp("package"))
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[str]:
+    """DynamoDB and S3 as a server of their own; yields its address."""
+    command = [sys.executable, "-m", "infra.local.moto_server"]
+    with subprocess.Popen(
+        command, cwd=package.ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stdout
+        yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def token(aws: str) -> str:
+    """A key made by the checkout's own store functions."""
+    environment = {**os.environ, **ENVIRONMENT, "AWS_ENDPOINT_URL": aws}
+    seed = [sys.executable, "-c", SEED]
+    made = subprocess.run(
+        seed, cwd=package.ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return made.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def task(built: package.Package, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The zip, unpacked as Lambda does it: with the rights it names."""
+    return unpack(built.zip, tmp_path_factory.mktemp("task"))
+
+
+@pytest.fixture(scope="module")
+def function(built: package.Package, aws: str, task: Path) -> Iterator[Lambda]:
+    with Lambda(task, built.python.path, on(aws)) as running:
+        yield running
+
+
+@pytest.mark.package
+@pytest.mark.timeout(1800)
+class TestTheZip:
+    def test_loads_nothing_of_the_checkout(self, function: Lambda) -> None:
+        function.call("GET", "/api/health")
+        loaded = function.ask("", {})
+        task = Path(loaded["path"][0])
+        assert not [p for p in loaded["path"] if Path(p).is_relative_to(package.ROOT)]
+        ours = {
+            n: f for n, f in loaded["files"].items() if n.split(".")[0] in {"app", "chalicelib"}
+        }
+        assert len(ours) > 10
+        assert all(Path(file).is_relative_to(task) for file in ours.values())
+        assert not [n for n in loaded["files"] if n.split(".")[0] in {"site", "pip", "infra"}]
+
+    def test_holds_the_versions_that_constraints_pin(self, built: package.Package) -> None:
+        pins = re.findall(
+            r"^([\w.-]+)==(\S+)", (package.ROOT / "constraints.txt").read_text(), re.MULTILINE
+        )
+        with zipfile.ZipFile(built.zip) as archive:
+            folders = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+        held = [folder.removesuffix(".dist-info").split("-") for folder in folders]
+        assert len(held) > 10
+        assert {(zipcheck.normalised(name), version) for name, version in held} <= set(pins)
+
+    def test_answers_health_without_a_key(self, function: Lambda) -> None:
+        status, data = function.call("GET", "/api/health")
+        assert (status, data["status"]) == (200, True)
+
+    def test_asks_for_a_key(self, function: Lambda) -> None:
+        status, data = function.call("GET", "/api/workspaces/list")
+        assert (status, data["code"]) == (401, "unauthorized")
+
+    def test_imports_no_domain_before_it_is_asked_for(self, built: package.Package) -> None:
+        with zipfile.ZipFile(built.zip) as archive, tempfile.TemporaryDirectory() as folder:
+            archive.extractall(folder)
+            with Lambda(Path(folder), built.python.path, on("http://127.0.0.1:9")) as function:
+                function.call("GET", "/api/openapi.json")
+                loaded = function.ask("", {})["files"]
+        assert "chalicelib.manifest" in loaded
+        assert not [name for name in loaded if name.startswith("chalicelib.domains.")]
+
+    def test_answers_an_unknown_path_with_the_envelope(self, function: Lambda) -> None:
+        status, data = function.call("GET", "/api/nothing-here")
+        assert (status, data["status"], data["code"]) == (404, False, "not_found")
+
+    def test_lists_the_workspaces_of_a_key(self, function: Lambda, token: str) -> None:
+        status, data = function.call("GET", "/api/workspaces/list", token=token)
+        assert status == 200
+        assert [w["name"] for w in data["workspaces"]] == ["Bakery"]
+
+    def test_keeps_a_site_and_its_html(self, function: Lambda, token: str) -> None:
+        status, made = function.call("POST", "/api/projects/create", {"title": "Пироги"}, token)
+        assert status == 200, made
+        site = made["project"]["id"]
+        _, listed = function.call("GET", "/api/projects/list?search=Пироги", token=token)
+        assert [p["id"] for p in listed["projects"]] == [site]
+        new = {"projectId": site, "title": "Home"}
+        _, data = function.call("POST", "/api/pages/create", new, token)
+        page = data["page"]["id"]
+        change = {"id": page, "html": "<h1>Пироги</h1>"}
+        status, data = function.call("POST", "/api/pages/save-html", change, token)
+        assert status == 200, data
+        path = f"/api/pages/{page}"
+        status, data = function.call("GET", path, token=token, route="/api/pages/{id}")
+        assert status == 200, data
+        assert "<h1>Пироги</h1>" in json.dumps(data, ensure_ascii=False)
+
+    @pytest.mark.usefixtures("token")
+    def test_runs_the_scheduled_jobs(self, function: Lambda) -> None:
+        event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
+        event |= {"id": "1", "account": "1", "region": "eu-central-1", "version": "0"}
+        event |= {"time": "2027-01-15T12:00:00Z", "resources": []}
+        assert isinstance(function.ask("run_jobs", event), dict)
+
+    def test_streams_by_its_own_bootstrap_and_loads_nothing_of_the_checkout(
+        self, built: package.Package, task: Path, tmp_path: Path
+    ) -> None:
+        handler = (tmp_path / "streaming.py").resolve()
+        shutil.copy(package.ROOT / "tests" / "fakes" / "streaming_handlers.py", handler)
+        variables = {
+            **ENVIRONMENT,
+            "STREAM_HANDLER": "streaming:handle",
+            "PYTHONPATH": str(tmp_path),
+            "PYTHONNOUSERSITE": "1",
+        }
+        with lambda_runtime_api.function(
+            task / "stream_bootstrap", variables, python=str(Path(built.python.path).resolve())
+        ) as running:
+
+            def attempt(every: float) -> list[tuple[float, bytes]]:
+                body = json.dumps({"pieces": 3, "every": every, "modules": True})
+                invocation = running.invoke(event(body))
+                return [(time.monotonic(), piece) for piece in invocation.pieces()]
+
+            pieces = stretched(attempt, 0.2, lambda pieces: pieces[-1][0] - pieces[0][0] > 0.5)
+            assert running.api.faults == []
+        assert len(pieces) == 5
+        files = json.loads(pieces[0][1].removeprefix(b"data: "))["modules"]
+        packed = ("chalicelib", "pydantic")
+        ours = {n: f for n, f in files.items() if f and n.partition(".")[0] in packed}
+        assert len(ours) > 20
+        assert all(Path(file).is_relative_to(task) for file in ours.values())
+        assert not [f for f in files.values() if f and Path(f).is_relative_to(package.ROOT)]
+
+    def test_the_template_sets_runtime_and_limits(self, built: package.Package) -> None:
+        template = json.loads((built.zip.parent / "sam.json").read_text())
+        functions = {
+            name: resource["Properties"]
+            for name, resource in template["Resources"].items()
+            if resource["Type"] == "AWS::Serverless::Function"
+        }
+        runtime = "python{}.{}".format(*built.python.version)
+        assert {f["Runtime"] for f in functions.values()} == {runtime}
+        assert functions["APIHandler"]["Timeout"] == 29
+        assert functions["RunJobs"]["Timeout"] == 300
+        chat = functions["ChatStream"]
+        assert (chat["Timeout"], chat["MemorySize"]) == (360, 512)
+        variables = chat["Environment"]["Variables"]
+        assert variables["AWS_LAMBDA_EXEC_WRAPPER"] == "/var/task/stream_bootstrap"
+        assert variables["STAGE"] == "dev"
+        others = [f["Environment"]["Variables"] for n, f in functions.items() if n != "ChatStream"]
+        assert not any("AWS_LAMBDA_EXEC_WRAPPER" in each for each in others)
+
+    def test_chalice_takes_the_checked_zip_again(
+        self, built: package.Package, tmp_path: Path
+    ) -> None:
+        again = ("package", "--stage", "dev", str(tmp_path / "again"))
+        package.chalice(built.python, built.project, *again)
+        assert (tmp_path / "again" / "deployment.zip").read_bytes() == built.zip.read_bytes()

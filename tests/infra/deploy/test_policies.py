@@ -1,0 +1,167 @@
+"""What the functions' IAM policies allow: what they need, and nothing of another stage."""
+
+import json
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app as application
+from chalicelib.engine import tables
+from infra.deploy import policies, stage_config
+from infra.deploy.stacks import data as data_stack
+
+CONFIG = stage_config.load()
+PLACE = policies.Place("eu-central-1", "123456789012")
+FUNCTIONS = list(policies.FUNCTIONS)
+
+MODELS = {
+    "arn:aws:bedrock:*::foundation-model/*",
+    "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/*",
+}
+"""AWS's own, and the profiles of the account that lead to them."""
+
+KEYS = {"files/*", "*/sites/*", "*/uploads/*", "*/answers/*"}
+"""Kinds of objects, by what their keys begin with behind the workspace's id."""
+
+Allowed = set[tuple[str, str]]
+"""Actions with a resource each."""
+
+
+@pytest.fixture(params=CONFIG["stages"])
+def stage(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def policy(stage: str, function: str) -> dict[str, Any]:
+    facts = stage_config.Facts(bucket=f"workspace-{stage}-objects")
+    return policies.policy(stage_config.generate(CONFIG, stage, facts), stage, function, PLACE)
+
+
+def statements(stage: str, function: str) -> list[dict[str, Any]]:
+    return policy(stage, function)["Statement"]
+
+
+def allowed(stage: str, function: str) -> Allowed:
+    return {
+        (action, resource)
+        for statement in statements(stage, function)
+        for action in statement["Action"]
+        for resource in statement["Resource"]
+    }
+
+
+def arn(stage: str, table: str) -> str:
+    return f"arn:aws:dynamodb:eu-central-1:123456789012:table/workspace-{stage}-{table}"
+
+
+def actions_on(stage: str, function: str, table: str) -> set[str]:
+    return {a for a, resource in allowed(stage, function) if resource == arn(stage, table)}
+
+
+def test_every_function_of_the_app_has_a_policy_that_chalice_finds() -> None:
+    functions = {policies.API, *(each.name for each in application.app.pure_lambda_functions)}
+    functions |= {each.name for each in application.app.event_sources}
+    assert functions == set(FUNCTIONS)
+    assert functions == set(CONFIG["lambda_functions"])
+    assert CONFIG["autogen_policy"] is False
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+class TestPolicy:
+    def test_names_every_table_and_nothing_of_another_stage(
+        self, stage: str, function: str
+    ) -> None:
+        assert all(actions_on(stage, function, table) for table in tables.TABLES)
+        names = {r.rpartition(":")[2].partition("/")[2] for _, r in allowed(stage, function)}
+        others = set(CONFIG["stages"]) - {stage}
+        assert not [name for name in names if any(f"-{other}" in name for other in others)]
+
+    def test_lets_no_audit_record_be_changed_or_deleted(self, stage: str, function: str) -> None:
+        audit = actions_on(stage, function, "audit")
+        assert "dynamodb:PutItem" in audit
+        assert audit <= {"dynamodb:PutItem", "dynamodb:Query"}
+
+    def test_lets_nothing_of_the_ledger_be_deleted(self, stage: str, function: str) -> None:
+        assert "dynamodb:PutItem" in actions_on(stage, "chat-stream", "ledger")
+        assert "dynamodb:DeleteItem" not in actions_on(stage, function, "ledger")
+
+    def test_names_every_action_and_what_it_works_on(self, stage: str, function: str) -> None:
+        objects, logs = f"arn:aws:s3:::workspace-{stage}-objects/", ":log-group:/aws/lambda/"
+        for action, resource in allowed(stage, function):
+            assert "*" not in action
+            if resource.startswith(objects):
+                assert resource.removeprefix(objects) in KEYS
+            elif "*" in resource and resource not in MODELS:
+                ours = logs in resource and resource.count("*") == 1 and resource.endswith(":*")
+                assert ours or action.startswith("xray:")
+
+    def test_leaves_alone_what_deployments_keep_in_the_bucket(
+        self, stage: str, function: str
+    ) -> None:
+        kept = (data_stack.RELEASES + "r1/deployment.zip", data_stack.STATE + "chalice.json")
+        for _, resource in allowed(stage, function):
+            for key in kept:
+                place = f"arn:aws:s3:::workspace-{stage}-objects/{key}"
+                assert not fnmatchcase(place, resource) or resource == "*"
+
+    def test_pins_region_and_account(self, stage: str, function: str) -> None:
+        for statement in statements(stage, function):
+            if "s3" in statement["Action"][0]:
+                condition = {"StringEquals": {"aws:ResourceAccount": "123456789012"}}
+                assert statement["Condition"] == condition
+            elif statement["Sid"] in {"Models", "Profiles"}:
+                assert set(statement["Resource"]) <= MODELS
+            elif statement["Sid"] != "Traces":
+                assert all(":eu-central-1:123456789012:" in r for r in statement["Resource"])
+
+    def test_writes_only_the_functions_own_log(self, stage: str, function: str) -> None:
+        name = f"workspace-api-{stage}" + ("" if function == policies.API else f"-{function}")
+        groups = {r.split(":")[6] for a, r in allowed(stage, function) if a.startswith("logs:")}
+        assert groups == {f"/aws/lambda/{name}"}
+
+    def test_fits_into_a_role(self, stage: str, function: str) -> None:
+        """10,240 characters for all inline policies of a role (IAM quotas)."""
+        assert len(json.dumps(policy(stage, function))) < 10_240
+
+
+def test_no_function_makes_log_groups(stage: str) -> None:
+    """The data stack has made them, with a retention that one made by Lambda would lack."""
+    assert not [
+        f for f in FUNCTIONS if ("logs:CreateLogGroup") in {a for a, _ in allowed(stage, f)}
+    ]
+
+
+def test_scheduled_jobs_neither_write_nor_read_objects(stage: str) -> None:
+    objects = {a for a, _ in allowed(stage, "run-jobs") if a.startswith("s3:")}
+    assert objects == {"s3:DeleteObject", "s3:ListBucket"}
+
+
+def test_only_what_asks_models_may(stage: str) -> None:
+    asking = {f for f in FUNCTIONS if any(a.startswith("bedrock:") for a, _ in allowed(stage, f))}
+    assert asking == {policies.API, "chat-stream"}
+
+
+def test_the_chat_has_no_objects(stage: str) -> None:
+    assert not [a for a, _ in allowed(stage, "chat-stream") if a.startswith("s3:")]
+
+
+class TestWrite:
+    @pytest.fixture
+    def project(self, tmp_path: Path) -> Path:
+        (tmp_path / ".chalice").mkdir()
+        stage_config.write(tmp_path, "prod", stage_config.Facts(), policies.Place())
+        return tmp_path
+
+    def test_leaves_placeholders_until_the_place_is_known(self, project: Path) -> None:
+        for function in FUNCTIONS:
+            text = (project / ".chalice" / policies.file_name(function)).read_text()
+            assert "arn:aws:dynamodb:${AWS::Region}:${AWS::AccountId}:table/workspace-prod-" in text
+            assert json.loads(text)["Version"] == "2012-10-17"
+
+    def test_takes_region_and_account_once_they_are_known(self, project: Path) -> None:
+        for file in policies.write(project, "prod", PLACE):
+            text = file.read_text()
+            assert "arn:aws:dynamodb:eu-central-1:123456789012:table/" in text
+            assert "${AWS::" not in text

@@ -1,0 +1,261 @@
+"""That what the service asks of AWS is recorded, and held against the functions' policies."""
+
+from collections.abc import Callable
+from threading import Thread
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from chalicelib.gateways.object_store import S3Store, object_store
+from chalicelib.transports import schedules
+from tests.conftest import Api, Owner, as_operator
+from tests.factories.chat import ask, new_bot
+from tests.support import aws_calls
+from tests.support.aws_calls import API, CHAT, JOBS, Gateway, Right, Use, entered, rights
+from tests.support.policy_check import PolicyCheck, faults, generated, is_whole
+
+TABLES = "arn:aws:dynamodb:eu-central-1:123456789012:table/"
+READ = Right("dynamodb:GetItem", TABLES + "workspace-test-identity")
+WRITE = Right("dynamodb:PutItem", TABLES + "workspace-test-identity")
+TEST = "tests/test_bread.py::test_is_baked"
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[Use, str]:
+    """What is recorded during the test, apart from what the suite's run records."""
+    uses: dict[Use, str] = {}
+    monkeypatch.setattr(aws_calls, "USES", uses)
+    return uses
+
+
+def functions_in(uses: dict[Use, str]) -> set[str]:
+    return {use.who for use in uses} - {aws_calls.MODELS}
+
+
+class TestRecording:
+    def test_a_request_is_the_apis(self, api: Api, recorded: dict[Use, str]) -> None:
+        api.get("/api/workspaces/list")
+        assert functions_in(recorded) == {API}
+        test = "tests/infra/deploy/test_policy_check.py::TestRecording::test_a_request_is_the_apis"
+        assert recorded[Use(API, READ)] == test
+
+    def test_the_operators_calls_are_no_functions(
+        self, owner: Owner, recorded: dict[Use, str]
+    ) -> None:
+        with entered(API):
+            as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
+        assert not recorded
+
+    def test_due_work_is_the_jobs(self, owner: Owner, recorded: dict[Use, str]) -> None:
+        schedules.run_jobs()
+        assert functions_in(recorded) == {JOBS}
+
+    def test_a_chat_is_its_functions_to_the_last_event(
+        self, owner: Owner, recorded: dict[Use, str]
+    ) -> None:
+        bot = new_bot(owner)
+        recorded.clear()
+        ask(bot, "What do you bake?")
+        assert functions_in(recorded) == {CHAT}
+        assert Use(CHAT, Gateway(aws_calls.MODELS)) in recorded
+
+    def test_threads_that_a_function_starts_are_its_own(self, recorded: dict[Use, str]) -> None:
+        with entered(API):
+            reader = Thread(target=lambda: object_store().get("files/1/a.png"))
+            reader.start()
+        reader.join()
+        assert set(recorded) == {Use(API, Gateway("objects.get", "files/-"))}
+
+    def test_objects_are_asked_for_by_what_is_alike_in_their_keys(
+        self, recorded: dict[Use, str]
+    ) -> None:
+        with entered(JOBS):
+            object_store().delete_under("01M8/sites/01M9/pages/")
+        assert set(recorded) == {Use(JOBS, Gateway("objects.delete_under", "-/sites/-"))}
+
+    @pytest.mark.usefixtures("database")
+    def test_a_signed_upload_needs_the_right_to_put_it(self, recorded: dict[Use, str]) -> None:
+        with entered(API):
+            S3Store("bucket").upload_request("01M8/uploads/01M9", 5, 60)
+        put = Right("s3:PutObject", "arn:aws:s3:::objects/{object}")
+        assert set(recorded) == {Use("objects.upload_request", put)}
+
+
+class TestRights:
+    def test_of_a_transaction_are_those_of_its_parts(self) -> None:
+        parts = ("Put", "Update", "Delete", "ConditionCheck")
+        items = [{part: {"TableName": f"t-{part}"}} for part in parts]
+        found = rights("dynamodb", "TransactWriteItems", {"TransactItems": items})
+        assert set(found) == {
+            ("dynamodb:PutItem", TABLES + "t-Put"),
+            ("dynamodb:UpdateItem", TABLES + "t-Update"),
+            ("dynamodb:DeleteItem", TABLES + "t-Delete"),
+            ("dynamodb:ConditionCheckItem", TABLES + "t-ConditionCheck"),
+        }
+        reads = {"TransactItems": [{"Get": {"TableName": "t"}}]}
+        assert set(rights("dynamodb", "TransactGetItems", reads)) == {
+            ("dynamodb:GetItem", TABLES + "t")
+        }
+
+    def test_of_a_query_are_on_the_index_that_it_reads(self) -> None:
+        query = {"TableName": "t", "IndexName": "by_row"}
+        assert [*rights("dynamodb", "Query", query)] == [
+            ("dynamodb:Query", TABLES + "t/index/by_row")
+        ]
+
+    def test_of_a_batch_are_on_every_table(self) -> None:
+        batch = {"RequestItems": {"a": {}, "b": {}}}
+        assert [*rights("dynamodb", "BatchGetItem", batch)] == [
+            ("dynamodb:BatchGetItem", TABLES + "a"),
+            ("dynamodb:BatchGetItem", TABLES + "b"),
+        ]
+
+    def test_of_a_profile_include_the_model_it_leads_to(self) -> None:
+        found = rights("bedrock-runtime", "ConverseStream", {"modelId": "eu.amazon.nova"})
+        assert {right.resource.rpartition(":")[2] for right in found} == {
+            "inference-profile/eu.amazon.nova",
+            "foundation-model/amazon.nova",
+        }
+
+    @pytest.mark.parametrize("service", ["s3", "bedrock-runtime", "sqs"])
+    def test_of_what_nobody_has_asked_for_before_are_to_be_written_down(self, service: str) -> None:
+        with pytest.raises(KeyError):
+            list(rights(service, "SendMessage", {}))
+
+
+def allowing(*grants: Right) -> list[dict[str, Any]]:
+    return [
+        {"Sid": str(number), "Effect": "Allow", "Action": [action], "Resource": [resource]}
+        for number, (action, resource) in enumerate(grants)
+    ]
+
+
+class TestFaults:
+    def test_there_are_none_where_all_that_is_needed_is_allowed(self) -> None:
+        functions = {API: allowing(READ, WRITE)}
+        uses = {Use(API, READ): TEST, Use(API, WRITE): TEST}
+        assert [*faults(functions, uses, whole=True)] == []
+
+    @pytest.mark.parametrize("whole", [True, False])
+    def test_name_what_is_needed_and_not_allowed(self, whole: bool) -> None:
+        uses = {Use(API, READ): TEST, Use(API, WRITE): TEST}
+        (fault,) = faults({API: allowing(READ)}, uses, whole=whole)
+        assert f"{API} needs {WRITE.action} on {WRITE.resource}" in fault
+        assert TEST in fault
+
+    def test_name_what_is_allowed_and_not_needed_once_all_is_known(self) -> None:
+        functions, uses = {API: allowing(READ, WRITE)}, {Use(API, READ): TEST}
+        (fault,) = faults(functions, uses, whole=True)
+        assert f"{API} may {WRITE.action} on {WRITE.resource}" in fault
+        assert [*faults(functions, uses, whole=False)] == []
+
+    def test_are_each_functions_own(self) -> None:
+        functions = {API: allowing(READ), JOBS: allowing(WRITE)}
+        found = [*faults(functions, {Use(API, WRITE): TEST}, whole=False)]
+        assert [fault.split()[0] for fault in found] == [API]
+
+    def test_include_what_a_gateway_needs_for_the_function_that_asks_it(self) -> None:
+        store = Right("s3:GetObject", "arn:aws:s3:::objects/{object}")
+        uses = {
+            Use(API, Gateway("objects.get", "files/-")): TEST,
+            Use("objects.get", store): "tests/gateways/test_object_store.py",
+        }
+        files = store._replace(resource="arn:aws:s3:::objects/files/*")
+        pages = store._replace(resource="arn:aws:s3:::objects/*/sites/*")
+        assert [*faults({API: allowing(files)}, uses, whole=True)] == []
+        needs, may = faults({API: allowing(pages)}, uses, whole=True)
+        assert "needs s3:GetObject on arn:aws:s3:::objects/files/-" in needs
+        assert "may s3:GetObject on arn:aws:s3:::objects/*/sites/*" in may
+
+    def test_leave_aside_what_lambda_does_itself(self) -> None:
+        logs = allowing(Right("logs:PutLogEvents", "*"))[0] | {"Sid": "Logs"}
+        assert [*faults({API: [logs]}, {}, whole=True)] == []
+
+    def test_are_found_in_policies_of_all_functions(self) -> None:
+        needless = {fault.split()[0] for fault in faults(generated(), {}, whole=True)}
+        assert needless == {API, JOBS, CHAT}
+
+
+def config(**options: Any) -> Any:
+    """The part of pytest's config that the check reads, of ``make test`` but for the options."""
+    usual = {"markexpr": "not slow", "keyword": "", "deselect": None}
+    option = SimpleNamespace(**usual, ignore=None, ignore_glob=None)
+    vars(option).update(options)
+    return SimpleNamespace(
+        option=option,
+        args_source=options.get("args_source", pytest.Config.ArgsSource.TESTPATHS),
+        ArgsSource=pytest.Config.ArgsSource,
+        getini=lambda _: ["-ra", "-m", "not slow"],
+    )
+
+
+class TestWholeRun:
+    def test_is_what_make_test_runs(self) -> None:
+        assert is_whole(config())
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"args_source": pytest.Config.ArgsSource.ARGS},
+            {"markexpr": "slow"},
+            {"keyword": "bread"},
+            {"deselect": ["tests/rules"]},
+            {"ignore": ["tests/e2e"]},
+            {"ignore_glob": ["tests/e2e*"]},
+        ],
+        ids=str,
+    )
+    def test_is_none_with_fewer_tests(self, options: dict[str, Any]) -> None:
+        assert not is_whole(config(**options))
+
+
+class TestPolicyCheck:
+    @pytest.fixture
+    def finish(self, recorded: dict[Use, str]) -> Callable[..., tuple[int, list[str]]]:
+        """Ends a run in which a worker recorded something; returns its status, and what it says."""
+
+        def end(uses: dict[Use, str], status: int = 0, run: Any = None) -> tuple[int, list[str]]:
+            recorded.update(uses)
+            worker = config()
+            worker.workeroutput = {}
+            PolicyCheck().pytest_sessionfinish(SimpleNamespace(config=worker), 0)  # type: ignore[arg-type]
+            recorded.clear()
+            check, lines = PolicyCheck(), list[str]()
+            check.pytest_testnodedown(worker)
+            session: Any = SimpleNamespace(config=run or config(), exitstatus=status)
+            check.pytest_sessionfinish(session, status)
+            reporter: Any = SimpleNamespace(section=lambda *_, **__: None, line=lines.append)
+            check.pytest_terminal_summary(reporter)
+            return int(session.exitstatus), lines
+
+        return end
+
+    def test_fails_a_run_in_which_a_function_needed_what_it_may_not(
+        self, finish: Callable[..., tuple[int, list[str]]]
+    ) -> None:
+        audit = Right("dynamodb:DeleteItem", TABLES + "workspace-test-audit")
+        status, (said,) = finish({Use(JOBS, audit): TEST}, run=config(keyword="bread"))
+        assert status == pytest.ExitCode.TESTS_FAILED
+        assert audit.resource in said
+
+    def test_fails_a_whole_run_in_which_rights_were_not_needed(
+        self, finish: Callable[..., tuple[int, list[str]]]
+    ) -> None:
+        status, said = finish({Use(API, READ): TEST, Use(API, Gateway("objects.get", "x")): TEST})
+        assert status == pytest.ExitCode.TESTS_FAILED
+        assert not any(
+            READ.action in line and READ.resource in line for line in said if API in line
+        )
+        assert any(line.startswith(CHAT) for line in said)
+
+    def test_says_nothing_of_a_part_of_the_suite(
+        self, finish: Callable[..., tuple[int, list[str]]]
+    ) -> None:
+        assert finish({Use(API, READ): TEST}, run=config(keyword="bread")) == (0, [])
+
+    def test_says_nothing_of_rights_after_a_failure(
+        self, finish: Callable[..., tuple[int, list[str]]]
+    ) -> None:
+        failed = int(pytest.ExitCode.TESTS_FAILED)
+        assert finish({Use(API, READ): TEST}, failed) == (failed, [])

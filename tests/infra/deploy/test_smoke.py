@@ -1,0 +1,230 @@
+"""The look from outside: it passes what works, and says what is wrong with what does not."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import app as application
+from chalicelib.core import settings as settings_module
+from chalicelib.transports import edge
+from chalicelib.transports.api_docs import reference
+from infra.deploy import smoke
+from infra.deploy.package import build as package
+from infra.deploy.smoke import Check, Target
+from infra.local import devserver
+from tests.conftest import Owner
+from tests.support.patience import stretched
+from tests.transports.conftest import LocalServer, serving
+
+UNTRIED = {"chat: answer streams", "tools/list", "origins refuse"}
+
+
+def outcomes(target: Target) -> dict[str, Check]:
+    return {check.name: check for check in smoke.run(target)}
+
+
+def failed(checks: dict[str, Check]) -> dict[str, str]:
+    return {name: check.why for name, check in checks.items() if check.ok is False}
+
+
+@pytest.fixture(scope="module")
+def server(_server: Callable[[], None]) -> Iterator[LocalServer]:
+    with serving(application.app, *devserver.ROUTES) as running:
+        yield running
+
+
+@pytest.fixture
+def url(server: LocalServer, monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator[str]:
+    """The whole service, as ``make dev`` serves it, which knows its own base URL."""
+    url = f"http://127.0.0.1:{server.port}"
+    known = replace(settings_module.settings(), public_url=url)
+    monkeypatch.setattr(reference, "settings", lambda: known)
+    reference._response.cache_clear()
+    yield url
+    reference._response.cache_clear()
+
+
+def test_passes_what_make_dev_serves(url: str) -> None:
+    checks = outcomes(Target(url))
+    assert failed(checks) == {}
+    assert {name for name, check in checks.items() if check.ok is None} == UNTRIED
+
+
+def test_lists_tools_and_asks_a_bot_if_it_may(url: str, new_owner: Callable[..., Owner]) -> None:
+    owner = new_owner()
+    bot = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "gpt-4o-mini"}
+    agent = owner.api().post("/api/agents/create", bot)["agent"]["id"]
+    checks = outcomes(Target(url, key=owner.token(), agent=agent))
+    assert checks["tools/list"].ok
+    assert checks["tools/list"].why.endswith(" tools")
+    # Nobody has paid for this bot.
+    assert "429" in failed(checks)["chat: answer streams"]
+
+
+class Broken(BaseHTTPRequestHandler):
+    """Answers every request with the same."""
+
+    status, headers_, body, pause = 200, {"Content-Type": "text/html"}, b"<h1>It works!</h1>", 0.0
+    pieces: tuple[bytes, ...] = ()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def answer(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        self.rfile.read(length)
+        self.send_response(self.status)
+        for name, value in self.headers_.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for piece in self.pieces or (self.body,):
+            self.wfile.write(piece)
+            self.wfile.flush()
+            time.sleep(self.pause)
+
+    do_GET = do_POST = do_DELETE = do_OPTIONS = answer  # noqa: N815  http.server's names
+
+
+@contextmanager
+def broken(**how: Any) -> Iterator[str]:
+    """Serve that; yields its base URL."""
+    handler = type("Handler", (Broken,), how)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+def test_another_site_fails_everything() -> None:
+    with broken() as url:
+        checks = outcomes(Target(url, key="k", agent="a", origins=(url,)))
+    assert set(failed(checks)) == set(smoke.CHECKS)
+    assert "expected JSON; came '200 text/html'" in checks["health"].why
+
+
+def test_nobody_there_fails_everything_without_a_traceback() -> None:
+    with broken() as url:
+        pass
+    checks = outcomes(Target(url, origins=(url,)))
+    assert set(failed(checks)) == set(smoke.CHECKS) - {"chat: answer streams", "tools/list"}
+    assert {check.why for check in checks.values() if check.ok is False} == {
+        "no answer: ConnectionError"
+    }
+
+
+def test_the_gateways_own_answers_fail() -> None:
+    """What API Gateway says before its answers are replaced, with the key in it."""
+    body = (
+        b'{"message": "\'Bearer svc_live_0\' not a valid key=value pair in Authorization header"}'
+    )
+    with broken(status=403, headers_=JSON, body=body) as url:
+        found = failed(outcomes(Target(url)))
+    assert "expected status 404; came '403" in found["unknown path"]
+    assert "expected status 401" in found["no key, made-up key"]
+
+
+def test_an_envelope_without_a_request_id_fails() -> None:
+    body = b'{"data": {"status": false, "message": "No.", "code": "not_found"}}'
+    with broken(status=404, headers_=JSON, body=body) as url:
+        found = failed(outcomes(Target(url)))
+    assert "a requestId" in found["unknown path"]
+    assert "expected status 200" in found["health"]
+
+
+def events(*kinds: str) -> list[bytes]:
+    return [f"data: {json.dumps({'type': kind})}\n\n".encode() for kind in kinds]
+
+
+STREAM = {"Content-Type": "text/event-stream", "Access-Control-Allow-Origin": "*"}
+
+
+def test_a_stream_comes_piece_by_piece() -> None:
+    pieces = tuple(events("start", "chunk", "done"))
+
+    def attempt(pause: float) -> bool:
+        with broken(headers_=STREAM, pieces=pieces, pause=pause) as url:
+            return outcomes(Target(url, agent="a"))["chat: answer streams"].ok
+
+    stretched(attempt, 0.1, bool)
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"body": b"".join(events("start", "chunk", "done"))}, "came 'all of it after 0.30 s'"),
+        ({"body": b"".join(events("start", "chunk"))}, "expected start, chunks, done"),
+        ({"body": b"".join(events("start", "error"))}, "expected start, chunks, done"),
+        ({"body": b"".join(events("start", "done"))}, "expected the answer in chunks"),
+        ({"headers_": JSON}, "expected text/event-stream"),
+        ({"headers_": {"Content-Type": "text/event-stream"}}, "Access-Control-Allow-Origin: *"),
+    ],
+    ids=["buffered", "cut off", "error", "empty", "no stream", "no CORS"],
+)
+def test_a_stream_that_is_none_fails(
+    how: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+
+    def buffered(handler: Broken) -> None:
+        """Collect an answer and send it at the end, as a proxy does."""
+        now[0] += 0.3
+        handler.answer()
+
+    monkeypatch.setattr(smoke, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with broken(**({"headers_": STREAM, "do_POST": buffered} | how)) as url:
+        assert says in failed(outcomes(Target(url, agent="a")))["chat: answer streams"]
+
+
+def test_an_origin_that_answers_anybody_fails(url: str) -> None:
+    assert "expected status 403" in failed(outcomes(Target(url, origins=(url,))))["origins refuse"]
+
+
+def test_an_origin_behind_the_edge_refuses(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = replace(settings_module.settings(), edge_secret="of the edge")
+    monkeypatch.setattr(edge, "settings", lambda: secret)
+    assert outcomes(Target(url, origins=(url,)))["origins refuse"].ok
+
+
+def test_the_base_url_that_functions_know_must_be_the_one_that_is_asked(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    reference._response.cache_clear()
+    why = failed(outcomes(Target(url)))["openapi.json"]
+    assert why == f"expected it to name {url}; came 'http://127.0.0.1:8000'"
+
+
+def test_the_command_prints_a_table_and_json_and_fails() -> None:
+    with broken() as url:
+        done = subprocess.run(
+            [sys.executable, "-m", "infra", "smoke", "--url", url],
+            cwd=package.ROOT,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 1
+    printed = json.loads(done.stdout)
+    assert printed["url"] == url
+    assert [each["ok"] for each in printed["checks"]].count(False) == 10
+    *table, last = done.stderr.splitlines()
+    assert table[0].startswith("FAILED  health ")
+    assert last.startswith("Failed: health, unknown path, ")

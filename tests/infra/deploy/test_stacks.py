@@ -1,0 +1,393 @@
+"""The stacks of a stage: valid, as documented, in step with the code that they serve.
+
+CloudFormation is not reached from here. cfn-lint checks the templates against AWS's own schemas;
+moto makes of them what it can.
+"""
+
+import json
+import re
+from typing import Any
+
+import boto3
+import pytest
+from cfnlint.api import lint
+from cfnlint.config import ManualArgs
+from cfnlint.decode import cfn_yaml
+from moto import mock_aws
+
+from chalicelib.core.settings import settings
+from chalicelib.domains.files.rules import stored_files
+from chalicelib.engine.connection import connection
+from chalicelib.engine.tables import TABLES
+from chalicelib.transports import chalice_app, edge
+from chalicelib.transports.chat import chat_route
+from infra.deploy.names import APP, function_name
+from infra.deploy.package.build import ROOT
+from infra.deploy.policies import FUNCTIONS
+from infra.deploy.stacks import build as stacks
+
+TEMPLATES = {
+    stack: json.loads(json.dumps(cfn_yaml.loads(stacks.template(stack)))) for stack in stacks.STACKS
+}
+RESOURCES = {stack: template["Resources"] for stack, template in TEMPLATES.items()}
+CONFIG = json.loads((ROOT / ".chalice" / "config.json").read_text())
+
+
+def of_type(stack: str, kind: str) -> dict[str, Any]:
+    """Return the properties of a stack's resources of one type, by their logical names."""
+    found = RESOURCES[stack].items()
+    return {name: each["Properties"] for name, each in found if each["Type"] == kind}
+
+
+def filled(value: Any, **known: str) -> Any:
+    """Return a value with its parameters filled in."""
+    text = json.dumps(value)
+    for name, given in known.items():
+        text = text.replace(f"${{{name}}}", given)
+    return json.loads(re.sub(r'\{"Fn::Sub": ("[^"$]*")\}', r"\1", text))
+
+
+@pytest.mark.parametrize("stack", stacks.STACKS)
+class TestTemplate:
+    def test_fits_into_one_call(self, stack: str) -> None:
+        assert len(stacks.template(stack).encode()) <= 51_200  # CloudFormation quotas
+
+    def test_takes_and_tells_what_is_documented(self, stack: str) -> None:
+        about = (stacks.__doc__ or "").partition(f"``{stack}``  ")[2]
+        about = re.split(r"\n(?:``|==)", about)[0]
+        named = set(re.findall(r"\b[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+\b|\bStage\b|\bDomain\b", about))
+        template = TEMPLATES[stack]
+        assert named - {"NoEcho"} == {*template["Parameters"], *template["Outputs"]}
+
+    def test_is_named_and_placed(self, stack: str) -> None:
+        assert stacks.stack_name("dev", stack) == f"workspace-api-dev-{stack}"
+        place = "us-east-1" if stack == "edge-global" else "eu-central-1"
+        assert stacks.region_of(stack, "eu-central-1") == place
+
+
+@pytest.mark.parametrize("stack", ["data", "alarms"])
+def test_cfn_lint_doubts_nothing_of_those_that_are_made(stack: str) -> None:
+    """Those that are files are looked at by ``make check``."""
+    config = ManualArgs(regions=["eu-central-1"], include_checks=["I"])
+    assert [str(each) for each in lint(stacks.template(stack), config=config)] == []
+
+
+def test_functions_are_called_as_chalice_calls_them() -> None:
+    assert CONFIG["app_name"] == APP
+    assert [function_name("dev", each) for each in FUNCTIONS] == [
+        "workspace-api-dev",
+        "workspace-api-dev-run-jobs",
+        "workspace-api-dev-chat-stream",
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:Tried to parse:UserWarning")  # moto knows no secrets there
+class TestData:
+    def test_all_of_it_outlives_its_stack(self) -> None:
+        for name, resource in RESOURCES["data"].items():
+            assert resource["DeletionPolicy"] == resource["UpdateReplacePolicy"] == "Retain", name
+
+    def test_each_table_is_the_one_that_the_service_makes(self, database: None) -> None:
+        stage = {"ParameterKey": "Stage", "ParameterValue": settings().stage}
+        with mock_aws():
+            client = boto3.client("cloudformation", "us-west-2")
+            client.create_stack(
+                StackName="data", TemplateBody=stacks.template("data"), Parameters=[stage]
+            )
+            dynamodb = boto3.client("dynamodb", "us-west-2")
+            made = {t: described(dynamodb, t) for t in dynamodb.list_tables()["TableNames"]}
+        names = [row.Meta.table_name for row in TABLES.values()]
+        assert made == {name: described(connection().client, name) for name in names}
+
+    def test_each_table_forgets_what_the_service_lets_expire(self, database: None) -> None:
+        tables = of_type("data", "AWS::DynamoDB::Table")
+        assert len(tables) == len(TABLES)
+        for table in filled([*tables.values()], TablePrefix="workspace", Stage=settings().stage):
+            answer = connection().client.describe_time_to_live(TableName=table["TableName"])
+            expected = answer["TimeToLiveDescription"]
+            declared = table.get("TimeToLiveSpecification", {})
+            assert declared.get("AttributeName") == expected.get("AttributeName")
+            assert declared.get("Enabled", False) == (expected["TimeToLiveStatus"] == "ENABLED")
+
+    @pytest.mark.parametrize("name", TABLES)
+    def test_each_table_can_be_restored_and_not_be_deleted(self, name: str) -> None:
+        table = of_type("data", "AWS::DynamoDB::Table")[f"{name.title()}Table"]
+        assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+        assert table["DeletionProtectionEnabled"] is True
+        assert table["BillingMode"] == "PAY_PER_REQUEST"
+
+    def test_a_second_deployment_touches_no_table(self) -> None:
+        stage = {"ParameterKey": "Stage", "ParameterValue": "again"}
+        body = json.loads(stacks.template("data"))
+        with mock_aws():
+            client = boto3.client("cloudformation", "us-east-2")
+            stack = {"StackName": "data-again", "Parameters": [stage]}
+            client.create_stack(TemplateBody=json.dumps(body), **stack)
+            dynamodb = boto3.client("dynamodb", "us-east-2")
+            row = {"pk": {"S": "kept"}, "sk": {"S": "-"}}
+            dynamodb.put_item(TableName="workspace-again-identity", Item=row)
+            bucket = body["Resources"]["Bucket"]["Properties"]
+            bucket["LifecycleConfiguration"]["Rules"].pop()
+            client.update_stack(TemplateBody=json.dumps(body), **stack)
+            kept = dynamodb.get_item(TableName="workspace-again-identity", Key=row)
+        assert kept["Item"] == row
+
+    def test_the_bucket_is_nobodys_but_ours(self) -> None:
+        (bucket,) = of_type("data", "AWS::S3::Bucket").values()
+        assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+        assert len(bucket["PublicAccessBlockConfiguration"]) == 4
+        assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+        assert bucket["BucketName"] == {
+            "Fn::Sub": "${TablePrefix}-${Stage}-${AWS::AccountId}-${AWS::Region}"
+        }
+
+    def test_each_function_has_its_log_group(self) -> None:
+        groups = of_type("data", "AWS::Logs::LogGroup").values()
+        names = {filled(each["LogGroupName"], Stage="dev") for each in groups}
+        assert names == {f"/aws/lambda/{function_name('dev', each)}" for each in FUNCTIONS}
+        assert all(each["RetentionInDays"] for each in groups)
+
+
+def described(client: Any, table: str) -> dict[str, Any]:
+    """Return what makes a table the table it is, in whatever order it is told."""
+    told = client.describe_table(TableName=table)["Table"]
+    kept = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes", "GlobalSecondaryIndexes")
+    return {name: in_order(told.get(name, [])) for name in kept} | {
+        "BillingMode": told["BillingModeSummary"]["BillingMode"]
+    }
+
+
+def in_order(value: Any) -> Any:
+    """Return a value with its lists sorted, at any depth."""
+    if isinstance(value, list):
+        return sorted(map(in_order, value), key=json.dumps)
+    if isinstance(value, dict):
+        return {name: in_order(value[name]) for name in sorted(value)}
+    return value
+
+
+class TestLimits:
+    """The web ACL."""
+
+    def rules(self) -> dict[str, Any]:
+        (acl,) = of_type("edge-global", "AWS::WAFv2::WebACL").values()
+        assert [rule["Priority"] for rule in acl["Rules"]] == [*range(len(acl["Rules"]))]
+        return {rule["Name"]: rule for rule in acl["Rules"]}
+
+    def test_a_refusal_is_in_the_envelope(self) -> None:
+        (acl,) = of_type("edge-global", "AWS::WAFv2::WebACL").values()
+        (body,) = acl["CustomResponseBodies"].values()
+        data = json.loads(body["Content"])["data"]
+        assert (data["status"], data["code"]) == (False, "rate_limited")
+        assert data["message"]
+
+    @pytest.mark.parametrize("name", ["Key", "Visitor", "Address"])
+    def test_refuses_what_is_too_much_in_a_minute_and_says_when_to_return(self, name: str) -> None:
+        rule = self.rules()[name]
+        assert rule["Statement"]["RateBasedStatement"]["EvaluationWindowSec"] == 60
+        response = rule["Action"]["Block"]["CustomResponse"]
+        assert response["ResponseCode"] == 429
+        headers = {each["Name"]: each["Value"] for each in response["ResponseHeaders"]}
+        assert headers == {"Retry-After": "60", "Access-Control-Allow-Origin": "*"}
+
+    def test_a_keys_requests_are_counted_wherever_they_come_from(self) -> None:
+        statement = self.rules()["Key"]["Statement"]["RateBasedStatement"]
+        (key,) = statement["CustomKeys"]
+        assert key["Header"]["Name"] == "authorization"
+
+    def test_nothing_is_refused_for_what_a_body_says(self) -> None:
+        groups = [
+            rule["Statement"]["ManagedRuleGroupStatement"]
+            for rule in self.rules().values()
+            if "ManagedRuleGroupStatement" in rule["Statement"]
+        ]
+        # The core rule set refuses bodies over 8 KB and HTML; anonymous addresses are agents'.
+        assert {group["Name"] for group in groups} == {
+            "AWSManagedRulesAmazonIpReputationList",
+            "AWSManagedRulesKnownBadInputsRuleSet",
+        }
+        counted = [each for group in groups for each in group.get("RuleActionOverrides", ())]
+        assert all(each["ActionToUse"] == {"Count": {}} for each in counted)
+        assert {each["Name"].rpartition("_")[2] for each in counted} == {"BODY"}
+
+
+DISTRIBUTIONS = of_type("edge", "AWS::CloudFront::Distribution")
+CACHE_NOTHING = "4135ea2d-6df8-44a3-9df3-4b5a84be39ad"
+SEND_ALL_BUT_HOST = "b689b0a8-53d0-40ab-baf2-68738e2966ac"
+ALL_METHODS = {"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "DELETE"}
+
+
+def behaviours(name: str) -> dict[str, Any]:
+    """Return a distribution's behaviours by their patterns, in order; "*" is the default."""
+    config = DISTRIBUTIONS[name]["DistributionConfig"]
+    special = {each["PathPattern"]: each for each in config["CacheBehaviors"]}
+    return {**special, "*": config["DefaultCacheBehavior"]}
+
+
+def behaviour(name: str, path: str) -> dict[str, Any]:
+    """Return the behaviour that CloudFront takes for a path: the first that matches."""
+    for pattern, found in behaviours(name).items():
+        if re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), path):
+            return dict(found)
+    raise AssertionError(path)
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+class TestDistribution:
+    def test_origins_know_it_by_the_secret(self, name: str) -> None:
+        origins = DISTRIBUTIONS[name]["DistributionConfig"]["Origins"]
+        for origin in origins:
+            if origin["Id"] == "files":
+                assert origin["OriginAccessControlId"]
+                continue
+            (header,) = origin["OriginCustomHeaders"]
+            assert header["HeaderName"].lower() == edge.SECRET_HEADER
+            assert header["HeaderValue"] == {"Ref": "EdgeSecret"}
+            assert origin["CustomOriginConfig"]["OriginProtocolPolicy"] == "https-only"
+        assert {origin["Id"] for origin in origins} == {"api", "chat", "files"}
+
+    def test_no_header_of_ours_is_one_that_cloudfront_keeps_for_itself(self, name: str) -> None:
+        forbidden = ("x-edge-", "x-amz-", "x-amzn-")
+        for header in (edge.SECRET_HEADER, edge.VIEWER_HEADER, edge.HOST_HEADER):
+            assert not header.startswith(forbidden)
+
+    def test_what_reaches_the_service_says_who_asked(self, name: str) -> None:
+        for pattern, each in behaviours(name).items():
+            if each["TargetOriginId"] == "files":
+                continue
+            (function,) = each["FunctionAssociations"]
+            assert function["EventType"] == "viewer-request", pattern
+
+    def test_no_error_is_kept(self, name: str) -> None:
+        errors = DISTRIBUTIONS[name]["DistributionConfig"]["CustomErrorResponses"]
+        assert {each["ErrorCode"] for each in errors} == {
+            *(400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504)
+        }
+        assert all(each == each | {"ErrorCachingMinTTL": 0} for each in errors)
+
+    def test_it_speaks_todays_protocols(self, name: str) -> None:
+        config = DISTRIBUTIONS[name]["DistributionConfig"]
+        assert (config["HttpVersion"], config["IPV6Enabled"]) == ("http2and3", True)
+        assert "TLSv1.2_2021" in json.dumps(config["ViewerCertificate"])
+
+    def test_the_chat_streams(self, name: str) -> None:
+        chat = behaviour(name, chat_route.PATH)
+        assert chat["TargetOriginId"] == "chat"
+        assert chat["CachePolicyId"] == CACHE_NOTHING
+        assert chat["OriginRequestPolicyId"] == SEND_ALL_BUT_HOST
+        assert chat["Compress"] is False
+        assert "POST" in chat["AllowedMethods"]
+        origins = DISTRIBUTIONS[name]["DistributionConfig"]["Origins"]
+        (origin,) = [each for each in origins if each["Id"] == "chat"]
+        assert origin["ConnectionAttempts"] == 1
+        assert origin["CustomOriginConfig"]["OriginReadTimeout"] > 15 * 2  # a ping each 15
+
+    def test_files_are_read_from_the_bucket(self, name: str) -> None:
+        found = behaviour(name, "/files/0123/bread.png")
+        assert found["TargetOriginId"] == "files"
+        assert set(found["AllowedMethods"]) == {"GET", "HEAD", "OPTIONS"}
+        targets = [each["TargetOriginId"] for each in behaviours(name).values()]
+        assert targets.count("files") == 1, "nothing else of the bucket is public"
+
+
+class TestMainDistribution:
+    @pytest.mark.parametrize(
+        "path",
+        ["/", "/api/health", "/api/mcp", "/api/public/hit", "/api/blog/list", "/console/keys"],
+    )
+    def test_the_api_and_the_console_are_never_cached(self, path: str) -> None:
+        found = behaviour("Distribution", path)
+        assert found["TargetOriginId"] == "api"
+        assert found["CachePolicyId"] == CACHE_NOTHING
+        assert found["OriginRequestPolicyId"] == SEND_ALL_BUT_HOST
+        assert set(found["AllowedMethods"]) == ALL_METHODS
+
+    def test_each_page_of_ours_may_be_cached(self) -> None:
+        caches = dict.fromkeys(("/blog", "/s/", "/api/docs"), "PagesCache")
+        # The start page varies by what its client accepts, which no cache's key has.
+        for path in [*(chalice_app.PAGES.keys() - {"/"}), chalice_app.WIDGET_PATH]:
+            found = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))
+            begins = next((begin for begin in caches if path.startswith(begin)), None)
+            expected = caches[begins] if begins else "StaticCache"
+            assert found["CachePolicyId"] == {"Ref": expected}, path
+            assert set(found["AllowedMethods"]) == ALL_METHODS, "what is refused is refused by us"
+
+    def test_pages_are_kept_a_minute_apart_by_host_query_and_language(self) -> None:
+        config = of_type("edge", "AWS::CloudFront::CachePolicy")["PagesCache"]["CachePolicyConfig"]
+        assert (config["MinTTL"], config["DefaultTTL"], config["MaxTTL"]) == (0, 0, 60)
+        key = config["ParametersInCacheKeyAndForwardedToOrigin"]
+        assert {name.lower() for name in key["HeadersConfig"]["Headers"]} == {
+            edge.HOST_HEADER,
+            "accept-language",
+        }
+        assert key["QueryStringsConfig"] == {"QueryStringBehavior": "all"}
+        assert key["CookiesConfig"] == {"CookieBehavior": "none"}
+
+    def test_nothing_is_kept_that_does_not_say_so(self) -> None:
+        policies = of_type("edge", "AWS::CloudFront::CachePolicy").values()
+        for each in (policy["CachePolicyConfig"] for policy in policies):
+            assert (each["MinTTL"], each["DefaultTTL"]) == (0, 0)
+
+    def test_a_key_sent_unencrypted_is_refused_rather_than_redirected(self) -> None:
+        for path in ("/api/projects/list", chat_route.PATH):
+            assert behaviour("Distribution", path)["ViewerProtocolPolicy"] == "https-only"
+
+
+class TestSitesDistribution:
+    def test_has_what_pages_call_and_nothing_of_the_console_or_of_keys(self) -> None:
+        assert set(behaviours("SitesDistribution")) == {
+            f"{chat_route.PATH}*",
+            "/api/public/*",
+            "/widget.js",
+            "/files/?*",
+            "*",
+        }
+
+    @pytest.mark.parametrize("path", ["/files", "/files/", "/api", "/api/", "/blog", "/widget"])
+    def test_a_page_may_have_the_name_of_a_path_of_the_service(self, path: str) -> None:
+        (function,) = behaviour("SitesDistribution", path)["FunctionAssociations"]
+        assert function["FunctionARN"] == {"Fn::GetAtt": ["SitesFunction", "FunctionARN"]}
+
+    def test_all_else_is_a_page_of_the_hosts_site(self) -> None:
+        found = behaviour("SitesDistribution", "/api/projects/list")
+        (function,) = found["FunctionAssociations"]
+        assert function["FunctionARN"] == {"Fn::GetAtt": ["SitesFunction", "FunctionARN"]}
+        assert found["CachePolicyId"] == {"Ref": "PagesCache"}
+
+
+class TestOrigins:
+    def test_the_chats_url_streams_and_has_both_permissions(self) -> None:
+        (url,) = of_type("edge", "AWS::Lambda::Url").values()
+        assert (url["InvokeMode"], url["AuthType"]) == ("RESPONSE_STREAM", "NONE")
+        assert "Cors" not in url, "the handler's headers would be sent twice"
+        assert filled(url["TargetFunctionArn"], Stage="dev") == function_name("dev", "chat-stream")
+        permissions = of_type("edge", "AWS::Lambda::Permission").values()
+        assert {each["Action"] for each in permissions} == {
+            "lambda:InvokeFunction",
+            "lambda:InvokeFunctionUrl",
+        }
+
+    def test_stored_files_are_served_with_the_headers_that_s3_does_not_keep(self) -> None:
+        policy = of_type("edge", "AWS::CloudFront::ResponseHeadersPolicy")["FilesHeaders"]
+        config = policy["ResponseHeadersPolicyConfig"]
+        security = config["SecurityHeadersConfig"]
+        assert security["ContentTypeOptions"]["Override"] is True
+        sent = {
+            "Content-Security-Policy": security["ContentSecurityPolicy"]["ContentSecurityPolicy"],
+            "X-Content-Type-Options": "nosniff",  # what ContentTypeOptions stands for
+        } | {each["Header"]: each["Value"] for each in config["CustomHeadersConfig"]["Items"]}
+        kept_by_s3 = {"Content-Type", "Content-Disposition", "Cache-Control"}
+        expected = stored_files.headers("image/png")
+        assert sent == {name: expected[name] for name in expected.keys() - kept_by_s3}
+
+    def test_of_the_bucket_only_files_are_read_and_only_by_the_distributions(self) -> None:
+        (policy,) = of_type("edge", "AWS::S3::BucketPolicy").values()
+        statements = {each["Sid"]: each for each in policy["PolicyDocument"]["Statement"]}
+        read = statements["PublicFiles"]
+        assert read["Action"] == "s3:GetObject"
+        assert read["Resource"] == {"Fn::Sub": "arn:${AWS::Partition}:s3:::${BucketName}/files/*"}
+        for sid in ("PublicFiles", "MissingFilesAreNotFound"):
+            assert statements[sid]["Principal"] == {"Service": "cloudfront.amazonaws.com"}
+            assert set(statements[sid]["Condition"]) == {"StringEquals"}
+            assert "distribution/${Distribution}" in json.dumps(statements[sid]["Condition"])
+        assert statements["OnlyEncrypted"]["Effect"] == "Deny"

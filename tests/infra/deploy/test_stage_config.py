@@ -1,0 +1,156 @@
+"""The Chalice config of one stage, as Chalice reads it."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from chalice.config import Config
+
+from chalicelib.domains.chat.flows import chat_answer
+from chalicelib.engine import jobs
+from chalicelib.transports import schedules
+from infra.deploy import policies, stage_config
+from infra.deploy.stage_config import Facts
+
+CHECKOUT = stage_config.load()
+DEPLOYED = Facts(
+    bucket="workspace-dev-1-eu-central-1",
+    public_url="https://d1.cloudfront.example",
+    edge_secret="known to the edge",
+    table_prefix="bakery",
+    variables={"LLM_PROVIDER": "openai", "LLM_API_KEY": "sk-1"},
+)
+FUNCTIONS = list(policies.FUNCTIONS)
+EVERYWHERE = {"LLM_PROVIDER", "LLM_MODEL", "PYDANTIC_DISABLE_PLUGINS"}
+"""The variables that every stage has."""
+
+
+@pytest.fixture(params=CHECKOUT["stages"])
+def stage(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def as_chalice_reads(stage: str, function: str, facts: Facts = DEPLOYED) -> Config:
+    config = stage_config.generate(CHECKOUT, stage, facts)
+    return Config(chalice_stage=stage, function_name=function, config_from_disk=config)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+class TestEveryFunction:
+    def test_has_its_own_policy_and_is_traced(self, stage: str, function: str) -> None:
+        config = as_chalice_reads(stage, function)
+        assert config.iam_policy_file == policies.file_name(function)
+        assert config.autogen_policy is False
+        assert config.xray_enabled is True
+
+    def test_has_what_the_stage_is(self, stage: str, function: str) -> None:
+        variables = as_chalice_reads(stage, function).environment_variables
+        wrapper = {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
+        assert variables == {
+            "STAGE": stage,
+            "TABLE_PREFIX": "bakery",
+            "OBJECT_STORE": "s3://workspace-dev-1-eu-central-1",
+            "PUBLIC_URL": "https://d1.cloudfront.example",
+            "EDGE_SECRET": "known to the edge",
+            "LLM_PROVIDER": "openai",
+            "LLM_API_KEY": "sk-1",
+            "LLM_MODEL": "nova-lite",
+            "PYDANTIC_DISABLE_PLUGINS": "__all__",
+            **(wrapper if function == "chat-stream" else {}),
+        }
+
+
+def test_each_function_has_the_time_that_its_work_takes(stage: str) -> None:
+    limits = {name: as_chalice_reads(stage, name).lambda_timeout for name in FUNCTIONS}
+    assert limits["api_handler"] == 29, "as long as API Gateway waits"
+    # Work that begins just in time ends, and before another runner may take it (ADR 0013).
+    assert schedules.TIME_LIMIT_SECONDS < limits["run-jobs"] < jobs.LEASE.total_seconds()
+    # What was said is settled and the chat ends, however long the model takes.
+    assert limits["chat-stream"] >= chat_answer.MODEL_SECONDS + 60
+
+
+def test_the_file_of_the_checkout_names_nothing_that_an_account_or_a_shell_decides(
+    stage: str,
+) -> None:
+    """What it says there, ``chalice local`` puts over what a developer has set."""
+    assert CHECKOUT["stages"][stage] == {}
+    assert "environment_variables" not in CHECKOUT
+    assert set(stage_config.DEPLOYED) == EVERYWHERE
+
+
+def test_what_the_file_says_goes_before_what_every_stage_has(stage: str) -> None:
+    config = {**CHECKOUT, "environment_variables": {"LLM_MODEL": "claude-sonnet-4.5"}}
+    variables = stage_config.environment(config, stage, Facts())
+    assert variables["LLM_MODEL"] == "claude-sonnet-4.5"
+    assert variables["LLM_PROVIDER"] == "bedrock"
+
+
+def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str) -> None:
+    config = stage_config.generate(CHECKOUT, stage, DEPLOYED)
+    assert list(config["stages"]) == [stage]
+    read = as_chalice_reads(stage, "api_handler")
+    assert (read.api_gateway_stage, read.api_gateway_endpoint_type) == (stage, "REGIONAL")
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_jobs_run_alone_where_the_account_can_reserve_that(allowed: bool) -> None:
+    facts = Facts(reserve_jobs=allowed)
+    reserved = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
+    assert reserved == dict.fromkeys(FUNCTIONS) | {"run-jobs": 1 if allowed else None}
+
+
+def test_what_an_operator_keeps_from_running_stays_so() -> None:
+    facts = Facts(reserve_jobs=True, stopped=frozenset({"api_handler", "run-jobs"}))
+    reserved = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
+    assert reserved == {"api_handler": 0, "run-jobs": 0, "chat-stream": None}
+
+
+def test_what_is_not_known_yet_is_left_out() -> None:
+    variables = as_chalice_reads("prod", "api_handler", Facts()).environment_variables
+    assert set(variables) == {"STAGE", "TABLE_PREFIX", "OBJECT_STORE", *EVERYWHERE}
+
+
+def test_an_operator_cannot_give_a_stage_the_name_of_another() -> None:
+    facts = Facts(bucket="ours", variables={"STAGE": "prod", "OBJECT_STORE": "s3://theirs"})
+    variables = as_chalice_reads("dev", "api_handler", facts).environment_variables
+    assert (variables["STAGE"], variables["OBJECT_STORE"]) == ("dev", "s3://ours")
+
+
+@pytest.mark.parametrize("chosen", stage_config.ARCHITECTURES)
+def test_either_architecture_may_be_chosen(chosen: str) -> None:
+    facts = Facts(architecture=chosen)
+    assert stage_config.architecture(CHECKOUT, "dev", facts) == chosen
+    assert as_chalice_reads("dev", "run-jobs", facts).lambda_architecture == chosen
+
+
+@pytest.mark.parametrize(
+    ("stage", "facts", "said"),
+    [
+        ("prd", Facts(), 'No stage "prd" .* dev, prod'),
+        ("dev", Facts(architecture="sparc"), 'x86_64 and arm64, not "sparc"'),
+        ("dev", Facts(variables={"LLM_PROVIDER": "oracle"}), "LLM_PROVIDER is .* 'oracle'"),
+    ],
+    ids=["stage", "architecture", "setting"],
+)
+def test_says_what_does_not_fit(stage: str, facts: Facts, said: str) -> None:
+    with pytest.raises(click.ClickException, match=said):
+        stage_config.generate(CHECKOUT, stage, facts)
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "known to the edge" not in repr(DEPLOYED)
+    assert "sk-1" not in repr(DEPLOYED)
+
+
+def test_writing_anew_forgets_what_was_written_before(tmp_path: Path) -> None:
+    (tmp_path / ".chalice").mkdir()
+
+    def write(facts: Facts) -> dict[str, Any]:
+        stage_config.write(tmp_path, "dev", facts, policies.Place())
+        return stage_config.load(tmp_path)
+
+    write(Facts(edge_secret="old", reserve_jobs=True))
+    assert write(DEPLOYED) == stage_config.generate(CHECKOUT, "dev", DEPLOYED)
+    policy = (tmp_path / ".chalice" / policies.file_name("api_handler")).read_text()
+    assert "arn:aws:s3:::workspace-dev-1-eu-central-1/*" in policy

@@ -1,0 +1,149 @@
+"""What the zip keeps of libraries' data: all that is read, and clients that are the same by it."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import botocore
+import pytest
+from botocore.loaders import Loader
+from botocore.session import Session
+
+from infra.deploy.package import unused
+from infra.deploy.package.build import ROOT
+
+LIBRARIES = Path(botocore.__file__).parents[1]
+REGIONS = ("eu-central-1", "cn-north-1", "us-gov-west-1", "mars-south-1")
+
+
+def loaded(content: bytes) -> Any:
+    return json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+
+
+@pytest.fixture(scope="module")
+def trimmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of botocore's data as the zip has it."""
+    folder = tmp_path_factory.mktemp("zip")
+    for path in (LIBRARIES / "botocore" / "data").rglob("*.json*"):
+        name = path.relative_to(LIBRARIES).as_posix()
+        if unused.is_used(name):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(unused.trimmed(name, path.read_bytes()))
+    return folder / "botocore" / "data"
+
+
+def session(data: Path) -> Session:
+    made = Session()
+    made.register_component("data_loader", Loader([str(data)], include_default_search_paths=False))
+    made.set_credentials("test", "test")
+    return made
+
+
+class TestWhatIsLeftOut:
+    def test_services_and_languages_that_nothing_here_speaks_of(self) -> None:
+        for name, used in {
+            "botocore/data/dynamodb/2012-08-10/service-2.json.gz": True,
+            "botocore/data/ec2/2016-11-15/service-2.json.gz": False,
+            "botocore/data/endpoints.json": True,
+            "botocore/session.py": True,
+            "babel/locale-data/ru.dat": True,
+            "babel/locale-data/root.dat": True,
+            "babel/locale-data/de.dat": False,
+            "babel/global.dat": True,
+            "chalicelib/transports/web/static/base.css": True,
+        }.items():
+            assert unused.is_used(name) is used, name
+
+    def test_every_service_that_the_code_makes_a_client_of_stays(self) -> None:
+        """PynamoDB makes that of DynamoDB."""
+        named = {"dynamodb"}
+        for path in (ROOT / "chalicelib").rglob("*.py"):
+            named |= set(re.findall(r"""client\(\s*"([a-z0-9-]+)\"""", path.read_text()))
+        assert {"s3", "bedrock-runtime"} <= named <= unused.SERVICES
+
+    def test_no_file_but_botocores_data_is_changed(self) -> None:
+        content = b'{"documentation": "stays"}'
+        for name in ("botocore/session.py", "babel/global.dat", "chalicelib/openapi.json"):
+            assert unused.trimmed(name, content) is content
+
+
+class TestTrimmed:
+    def test_a_description_lacks_its_texts_and_nothing_else(self, trimmed: Path) -> None:
+        for service in unused.SERVICES:
+            for path in (trimmed / service).rglob("service-2.json.gz"):
+                whole = LIBRARIES / "botocore" / "data" / path.relative_to(trimmed)
+                assert without_texts(loaded(whole.read_bytes())) == loaded(path.read_bytes())
+                assert path.stat().st_size < whole.stat().st_size / 2
+
+    @pytest.mark.parametrize("service", sorted(unused.SERVICES))
+    def test_clients_call_the_same_place_in_every_region(self, trimmed: Path, service: str) -> None:
+        whole, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
+        for region in REGIONS:
+            assert place(brief, service, region) == place(whole, service, region)
+
+    @pytest.mark.parametrize("service", sorted(unused.SERVICES))
+    def test_clients_send_the_same(self, trimmed: Path, service: str) -> None:
+        whole, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
+        assert sent(brief, service) == sent(whole, service)
+
+    def test_the_same_data_makes_the_same_bytes(self) -> None:
+        name = "botocore/data/sts/2011-06-15/service-2.json.gz"
+        content = (LIBRARIES / name).read_bytes()
+        assert unused.trimmed(name, content) == unused.trimmed(name, content)
+
+
+def without_texts(node: Any) -> Any:
+    """Members that are called "documentation", if ever there are any, are objects."""
+    match node:
+        case dict():
+            texts = {k for k, v in node.items() if k == "documentation" and isinstance(v, str)}
+            kept = {k: v for k, v in node.items() if k not in texts}
+            return {
+                k: v if k == unused.MANUAL_IS_READ else without_texts(v) for k, v in kept.items()
+            }
+        case list():
+            return [without_texts(each) for each in node]
+    return node
+
+
+def place(made: Session, service: str, region: str) -> tuple[str, ...]:
+    """Return where a client's requests go, and as whose they are signed."""
+    client = made.create_client(service, region)
+    signer = client._request_signer
+    return (
+        client.meta.endpoint_url,
+        client.meta.partition,
+        signer.signing_name,
+        signer.region_name,
+        *dir(client),
+    )
+
+
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "bedrock-runtime": ("converse_stream", {"modelId": "m", "messages": []}),
+    "dynamodb": ("get_item", {"TableName": "t", "Key": {"pk": {"S": "a"}}}),
+    "s3": ("put_object", {"Bucket": "ours", "Key": "k", "Body": b"x", "ExpectedBucketOwner": "1"}),
+    "sts": ("get_caller_identity", {}),
+}
+
+
+class _Sent(Exception):  # noqa: N818  no error
+    """Ends a call before anybody answers it, moto included; has the request."""
+
+
+def sent(made: Session, service: str) -> tuple[Any, ...]:
+    """Return what a client sends for a call, but for what tells the time."""
+    client = made.create_client(service, "eu-central-1")
+
+    def stop(request: Any, **_: Any) -> None:
+        body = request.body
+        content = body if isinstance(body, bytes | str | None) else body.read()
+        raise _Sent(request.method, request.url, content)
+
+    client.meta.events.register_first("before-send", stop)
+    name, arguments = CALLS[service]
+    with pytest.raises(_Sent) as request:
+        getattr(client, name)(**arguments)
+    return request.value.args

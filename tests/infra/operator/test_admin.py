@@ -1,0 +1,425 @@
+"""The operator's command line: one JSON object on stdout, one line on stderr if it fails."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chalicelib.domains.identity.store import accounts, api_keys
+from chalicelib.engine import audit, transactions
+from tests.conftest import Api, Owner, Time, everything
+from tests.factories.operator import LIST, Operator, seed_keys
+
+pytestmark = pytest.mark.usefixtures("read_anew")
+"""Connecting sets the environment of the process, which is the tests' own."""
+
+
+COMMANDS = (
+    *("create-account", "create-workspace", "add-member"),
+    *("list-members", "create-key", "list-keys", "revoke-key"),
+    *(
+        "set-workspace",
+        "set-plan",
+        "audit-log",
+        "suspend-site",
+        "resume-site",
+        "add-file",
+        "erase-client",
+    ),
+    *("credit", "adjust", "balance", "ledger"),
+    *("set-bot", "set-bot-limits", "bot-limits", "create-bot-key", "delete-bot-key"),
+    *("import-products", "export-products", "export", "import"),
+)
+
+
+class TestCreateAccount:
+    def test_prints_the_account(self, operator: Operator) -> None:
+        printed = operator.makes_an_account("Ann.Lee@Example.com", name="Ann", role="admin")
+        assert list(printed) == ["accountId", "email", "role"]
+        assert (printed["email"], printed["role"]) == ("ann.lee@example.com", "admin")
+        account = accounts.get(printed["accountId"])
+        assert (account.email, account.name, account.role) == (
+            "ann.lee@example.com",
+            "Ann",
+            "admin",
+        )
+
+    def test_makes_a_user_unless_asked_otherwise(self, operator: Operator) -> None:
+        assert operator.makes_an_account("ann@example.com")["role"] == "user"
+
+    def test_takes_an_address_whose_letters_grow_when_folded(self, operator: Operator) -> None:
+        email = "\ufdfa" * 64 + "@example.com"
+        printed = operator.makes_an_account(email)
+        assert accounts.by_email(email).id == printed["accountId"]
+
+    def test_refuses_an_address_that_has_an_account(self, operator: Operator) -> None:
+        operator.makes_an_account("ann@example.com")
+        before = everything()
+        line = operator.fails(
+            "create-account", "--email", "ANN@example.com", "--password", "long enough"
+        )
+        assert "ann@example.com" in line
+        assert everything() == before
+
+    @pytest.mark.parametrize(
+        ("email", "password", "says"),
+        [
+            ("ann", "long enough", "email"),
+            ("ann@", "long enough", "email"),
+            ("", "long enough", "email"),
+            ("ann@example.com", "short", "8 characters"),
+            ("ann@example.com", "", "8 characters"),
+        ],
+    )
+    def test_refuses_a_malformed_address_or_a_short_password(
+        self, email: str, password: str, says: str, operator: Operator
+    ) -> None:
+        line = operator.fails("create-account", "--email", email, "--password", password)
+        assert says in line
+        assert everything() == {}
+
+    def test_keeps_no_password(self, operator: Operator) -> None:
+        operator.does("create-account", "--email", "a@example.com", "--password", "pass-word-9")
+        assert "pass-word-9" not in repr(everything())
+
+
+class TestCreateWorkspace:
+    def test_prints_the_workspace(self, operator: Operator) -> None:
+        operator.makes_an_account("ann@example.com")
+        printed = operator.does(
+            *("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня"),
+            *("--plan", "start", "--timezone", "Asia/Yekaterinburg"),
+        )
+        assert list(printed) == ["workspaceId", "slug", "plan", "timezone"]
+        assert (printed["slug"], printed["plan"]) == ("pekarnya", "start")
+        assert printed["timezone"] == "Asia/Yekaterinburg"
+
+    def test_is_on_business_in_moscow_unless_asked_otherwise(self, operator: Operator) -> None:
+        operator.makes_an_account("ann@example.com")
+        printed = operator.does("create-workspace", "--owner", "ann@example.com", "--name", "x")
+        assert (printed["plan"], printed["timezone"]) == ("business", "Europe/Moscow")
+
+    def test_two_of_one_name_get_two_slugs(self, operator: Operator, workspace: str) -> None:
+        printed = operator.does(
+            "create-workspace", "--owner", "ann@example.com", "--name", "Пекарня"
+        )
+        assert printed["slug"] == "pekarnya-2"
+        assert printed["workspaceId"] != workspace
+
+    @pytest.mark.parametrize("plan", ["free", "start", "business", "enterprise"])
+    def test_takes_every_plan(self, plan: str, operator: Operator) -> None:
+        operator.makes_an_account("ann@example.com")
+        words = ("--owner", "ann@example.com", "--name", "x", "--plan", plan)
+        assert operator.does("create-workspace", *words)["plan"] == plan
+
+    @pytest.mark.parametrize(
+        ("owner", "name", "more", "says"),
+        [
+            ("nobody@example.com", "x", (), "nobody@example.com"),
+            ("ann@example.com", "  ", (), "name"),
+            ("ann@example.com", "x", ("--plan", "gold"), "gold"),
+            ("ann@example.com", "x", ("--timezone", "Mars/Base"), "Mars/Base"),
+        ],
+    )
+    def test_refuses_other_values(
+        self, owner: str, name: str, more: tuple[str, ...], says: str, operator: Operator
+    ) -> None:
+        operator.makes_an_account("ann@example.com")
+        before = everything()
+        line = operator.fails("create-workspace", "--owner", owner, "--name", name, *more)
+        assert says in line
+        assert everything() == before
+
+
+class TestSetWorkspace:
+    def test_prints_the_workspace_as_it_is_now(self, operator: Operator, workspace: str) -> None:
+        words = ("set-workspace", "--workspace", workspace)
+        assert operator.does(*words, "--name", "Salon") == {
+            "workspaceId": workspace,
+            "name": "Salon",
+            "timezone": "Europe/Moscow",
+            "country": "RU",
+        }
+        printed = operator.does(*words, "--timezone", "Europe/Berlin", "--country", "DE")
+        assert list(printed) == ["workspaceId", "name", "timezone", "country"]
+        assert list(printed.values()) == [workspace, "Salon", "Europe/Berlin", "DE"]
+        (name, *_) = [r for r in audit.latest(workspace) if r.operation == "set_workspace"][::-1]
+        assert (name.actor, list(name.fields)) == ("operator", ["workspaceId", "name"])
+
+    def test_warns_that_resources_keep_their_zones(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        words = ("set-workspace", "--workspace", workspace, "--timezone", "Europe/Berlin")
+        assert "Resources keep" in operator.types(*words).stderr
+        assert operator.types(*words).stderr == ""
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            ((), "send at least one of name, timezone, country"),
+            (("--timezone", "Mars/Base"), "Mars/Base"),
+            (("--country", "Germany"), "country: expected two capital letters"),
+            (("--country", "de"), "country: expected two capital letters"),
+            (("--country", "XX"), "country: expected the ISO 3166 code of a country"),
+            (("--name", "  "), "name"),
+        ],
+    )
+    def test_refuses_other_values_and_none_at_all(
+        self, words: tuple[str, ...], says: str, operator: Operator, workspace: str
+    ) -> None:
+        before = everything()
+        assert says in operator.fails("set-workspace", "--workspace", workspace, *words)
+        assert everything() == before
+
+    def test_refuses_an_unknown_workspace(self, operator: Operator) -> None:
+        words = ("set-workspace", "--workspace", "nowhere", "--country", "DE")
+        assert "nowhere" in operator.fails(*words)
+
+    def test_a_salon_in_berlin_has_german_phones_and_days_from_then_on(
+        self, operator: Operator, owner: Owner, time: Time
+    ) -> None:
+        api, phone = owner.api(), "0170 7654321"
+        body = {
+            "title": "Contact",
+            "fields": [
+                {"name": "name", "label": "Name", "type": "text"},
+                {"name": "phone", "label": "Phone", "type": "phone"},
+            ],
+        }
+        form = api.post("/api/forms/create", body)["form"]["id"]
+        submit = f"/api/public/forms/{form}/submit"
+        api.post(submit, {"phone": phone, "name": "Before"})
+        words = ("set-workspace", "--workspace", owner.workspace.id)
+        operator.does(*words, "--country", "DE", "--timezone", "Pacific/Kiritimati")
+        api.post(submit, {"phone": phone, "name": "After"})
+        leads = api.get("/api/forms/collection-list")["collections"]
+        assert [lead["phone"] for lead in leads] == ["+491707654321", phone]
+        assert api.get("/api/forms/collection-find?phone=01707654321")["total"] == 1
+        days = [each["date"] for each in api.get("/api/crm/stats")["series"]]
+        assert time.now.date().isoformat() == "2027-01-15"
+        assert days[-1] == "2027-01-16"
+
+
+class TestAddMember:
+    def test_prints_the_membership(self, operator: Operator, workspace: str) -> None:
+        account = operator.makes_an_account("bob@example.com")["accountId"]
+        words = ("--workspace", workspace, "--email", "bob@example.com")
+        assert operator.does("add-member", *words) == {
+            "workspaceId": workspace,
+            "accountId": account,
+            "role": "member",
+        }
+        assert operator.does("add-member", *words, "--role", "manager")["role"] == "manager"
+
+    def test_the_member_sees_the_workspace_among_its_own(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        operator.makes_an_account("bob@example.com")
+        own = operator.does("create-workspace", "--owner", "bob@example.com", "--name", "Bob's")
+        api = Api(operator.makes_a_key(own["workspaceId"])["token"])
+        assert len(api.get("/api/workspaces/list")["workspaces"]) == 1
+        words = ("--workspace", workspace, "--email", "bob@example.com")
+        for role in ("member", "manager"):
+            operator.does("add-member", *words, "--role", role)
+            data = api.get("/api/workspaces/list")
+            assert data["activeWorkspaceId"] == own["workspaceId"]
+            shown = {w["id"]: (w["role"], w["isOwner"]) for w in data["workspaces"]}
+            assert shown == {own["workspaceId"]: ("owner", True), workspace: (role, False)}
+
+    @pytest.mark.parametrize(
+        ("email", "more", "says"),
+        [
+            ("nobody@example.com", (), "nobody@example.com"),
+            ("ann@example.com", (), "owns"),
+            ("bob@example.com", ("--role", "owner"), "owner"),
+            ("bob@example.com", ("--role", "boss"), "boss"),
+        ],
+    )
+    def test_refuses_other_members_and_roles(
+        self, email: str, more: tuple[str, ...], says: str, operator: Operator, workspace: str
+    ) -> None:
+        operator.makes_an_account("bob@example.com")
+        before = everything()
+        line = operator.fails("add-member", "--workspace", workspace, "--email", email, *more)
+        assert says in line
+        assert everything() == before
+
+    def test_refuses_an_unknown_workspace(self, operator: Operator) -> None:
+        operator.makes_an_account("bob@example.com")
+        words = ("--workspace", "nowhere", "--email", "bob@example.com")
+        assert "nowhere" in operator.fails("add-member", *words)
+
+
+class TestOptions:
+    def test_are_required_unless_they_have_a_default_which_the_help_tells(
+        self, operator: Operator
+    ) -> None:
+        told = operator.types("create-workspace", "--help").stdout
+        assert "[required]" in told.split("--account")[1].split("--name")[0]
+        for name in ("--plan", "--timezone", "--country"):
+            assert "[required]" not in told.split(name)[1].split("--")[0]
+        assert "[default: Europe/Moscow]" in " ".join(told.split())
+
+
+class TestTransfer:
+    def test_a_workspace_goes_into_a_file_and_comes_out_of_it(
+        self, operator: Operator, workspace: str, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "bakery.jsonl.gz"
+        exported = operator.does("export", "--workspace", workspace, "--out", str(path))
+        assert (exported["workspaceId"], exported["file"]) == (workspace, str(path))
+        imported = operator.does("import", str(path), "--ids", "new")
+        assert imported["workspaceId"] != workspace
+        assert imported["slug"].endswith("-2")
+        again = operator.types("import", str(path))
+        assert (again.exit_code, again.stdout) == (1, "")
+        assert "is there already" in again.stderr
+
+
+class TestSetPlan:
+    @pytest.mark.parametrize("lower", ["free", "start"])
+    def test_takes_effect_on_the_next_request(
+        self, lower: str, operator: Operator, workspace: str
+    ) -> None:
+        keys = [operator.makes_a_key(workspace) for _ in range(3)]
+        assert operator.sets_plan(workspace, lower) == {"workspaceId": workspace, "plan": lower}
+        keys.append(operator.makes_a_key(workspace))
+        for key in keys:
+            for path in (LIST, "/api/workspaces/list"):
+                answer = Api(key["token"]).refused("GET", path)
+                assert (answer.status, answer.data["code"]) == (403, "plan_required")
+                assert lower in answer.data["message"]
+        for plan in ("enterprise", "business"):
+            operator.sets_plan(workspace, plan)
+            for key in keys:
+                assert Api(key["token"]).get(LIST)["projects"] == []
+
+    def test_leaves_other_workspaces_alone(
+        self, operator: Operator, workspace: str, owner: Owner
+    ) -> None:
+        api = owner.api()
+        operator.sets_plan(workspace, "free")
+        assert api.get(LIST)["projects"] == []
+
+    def test_does_not_bring_a_revoked_key_back(self, operator: Operator, workspace: str) -> None:
+        key = operator.makes_a_key(workspace)
+        operator.does("revoke-key", "--key", key["keyId"])
+        operator.sets_plan(workspace, "enterprise")
+        assert Api(key["token"]).refused("GET", LIST).status == 401
+
+    def test_is_audited_as_the_operators(self, operator: Operator, workspace: str) -> None:
+        operator.sets_plan(workspace, "free")
+        (record,) = [r for r in audit.latest(workspace) if r.operation == "set_plan"]
+        assert record.actor == "operator"
+
+    def test_refuses_other_plans_and_workspaces(self, operator: Operator, workspace: str) -> None:
+        before = everything()
+        words = ("--workspace", workspace, "--plan", "gold")
+        assert "gold" in operator.fails("set-plan", *words)
+        words = ("--workspace", "nowhere", "--plan", "free")
+        assert "nowhere" in operator.fails("set-plan", *words)
+        assert everything() == before
+
+    def test_works_however_many_keys_have_expired(
+        self, operator: Operator, workspace: str, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(transactions, "MAX_ITEMS", 20)
+        seed_keys(monkeypatch, workspace, 20, time.now.replace(minute=59))
+        time.pass_by(hours=1)
+        live = operator.makes_a_key(workspace)["token"]
+        operator.sets_plan(workspace, "free")
+        assert Api(live).refused("GET", LIST).data["code"] == "plan_required"
+
+    def test_reaches_a_key_that_is_made_at_the_same_moment(
+        self, operator: Operator, workspace: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = api_keys.of_workspace
+        made: list[str] = []
+
+        def of_workspace(workspace_id: str) -> list[api_keys.ApiKeyRow]:
+            keys = real(workspace_id)
+            if not made:
+                made.append("")
+                made[0] = operator.makes_a_key(workspace)["token"]
+            return keys
+
+        monkeypatch.setattr(api_keys, "of_workspace", of_workspace)
+        operator.sets_plan(workspace, "free")
+        assert Api(made[0]).refused("GET", LIST).data["code"] == "plan_required"
+
+
+class TestEveryFailure:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("create-account", "--email", "ann@example.com"),
+            ("create-account", "--email", "a@b.de", "--password", "long enough", "--role", "boss"),
+            ("create-key", "--workspce", "x"),
+            ("no-such-command",),
+        ],
+    )
+    def test_a_mistyped_call_is_one_line_too(
+        self, words: tuple[str, ...], operator: Operator
+    ) -> None:
+        operator.fails(*words)
+
+    def test_a_crash_is_one_line_too(
+        self, operator: Operator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def crash(*_: object) -> None:
+            raise RuntimeError("broken\nin two lines")
+
+        monkeypatch.setattr(accounts, "email_claim", crash)
+        operator.fails("create-account", "--email", "a@b.de", "--password", "long enough")
+
+    @pytest.mark.usefixtures("nowhere")
+    def test_no_local_database_is_said_in_one_line(self) -> None:
+        line = Operator().fails("revoke-key", "--key", "x")
+        assert "make dev" in line
+        assert "--stage" in line
+
+    @pytest.mark.usefixtures("nowhere")
+    def test_the_list_of_commands_needs_no_database(self) -> None:
+        result = Operator().types("--help")
+        assert result.exit_code == 0
+        assert all(command in result.stdout for command in COMMANDS)
+
+    @pytest.mark.usefixtures("nowhere")
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_a_commands_help_needs_no_database(self, command: str) -> None:
+        assert Operator().types(command, "--help").exit_code == 0
+
+
+def test_what_the_operator_makes_is_what_the_product_uses(
+    operator: Operator, new_owner: Callable[..., Owner]
+) -> None:
+    """A workspace made by the command line and one made by the tests behave alike."""
+    operator.makes_an_account("ann@example.com")
+    made = operator.does("create-workspace", "--owner", "ann@example.com", "--name", "Workspace")
+    one = Api(operator.makes_a_key(made["workspaceId"])["token"])
+    two = new_owner().api()
+    shapes = [set(api.get("/api/workspaces/list")["workspaces"][0]) for api in (one, two)]
+    assert shapes[0] == shapes[1]
+
+
+class TestDemoBalance:
+    """Money to try bots with, in development."""
+
+    def test_each_new_workspace_credits_its_owner_where_an_amount_is_set(
+        self,
+        operator: Operator,
+        read_anew: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        email = operator.makes_an_account("ann@example.com")["email"]
+        monkeypatch.setenv("DEMO_BALANCE", "0")
+        operator.does("create-workspace", "--owner", email, "--name", "Without")
+        assert operator.does("ledger", "--account", email)["entries"] == []
+        monkeypatch.setenv("DEMO_BALANCE", "700")
+        read_anew()
+        for number in (1, 2):
+            operator.does("create-workspace", "--owner", email, "--name", "With")
+            entries = operator.does("ledger", "--account", email)["entries"]
+            assert len(entries) == number
+            assert operator.does("balance", "--account", email)["available"] == 700 * number
+            assert entries[0]["kind"] == "topup"

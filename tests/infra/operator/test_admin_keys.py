@@ -1,0 +1,223 @@
+"""The operator's command line: API keys made, listed and revoked."""
+
+import logging
+from datetime import UTC, datetime
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.identity.store import api_keys
+from chalicelib.engine import audit
+from chalicelib.lib import tokens
+from tests.conftest import Api, Time, everything
+from tests.factories.operator import LIST, Operator, seed_keys
+
+pytestmark = pytest.mark.usefixtures("read_anew")
+"""Connecting sets the environment of the process, which is the tests' own."""
+
+
+class TestCreateKey:
+    def test_prints_a_token_that_works_and_nothing_more_than_it_may(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        printed = operator.makes_a_key(workspace, "projects:read, pages:write,projects:read")
+        assert list(printed) == ["keyId", "token", "scopes"]
+        assert printed["scopes"] == ["projects:read", "pages:write"]
+        assert printed["token"].startswith("svc_live_")
+        api = Api(printed["token"])
+        assert api.get(LIST)["projects"] == []
+        assert api.get("/api/workspaces/list")["activeWorkspaceId"] == workspace
+        answer = api.refused("POST", "/api/projects/create", {"title": "x"})
+        assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
+
+    def test_shows_the_token_this_once_and_it_is_nowhere_else(
+        self, operator: Operator, workspace: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG)
+        printed = operator.makes_a_key(workspace)
+        api = Api(printed["token"])
+        api.post("/api/projects/create", {"title": "x"})
+        operator.does("revoke-key", "--key", printed["keyId"])
+        refusal = api.refused("GET", LIST)
+        secret = printed["token"].removeprefix("svc_live_")
+        kept = repr(everything())
+        assert tokens.digest(printed["token"]) in kept
+        assert secret[-4:] in kept
+        for text in (kept, caplog.text, refusal.body.decode()):
+            assert printed["token"] not in text
+            assert secret[:-6] not in text
+
+    def test_names_are_not_unique_but_tokens_are(self, operator: Operator, workspace: str) -> None:
+        one, two = operator.makes_a_key(workspace), operator.makes_a_key(workspace)
+        assert one["token"] != two["token"]
+        assert one["keyId"] != two["keyId"]
+
+    def test_takes_every_scope_and_both_patterns(self, operator: Operator, workspace: str) -> None:
+        areas = ("projects", "pages", "products", "services", "bookings", "crm", "files")
+        scopes = [
+            f"{area}:{right}" for area in (*areas, "agents", "blog") for right in ("read", "write")
+        ]
+        wanted = [*scopes, "*:read", "*:write"]
+        assert set(operator.makes_a_key(workspace, ",".join(wanted))["scopes"]) == set(wanted)
+
+    @pytest.mark.parametrize(
+        ("scopes", "says"),
+        [
+            ("projects:delete", "projects:delete"),
+            ("projects", "projects"),
+            ("*", "*"),
+            ("*:*", "*:*"),
+            ("projects:read,nonsense", "nonsense"),
+            ("billing:read", "billing:read"),
+            ("keys:write", "keys:write"),
+            ("", "projects:read"),
+            (" , ", "projects:read"),
+        ],
+    )
+    def test_refuses_what_is_no_scope_and_names_those_there_are(
+        self, scopes: str, says: str, operator: Operator, workspace: str
+    ) -> None:
+        before = everything()
+        words = ("--workspace", workspace, "--name", "x", "--scopes", scopes)
+        line = operator.fails("create-key", *words)
+        assert says in line
+        assert "*:read" in line
+        assert everything() == before
+
+    def test_refuses_a_blank_name_and_an_unknown_workspace(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        words = ("--name", " ", "--scopes", "*:read")
+        assert "name" in operator.fails("create-key", "--workspace", workspace, *words)
+        words = ("--name", "x", "--scopes", "*:read")
+        assert "nowhere" in operator.fails("create-key", "--workspace", "nowhere", *words)
+
+    @pytest.mark.parametrize(
+        "expires",
+        [
+            "2027-01-15T14:00:00+00:00",
+            "2027-01-15T14:00:00Z",
+            "2027-01-15T14:00",
+            "2027-01-15T17:00:00+03:00",
+        ],
+    )
+    def test_a_key_works_until_it_expires(
+        self, expires: str, operator: Operator, workspace: str, time: Time
+    ) -> None:
+        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        api = Api(operator.does("create-key", *words, "--expires", expires)["token"])
+        assert time.now == datetime(2027, 1, 15, 12, tzinfo=UTC)
+        time.pass_by(hours=1, minutes=59, seconds=59)
+        assert api.get(LIST)["projects"] == []
+        time.pass_by(seconds=1)
+        answer = api.refused("GET", LIST)
+        assert (answer.status, answer.data["code"]) == (401, "unauthorized")
+
+    @pytest.mark.parametrize(
+        "expires",
+        ["2027-01-15T11:59:59Z", "2027-01-15T12:00:00Z", "2020-01-01", "2027-01-15T14:00+03:00"],
+    )
+    def test_refuses_an_expiry_in_the_past(
+        self, expires: str, operator: Operator, workspace: str, time: Time
+    ) -> None:
+        before = everything()
+        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        assert "future" in operator.fails("create-key", *words, "--expires", expires)
+        assert everything() == before
+
+    @pytest.mark.parametrize("expires", ["tomorrow", "", "31.01.2030", "2030-13-01"])
+    def test_refuses_an_expiry_that_is_no_moment(
+        self, expires: str, operator: Operator, workspace: str
+    ) -> None:
+        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        assert "ISO 8601" in operator.fails("create-key", *words, "--expires", expires)
+
+    def test_refuses_an_expiry_that_no_calendar_holds(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        operator.fails("create-key", *words, "--expires", "9999-12-31T23:59:59-12:00")
+
+    def test_a_workspace_has_at_most_50_live_keys(
+        self, operator: Operator, workspace: str, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        soon = time.now.replace(hour=13)
+        first, *_ = seed_keys(monkeypatch, workspace, 48)
+        seed_keys(monkeypatch, workspace, 1, soon)
+        operator.makes_a_key(workspace)
+        words = ("create-key", "--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        assert "50" in operator.fails(*words)
+        operator.does("revoke-key", "--key", first["keyId"])
+        operator.does(*words)
+        operator.fails(*words)
+        time.pass_by(hours=2)
+        operator.does(*words)
+        operator.fails(*words)
+        assert len(api_keys.of_workspace(workspace)) == 52
+
+    def test_blog_scopes_may_be_granted_to_any_accounts_key(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        assert operator.makes_a_key(workspace, "blog:read")["scopes"] == ["blog:read"]
+
+
+class TestRevokeKey:
+    def test_takes_effect_on_the_next_request(
+        self, operator: Operator, workspace: str, time: Time
+    ) -> None:
+        key, other = operator.makes_a_key(workspace), operator.makes_a_key(workspace)
+        api = Api(key["token"])
+        api.get(LIST)
+        printed = operator.does("revoke-key", "--key", key["keyId"])
+        assert printed == {"keyId": key["keyId"], "revokedAt": "2027-01-15T12:00:00.000Z"}
+        answer = api.refused("GET", LIST)
+        assert (answer.status, answer.data["code"]) == (401, "unauthorized")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert Api(other["token"]).get(LIST)["projects"] == []
+
+    def test_revoking_again_keeps_the_first_time(
+        self, operator: Operator, workspace: str, time: Time
+    ) -> None:
+        key = operator.makes_a_key(workspace)["keyId"]
+        first = operator.does("revoke-key", "--key", key)
+        time.pass_by(hours=1)
+        assert operator.does("revoke-key", "--key", key) == first
+
+    def test_refuses_an_unknown_key_even_by_its_token(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        key = operator.makes_a_key(workspace)
+        for value in (new_id(), "", key["token"]):
+            assert ("No key" if value else "id: ") in operator.fails("revoke-key", "--key", value)
+        assert Api(key["token"]).get(LIST)["projects"] == []
+
+    def test_does_not_echo_a_token_given_by_mistake(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        token = operator.makes_a_key(workspace)["token"]
+        assert token not in operator.fails("revoke-key", "--key", token)
+
+    def test_making_and_revoking_are_audited(self, operator: Operator, workspace: str) -> None:
+        key = operator.makes_a_key(workspace)["keyId"]
+        operator.does("revoke-key", "--key", key)
+        records = [(r.operation, r.resources[0], r.actor) for r in audit.latest(workspace)]
+        assert records == [
+            ("revoke_key", f"key:{key}", "operator"),
+            ("create_key", f"key:{key}", "operator"),
+            ("create_workspace", f"workspace:{workspace}", "operator"),
+        ]
+
+
+class TestListKeys:
+    def test_prints_them_newest_first_without_tokens(
+        self, operator: Operator, workspace: str
+    ) -> None:
+        made = [operator.makes_a_key(workspace) for _ in range(2)]
+        operator.does("revoke-key", "--key", made[0]["keyId"])
+        printed = operator.does("list-keys", "--workspace", workspace)
+        shown = {key["id"]: key["state"] for key in printed["keys"]}
+        assert shown == {made[1]["keyId"]: "live", made[0]["keyId"]: "revoked"}
+        assert not any(key["token"] in str(printed) for key in made)
+
+    def test_of_no_workspace_is_refused(self, operator: Operator) -> None:
+        assert "No workspace has the id" in operator.fails("list-keys", "--workspace", "nobody")

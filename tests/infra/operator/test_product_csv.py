@@ -1,0 +1,176 @@
+"""Products in a CSV: headers, encodings, delimiters, prices, and the report of refused rows."""
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from infra.operator.product_csv import CellError, Row, TableError, kopecks, number, read, report
+
+NBSP, THIN, NARROW = "\u00a0", "\u2009", "\u202f"
+
+
+def items(text: str, unit: Any = "rubles") -> list[Any]:
+    return [dict(row.item) for row in read(text.encode(), unit).rows]
+
+
+def faults(text: str, unit: Any = "rubles") -> list[str | None]:
+    return [row.fault for row in read(text.encode(), unit).rows]
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "amount"),
+    [
+        ("1 299,90 ₽", "rubles", 129_990),
+        (f"1{NBSP}299,90{NARROW}руб.", "rubles", 129_990),
+        (f"1{THIN}299.9 р.", "rubles", 129_990),
+        ("1,299.90", "rubles", 129_990),
+        ("1.299,90", "rubles", 129_990),
+        ("1'299.90", "rubles", 129_990),
+        ("1 234 567,89", "rubles", 123_456_789),
+        ("0,1", "rubles", 10),
+        ("0,29", "rubles", 29),
+        ("1.10", "rubles", 110),
+        ("99", "rubles", 9900),
+        ("99 RUB", "rubles", 9900),
+        ("10,000", "rubles", 1000),
+        ("129990", "kopecks", 129_990),
+        ("129 990,00 коп.", "kopecks", 129_990),
+        ("-5", "rubles", -500),
+        ("\u22125", "kopecks", -5),
+    ],
+)
+def test_amounts_are_read_exactly(text: str, unit: Any, amount: int) -> None:
+    assert kopecks(text, unit) == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("1,299", "rubles"),  # thousands, or a tenth of a kopeck: nobody can tell
+        ("0.001", "rubles"),
+        ("12.5", "kopecks"),
+        ("", "rubles"),
+        ("free", "rubles"),
+        ("1,2,3", "rubles"),
+        ("1e3", "rubles"),
+        ("12 $", "rubles"),
+        ("NaN", "rubles"),
+        ("١٢", "rubles"),
+    ],
+)
+def test_what_is_no_amount_is_refused(text: str, unit: Any) -> None:
+    with pytest.raises(CellError, match="expected"):
+        kopecks(text, unit)
+
+
+def test_numbers_may_have_spaces_between_thousands() -> None:
+    assert number(f"1{NBSP}000") == 1000
+
+
+RUSSIAN = "Артикул;Название;Цена, руб.;Остаток;Штрих-код;Категория;Описание;Изображения;Статус\n"
+ENGLISH = "SKU,Name,Price (RUB),Stock,Barcode,Category,Description,Images,Status\n"
+ROW = {
+    "sku": "A-1",
+    "name": "Чай; чёрный",
+    "price": 129_990,
+    "stock": 12,
+    "barcode": "4006381333931",
+    "category": "Чай / Чёрный",
+    "description": "Две\nстроки",
+    "images": [{"url": "https://a.example/1.png"}, {"url": "https://a.example/2.png"}],
+    "status": "active",
+}
+CELLS = (
+    *("A-1", "Чай; чёрный", "1299,90", "12", "4006381333931", "Чай / Чёрный", "Две\nстроки"),
+    *("https://a.example/1.png | https://a.example/2.png", "Активен"),
+)
+
+
+@pytest.mark.parametrize("delimiter", [";", ",", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1251", "utf-16"])
+@pytest.mark.parametrize("header", [RUSSIAN.split(";"), ENGLISH.split(",")])
+def test_any_usual_table_is_read(delimiter: str, encoding: str, header: list[str]) -> None:
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter).writerows([[*map(str.strip, header)], CELLS])
+    table = read(out.getvalue().encode(encoding), "rubles")
+    assert [dict(row.item) for row in table.rows] == [ROW]
+    assert (table.delimiter, table.ignored, table.rows[0].number) == (delimiter, [], 2)
+
+
+def test_the_order_and_number_of_columns_is_free_and_strange_ones_are_named() -> None:
+    table = read("цвет;ЦЕНА (руб.);  Артикул ;;кол-во\nred;7;x;;5\n".encode(), "rubles")
+    assert dict(table.rows[0].item) == {"sku": "x", "price": 700, "stock": 5}
+    assert table.ignored == ["цвет"]
+
+
+def test_empty_cells_are_left_out_and_empty_rows_passed_over() -> None:
+    table = read(b"\n;;\nsku;name;price\nA;;\n;;\n\nB;b;1\n", "kopecks")
+    assert [(row.number, dict(row.item)) for row in table.rows] == [
+        (4, {"sku": "A"}),
+        (7, {"sku": "B", "name": "b", "price": 1}),
+    ]
+
+
+def test_images_may_stand_on_lines_of_their_own() -> None:
+    found = items('sku;фото\nA;"https://a.example/1,2.png\nhttps://a.example/3.png|"\n')
+    assert [each["url"] for each in found[0]["images"]] == [
+        "https://a.example/1,2.png",
+        "https://a.example/3.png",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "No column is an SKU"),
+        ("name;price\na;1\n", "name, price"),
+        ("sku;Артикул\na;b\n", "Several columns hold the sku"),
+        ("sku;цена;price\na;1;2\n", "the price"),
+    ],
+)
+def test_a_table_without_an_sku_or_with_two_columns_of_a_kind_is_refused(
+    text: str, says: str
+) -> None:
+    with pytest.raises(TableError, match=says):
+        read(text.encode(), "rubles")
+
+
+def test_faults_are_told_row_by_row() -> None:
+    text = (
+        "sku;price;stock;status\nA;dear;1;\n;1;1;\nB;1;half;\nC;1;1;gone\nD;1;1,5;\nE;1;1;;x\n"
+        "F;1;1;;\nG;1;1\n"
+    )
+    said = faults(text)
+    assert said[0] == 'price: expected a number, received "dear"'
+    assert said[1] == "sku: is required"
+    assert said[2] == 'stock: expected a number, received "half"'
+    assert said[3] == 'status: expected active or inactive, received "gone"'
+    assert said[4] == 'stock: expected whole pieces, received "1,5"'
+    assert said[5] == "5 cells, but the header has 4"
+    assert said[6:] == [None, None]
+
+
+def test_all_rows_of_one_sku_are_refused() -> None:
+    assert faults("sku;price\nЁж;1\nB;1\nеЖ;2\nёж;3\n") == [
+        "sku: also in row 4, 5",
+        None,
+        "sku: also in row 2, 5",
+        "sku: also in row 2, 4",
+    ]
+
+
+def test_a_report_can_be_put_right_and_read_again() -> None:
+    table = read("артикул;цена;цвет\nA;dear;red\nB;1;blue\n".encode(), "rubles")
+    (first, _) = table.rows
+    raw = report(table, [(first, 'price: expected a number, received "dear"')])
+    assert raw.startswith(b"\xef\xbb\xbfrow;sku;reason;")
+    (line,) = csv.DictReader(io.StringIO(raw.decode("utf-8-sig")), delimiter=";")
+    assert (line["row"], line["sku"], line["цвет"]) == ("2", "A", "red")
+    again = read(raw.replace(b"dear" + b";red", b"5;red"), "rubles")
+    assert [dict(row.item) for row in again.rows] == [{"sku": "A", "price": 500}]
+
+
+def test_a_row_without_an_sku_has_an_empty_one() -> None:
+    assert Row(2, []).sku == ""

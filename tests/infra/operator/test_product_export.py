@@ -1,0 +1,276 @@
+"""``infra admin export-products``: a table that ``import-products`` takes back unchanged."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chalicelib.core.ids import new_id
+from chalicelib.core.text import fold
+from tests.conftest import Api, Owner
+from tests.factories.operator import Operator
+from tests.factories.products import AWAY, EAN, category, create, listed, read, serve_images, update
+from tests.fakes.internet import Internet
+from tests.support.effort import examples
+
+pytestmark = pytest.mark.usefixtures("read_anew")
+
+HEADER = (
+    "id,sku,name,price (kopecks),description,stock,barcode,category,category id,images,status,"
+    "sort order,created at,updated at"
+)
+OF_ITS_OWN = {"id", "categoryId", "images", "createdAt", "updatedAt"}
+"""Fields of a product that another workspace gives anew."""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Where a test has its table written."""
+    return tmp_path / "goods.csv"
+
+
+def export(operator: Operator, owner: Owner, path: Path) -> list[dict[str, str]]:
+    """Export the products; return the rows of the table."""
+    words = ("export-products", "--workspace", owner.workspace.id, "--csv", str(path))
+    printed = operator.does(*words)
+    rows = list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
+    assert printed == {
+        "workspaceId": owner.workspace.id,
+        "products": len(rows),
+        "file": str(path),
+        "bytes": path.stat().st_size,
+    }
+    return rows
+
+
+def imported(operator: Operator, owner: Owner, path: Path, *more: str) -> dict[str, Any]:
+    return operator.does(
+        *("import-products", "--workspace", owner.workspace.id, "--csv", str(path), *more)
+    )
+
+
+def whole(api: Api) -> list[Any]:
+    """Return all products with their whole descriptions."""
+    return [read(api, product) for product in listed(api)]
+
+
+def compared(api: Api) -> list[Any]:
+    """Return what products of two workspaces have in common, their categories by path."""
+    rows = api.get("/api/categories/list?kind=product")["categories"]
+    by_id = {row["id"]: row for row in rows}
+
+    def path(category_id: str | None) -> tuple[str, ...]:
+        row = by_id.get(category_id or "")
+        return (*path(row["parentId"]), row["name"]) if row else ()
+
+    found = [
+        {name: value for name, value in product.items() if name not in OF_ITS_OWN}
+        | {"category": path(product["categoryId"]), "images": len(product["images"])}
+        for product in whole(api)
+    ]
+    return sorted(found, key=lambda one: (one["sortOrder"], repr(one)))
+
+
+def test_writes_every_field_whole(
+    operator: Operator, owner: Owner, api: Api, table: Path, net: Internet
+) -> None:
+    serve_images(net)
+    bread = category(api, "Rye / wheat", parentId=category(api, "Bread"))
+    images = [{"url": f"{AWAY}/1.png"}, {"url": f"{AWAY}/2.png"}]
+    product = create(
+        api,
+        'A "loaf", big',
+        9900,
+        sku="L-1",
+        description="ж" * 6007,
+        stock=3,
+        barcode=EAN,
+        categoryId=bread,
+        images=images,
+        status="inactive",
+    )
+    (row,) = export(operator, owner, table)
+    assert ",".join(row) == HEADER
+    assert list(row.values()) == [
+        product["id"],
+        "L-1",
+        'A "loaf", big',
+        "9900",
+        "ж" * 6007,
+        "3",
+        EAN,
+        "Bread / Rye \\/ wheat",
+        bread,
+        "|".join(image["url"] for image in product["images"]),
+        "inactive",
+        str(product["sortOrder"]),
+        product["createdAt"],
+        product["updatedAt"],
+    ]
+
+
+def test_images_go_along_to_another_workspace(
+    operator: Operator, owner: Owner, api: Api, table: Path, net: Internet, new_owner: Any
+) -> None:
+    serve_images(net)
+    for sku in ("A", None):
+        create(api, sku=sku, images=[{"url": f"{AWAY}/1.png"}, {"url": f"{AWAY}/2.png"}])
+    export(operator, owner, table)
+    before = whole(api)
+    assert imported(operator, owner, table)["unchanged"] == 2
+    assert whole(api) == before
+    other = new_owner()
+    assert imported(operator, other, table)["created"] == 2
+    for product, copy in zip(before, whole(other.api()), strict=True):
+        assert [image["width"] for image in copy["images"]] == [
+            image["width"] for image in product["images"]
+        ]
+        assert not {i["url"] for i in copy["images"]} & {i["url"] for i in product["images"]}
+
+
+def test_a_table_of_another_unit_is_refused(
+    operator: Operator, owner: Owner, api: Api, table: Path
+) -> None:
+    create(api, sku="A", price=9900)
+    export(operator, owner, table)
+    words = ("import-products", "--workspace", owner.workspace.id, "--csv", str(table))
+    assert "--prices kopecks" in operator.fails(*words, "--prices", "rubles")
+    assert operator.does(*words, "--prices", "kopecks")["unchanged"] == 1
+    table.write_text("sku,price\nA,7\n")
+    assert "--prices rubles" in operator.fails(*words)
+    assert listed(api)[0]["price"] == 9900
+
+
+def test_an_edited_table_changes_what_was_edited(
+    operator: Operator, owner: Owner, api: Api, table: Path
+) -> None:
+    first, second = create(api, "A", sku="A"), create(api, "B")
+    export(operator, owner, table)
+    table.write_bytes(table.read_bytes().replace(b'"100"', b'"250"').replace(b'"B"', b'"New"'))
+    printed = imported(operator, owner, table)
+    assert (printed["updated"], printed["unchanged"], printed["failed"]) == (2, 0, 0)
+    assert [product["price"] for product in whole(api)] == [250, 250]
+    assert read(api, second)["name"] == "New"
+    update(api, first, price=7)
+    assert imported(operator, owner, table, "--dry-run")["wouldUpdate"] == 1
+
+
+def test_a_report_of_refused_rows_is_read_as_the_table_is(
+    operator: Operator, owner: Owner, api: Api, table: Path
+) -> None:
+    create(api, sku="A", description=" spaced ")
+    export(operator, owner, table)
+    good = table.read_bytes()
+    table.write_bytes(good.replace(b'"active"', b'"gone"').replace(b'"100"', b'"7"'))
+    printed = imported(operator, owner, table)
+    assert printed["failed"] == 1
+    report = Path(printed["report"])
+    report.write_bytes(report.read_bytes().replace(b"gone", b"active"))
+    assert imported(operator, owner, report)["updated"] == 1
+    (product,) = whole(api)
+    assert (product["price"], product["description"]) == (7, " spaced ")
+
+
+def test_a_deleted_product_without_an_sku_comes_back_and_can_be_deleted_again(
+    operator: Operator, owner: Owner, api: Api, table: Path
+) -> None:
+    product = create(api)
+    export(operator, owner, table)
+    for _ in range(2):
+        api.post("/api/products/delete", {"id": product["id"]})
+        assert imported(operator, owner, table)["created"] == 1
+        assert read(api, product)["name"] == "Loaf"
+
+
+def test_replaces_a_file_and_leaves_none_of_a_workspace_that_is_not_there(
+    operator: Operator, owner: Owner, table: Path
+) -> None:
+    table.write_text("old")
+    words = ("export-products", "--csv", str(table), "--workspace")
+    assert "nowhere" in operator.fails(*words, "nowhere")
+    assert table.read_text() == "old"
+    assert export(operator, owner, table) == []
+    missing = table.parent / "none" / "goods.csv"
+    line = operator.fails(
+        "export-products", "--csv", str(missing), "--workspace", owner.workspace.id
+    )
+    assert "cannot be written" in line
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=30)
+ODD = st.sampled_from(
+    ["", "\\", "\\x", " ", "a\r\nb\rc\n", '"', '""', "=1+1", ";,\t|", "\ufeff", "\x00"]
+)
+NAME = st.sampled_from(
+    [
+        "Loaf",
+        'A "b"; c, d',
+        "=SUM(1)",
+        "\\",
+        "a/b",
+        "a / b",
+        "a \\/ b",
+        "/",
+        "Ёж",
+        "1 299,90 ₽",
+        "null",
+    ]
+)
+PRODUCT = st.fixed_dictionaries(
+    {"name": NAME, "price": st.integers(0, 10**11)},
+    optional={
+        "description": TEXT | ODD | st.just("ж" * 6007),
+        "stock": st.integers(0, 10**9),
+        "barcode": st.sampled_from([EAN, "96385074", "036000291452"]),
+        "status": st.sampled_from(["active", "inactive"]),
+        "sku": NAME,
+    },
+)
+
+
+@examples(30)
+@example(
+    products=[
+        ({"name": "A", "price": 0, "description": text}, ["a/b", "Ёж"][: n % 3], n)
+        for n, text in enumerate(
+            ["", "\\", "\\x", " a\r\nb\rc\n ", '""', ";,\t|", "\ufeff", "\x00"]
+        )
+    ]
+)
+@given(
+    products=st.lists(
+        st.tuples(PRODUCT, st.lists(NAME, max_size=3), st.integers(-5, 5)), max_size=6
+    )
+)
+def test_an_exported_table_changes_nothing_here_and_makes_equal_products_elsewhere(
+    products: list[Any], operator: Operator, new_owner: Any, table: Path
+) -> None:
+    owner, other = new_owner(), new_owner()
+    api, theirs = owner.api(), other.api()
+    skus, made = set[str](), dict[tuple[str, ...], str]()
+    for fields, path, place in products:
+        sku = fields.pop("sku", None)
+        if sku is not None and fold(sku) not in skus:
+            fields["sku"] = sku
+            skus.add(fold(sku))
+        for depth in range(1, len(path) + 1):
+            names, above = tuple(path[:depth]), made.get(tuple(path[: depth - 1]))
+            if names not in made:
+                made[names] = category(api, names[-1], parentId=above, slug=new_id().lower())
+        product = create(api, **fields, categoryId=made.get(tuple(path)))
+        if place:
+            update(api, product, sortOrder=place)
+    export(operator, owner, table)
+    before = whole(api)
+    printed = imported(operator, owner, table)
+    assert (printed["unchanged"], printed["failed"]) == (len(products), 0)
+    assert whole(api) == before
+    for created, unchanged in ((len(products), 0), (0, len(products))):
+        printed = imported(operator, other, table, "--create-categories")
+        counts = (printed["created"], printed["unchanged"], printed["failed"])
+        assert counts == (created, unchanged, 0)
+        assert compared(theirs) == compared(api)

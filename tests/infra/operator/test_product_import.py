@@ -1,0 +1,299 @@
+"""``infra admin import-products``: a shop moves in by a table, as often as it likes."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import UnavailableError
+from chalicelib.engine import audit
+from infra.operator import admin as command_line
+from tests.conftest import Api, Owner, everything
+from tests.factories.operator import Operator
+from tests.factories.products import AWAY, category, listed, serve_images
+from tests.fakes.internet import Internet, Server
+
+pytestmark = pytest.mark.usefixtures("read_anew")
+
+
+@pytest.fixture
+def away(net: Internet) -> Server:
+    """A host of images."""
+    return serve_images(net)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Where a test writes its table."""
+    return tmp_path / "goods.csv"
+
+
+def words(owner: Owner, path: Path, *more: str, prices: str = "rubles") -> tuple[str, ...]:
+    workspace = ("--workspace", owner.workspace.id)
+    return ("import-products", *workspace, "--csv", str(path), "--prices", prices, *more)
+
+
+def reported(printed: Any) -> list[dict[str, str]]:
+    text = Path(printed["report"]).read_bytes().decode("utf-8-sig")
+    return list(csv.DictReader(io.StringIO(text), delimiter=";"))
+
+
+class TestImportProducts:
+    def test_creates_and_updates_what_the_table_says(
+        self, operator: Operator, owner: Owner, api: Api, table: Path
+    ) -> None:
+        bread = category(api, "Хлеб", parentId=category(api, "Выпечка"))
+        table.write_text(
+            "Артикул;Название;Цена;Остаток;Категория\n"
+            "A;Ржаной;1 299,90 руб.;5;хлеб\n"
+            "B;Белый;99;;Выпечка / Хлеб\n",
+            encoding="cp1251",
+        )
+        printed = operator.does(*words(owner, table))
+        assert printed | {"seconds": 0} == {
+            "created": 2,
+            "updated": 0,
+            "unchanged": 0,
+            "failed": 0,
+            "categoriesCreated": 0,
+            "calls": 1,
+            "seconds": 0,
+            "report": None,
+        }
+        first, second = listed(api)
+        assert (first["name"], first["price"], first["stock"]) == ("Ржаной", 129_990, 5)
+        assert [p["categoryId"] for p in (first, second)] == [bread, bread]
+        assert second["stock"] is None
+        (made,) = [row for row in audit.latest(owner.workspace.id) if row.actor == "operator"][:1]
+        assert made.operation == "upsert_products"
+
+        table.write_text("sku;price\na;7,50\nB;99\n")
+        printed = operator.does(*words(owner, table))
+        assert (printed["created"], printed["updated"], printed["unchanged"]) == (0, 1, 1)
+        after = listed(api)[0]
+        assert after | {"updatedAt": ""} == first | {"price": 750, "updatedAt": ""}
+
+    def test_a_dry_run_changes_nothing_and_says_what_would_be(
+        self, operator: Operator, owner: Owner, api: Api, table: Path
+    ) -> None:
+        table.write_text("sku;name;price;category\nA;a;1;New / Deep\nB;b;x;New\nC;c;1;New\n")
+        before = everything()
+        printed = operator.does(*words(owner, table, "--dry-run", "--create-categories"))
+        assert everything() == before
+        assert (printed["wouldCreate"], printed["failed"]) == (2, 1)
+        assert printed["categoriesCreated"] == 2
+        assert "created" not in printed
+        assert len(reported(printed)) == 1
+
+    def test_unknown_and_ambiguous_categories_are_refused_rows(
+        self, operator: Operator, owner: Owner, api: Api, table: Path
+    ) -> None:
+        for above in ("Чай", "Кофе"):
+            category(api, "Зёрна", parentId=category(api, above))
+        table.write_text("sku;name;price;category\nA;a;1;зерна\nB;b;1;Сыр\nC;c;1;чай/ зёрна\n")
+        printed = operator.does(*words(owner, table))
+        assert (printed["created"], printed["failed"]) == (1, 2)
+        ambiguous, unknown = (line["reason"] for line in reported(printed))
+        assert "write the path" in ambiguous
+        assert "--create-categories" in unknown
+        again = operator.does(*words(owner, table, "--create-categories"))
+        assert (again["created"], again["unchanged"], again["categoriesCreated"]) == (1, 1, 1)
+
+    def test_creates_missing_categories_by_their_paths_once(
+        self, operator: Operator, owner: Owner, api: Api, table: Path
+    ) -> None:
+        category(api, "Чай")
+        table.write_text(
+            "sku;name;price;category\n"
+            "A;a;1;Чай / Чёрный / Цейлон\nB;b;1;чай/чёрный\nC;c;1;Кофе\nD;d;1;A/B/C/D/E/F\n"
+        )
+        printed = operator.does(*words(owner, table, "--create-categories"))
+        tree = api.get("/api/categories/list?kind=product")["categories"]
+        by_id = {each["id"]: each["name"] for each in tree}
+        assert sorted(by_id.values()) == sorted(["Чай", "Чёрный", "Цейлон", "Кофе", *"ABCDE"])
+        assert [by_id[p["categoryId"]] for p in listed(api)] == ["Цейлон", "Чёрный", "Кофе"]
+        assert (printed["failed"], printed["categoriesCreated"]) == (1, 8)
+        assert "5 levels" in reported(printed)[0]["reason"]
+
+    def test_what_the_service_refuses_is_reported_like_what_cannot_be_read(
+        self, operator: Operator, owner: Owner, api: Api, table: Path
+    ) -> None:
+        table.write_text(
+            "sku;name;price;barcode\n"
+            f"A;{'x' * 256};1;\nB;b;-1;\nC;;1;\nD;d;1;4006381333932\n{'S' * 65};e;1;\nF;f;1;\n"
+        )
+        printed = operator.does(*words(owner, table))
+        assert (printed["created"], printed["failed"]) == (1, 5)
+        lines = reported(printed)
+        assert [line["row"] for line in lines] == ["2", "3", "4", "5", "6"]
+        said = [line["reason"] for line in lines]
+        for part, reason in zip(
+            ("name", "price", "needs a name", "digit", "sku"), said, strict=True
+        ):
+            assert part in reason
+        report = Path(printed["report"])
+        assert report.name == "goods.refused.csv"
+        fixed = report.read_text(encoding="utf-8-sig").replace(";-1;", ";1;")
+        report.write_text(fixed, encoding="utf-8-sig")
+        again = operator.does(*words(owner, report))
+        assert (again["created"], again["failed"]) == (1, 4)
+
+    def test_takes_images_and_says_which_it_could_not(
+        self,
+        operator: Operator,
+        owner: Owner,
+        api: Api,
+        table: Path,
+        away: Server,
+    ) -> None:
+        table.write_text(f"sku;name;price;images\nA;a;1;{AWAY}/1.png|{AWAY}/none.png\n")
+        result = operator.types(*words(owner, table))
+        assert result.exit_code == 0, result.output
+        assert "Row 2 (A): " in result.stderr
+        assert "none.png" in result.stderr
+        assert len(listed(api)[0]["images"]) == 1
+
+    def test_a_run_that_stops_says_where_and_goes_on_when_repeated(
+        self,
+        operator: Operator,
+        owner: Owner,
+        api: Api,
+        table: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        rows = "".join(f"S{n};n{n};1\n" for n in range(150))
+        table.write_text(f"sku;name;price\n{rows}bad;;x\n")
+        call, calls = command_line.call, iter(range(9))
+
+        def breaks(operation: str, *args: Any, **more: Any) -> Any:
+            if operation == "upsert_products" and next(calls) == 1:
+                raise UnavailableError
+            return call(operation, *args, **more)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(command_line, "call", breaks)
+            result = operator.types(*words(owner, table))
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "Stopped after 100 of 151 rows" in result.stderr
+        printed = operator.does(*words(owner, table))
+        assert (printed["created"], printed["unchanged"], printed["failed"]) == (50, 100, 1)
+
+    def test_refuses_in_a_line_what_cannot_be_imported(
+        self, operator: Operator, owner: Owner, table: Path
+    ) -> None:
+        table.write_text("name\na\n")
+        assert "SKU" in operator.fails(*words(owner, table))
+        table.write_text("sku\na\n")
+        assert "--prices" in operator.fails(*words(owner, table)[:-2])
+        assert "overwrite" in operator.fails(*words(owner, table, "--report", str(table)))
+        line = ("import-products", "--workspace", "nowhere", "--csv", str(table))
+        assert "nowhere" in operator.fails(*line, "--prices", "rubles")
+
+
+def shop(count: int, faulty: int) -> str:
+    """Return a table of products, some of them wrong in all ways there are."""
+    lines = ["Артикул;Название;Цена;Остаток;Штрихкод;Категория"]
+    faults = (
+        "{sku};Товар {n};дорого;1;;Хлеб",
+        "{sku};Товар {n};10;много;;Хлеб",
+        "{sku};;10;1;;Хлеб",
+        "{sku};Товар {n};10;1;123;Хлеб",
+        ";Товар {n};10;1;;Хлеб",
+    )
+    for n in range(count):
+        row = "{sku};Товар {n};1 {price},90;{n};;Хлеб"
+        if n % (count // faulty) == 0:
+            row = faults[n // (count // faulty) % len(faults)]
+        lines.append(row.format(sku=f"T-{n:04}", n=n, price=f"{n:03}"))
+    return "\n".join(lines)
+
+
+@pytest.mark.dynamodb  # half a minute on moto
+def test_five_hundred_rows_of_which_twenty_are_faulty(
+    operator: Operator, owner: Owner, api: Api, table: Path
+) -> None:
+    table.write_text(shop(500, 20), encoding="cp1251")
+    printed = operator.does(*words(owner, table, "--create-categories"))
+    assert (printed["created"], printed["failed"], printed["calls"]) == (480, 20, 5)
+    lines = reported(printed)
+    assert [int(line["row"]) for line in lines] == list(range(2, 502, 25))
+    assert all(line["reason"] for line in lines)
+    found = api.get("/api/products/list?size=1&sort=price&sortDir=desc")
+    assert (found["total"], found["products"][0]["price"]) == (480, 149_990)
+    again = operator.does(*words(owner, table))
+    assert (again["created"], again["updated"], again["unchanged"]) == (0, 0, 480)
+
+
+def test_categories_of_other_workspaces_are_unknown(
+    operator: Operator, owner: Owner, new_owner: Any, table: Path
+) -> None:
+    category(new_owner().api(), "Хлеб")
+    table.write_text("sku;name;price;category\nA;a;1;Хлеб\n")
+    assert operator.does(*words(owner, table))["failed"] == 1
+
+
+SHOPIFY = """Handle,Title,Body (HTML),Vendor,Type,Tags,Published,Option1 Name,Option1 Value,\
+Option2 Name,Option2 Value,Variant SKU,Variant Inventory Qty,Variant Price,Variant Barcode,\
+Image Src,Image Position,Variant Image,Status
+mug,Mug,"<p>A <b>large</b> mug.</p><script>x()</script>",Mill,Kitchen,"gift, new",true,\
+Color,Red,Size,L,MUG-R,5,1299.90,4006381333931,{photo},1,,active
+mug,,,,,,,,Blue,,S,,-3,1199.00,,{other},2,,
+tea,Black tea,Loose leaf,Mill,,,true,Title,Default Title,,,TEA,,450,,,,,draft
+tin,Old tin,,Mill,,,false,Title,Default Title,,,,2,99.5,,,,,archived
+""".replace("\\\n", "")
+
+
+class TestShopifysExport:
+    @pytest.fixture
+    def imported(self, operator: Operator, owner: Owner, table: Path, away: Server) -> Any:
+        """What the import of an export printed, and its messages."""
+        text = SHOPIFY.format(photo=f"{AWAY}/1.png", other=f"{AWAY}/2.png")
+        table.write_text(text, encoding="utf-8")
+        result = operator.types(*words(owner, table, "--create-categories"))
+        assert result.exit_code == 0, result.output
+        return result
+
+    def test_each_variant_becomes_a_product_named_after_its_options(
+        self, imported: Any, api: Api
+    ) -> None:
+        shown = {each["sku"]: each for each in listed(api)}
+        assert {sku: each["name"] for sku, each in shown.items()} == {
+            "MUG-R": "Mug / Red / L",
+            "mug-Blue-S": "Mug / Blue / S",
+            "TEA": "Black tea",
+            "tin": "Old tin",
+        }
+        red = shown["MUG-R"]
+        assert (red["price"], red["stock"], red["barcode"]) == (129990, 5, "4006381333931")
+        assert red["description"].strip() == "A large mug."
+        assert len(red["images"]) == 2
+        assert red["categoryId"] == shown["mug-Blue-S"]["categoryId"] is not None
+
+    def test_drafts_and_archived_products_are_inactive(self, imported: Any, api: Api) -> None:
+        statuses = {each["sku"]: each["status"] for each in listed(api)}
+        assert statuses == {
+            "MUG-R": "active",
+            "mug-Blue-S": "active",
+            "TEA": "inactive",
+            "tin": "inactive",
+        }
+
+    def test_a_negative_stock_is_imported_as_0_with_a_note(self, imported: Any, api: Api) -> None:
+        stocks = {each["sku"]: each["stock"] for each in listed(api)}
+        assert (stocks["mug-Blue-S"], stocks["TEA"], stocks["tin"]) == (0, None, 2)
+        assert "Row 3 (mug-Blue-S): stock: -3 is read as 0" in imported.stderr
+
+    def test_columns_without_a_field_are_named(self, imported: Any) -> None:
+        assert "mean nothing here: Vendor, Tags, Image Position." in imported.stderr
+
+    def test_importing_it_again_creates_nothing(
+        self, imported: Any, operator: Operator, owner: Owner, table: Path
+    ) -> None:
+        again = operator.does(*words(owner, table, "--create-categories"))
+        assert (again["created"], again["updated"] + again["unchanged"], again["failed"]) == (
+            0,
+            4,
+            0,
+        )

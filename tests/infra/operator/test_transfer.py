@@ -1,0 +1,770 @@
+"""``export`` and ``import``: a workspace goes into a file, and comes out as it was."""
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from click.testing import CliRunner, Result
+from ulid import ULID
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.core.operations import load_all
+from chalicelib.core.settings import settings
+from chalicelib.domains.bookings.flows import booking
+from chalicelib.domains.chat.store.dialogs import DIALOGS
+from chalicelib.domains.files.store import files
+from chalicelib.domains.identity.store import api_keys, workspaces
+from chalicelib.engine import jobs, tables
+from chalicelib.engine.connection import connection
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.listing import LISTINGS, NOUNS
+from chalicelib.engine.tables import Row
+from chalicelib.gateways.object_store import object_store
+from infra.operator import admin as command_line
+from infra.operator.admin import admin
+from infra.operator.transfer import batch_writes, contents, export, importing, restoring
+from infra.operator.transfer.rewriting import Addresses, NewIds, Place
+from tests.conftest import OBJECTS, Api, Owner, Time, as_operator, everything
+from tests.factories.examples import Things, submit
+from tests.factories.files import kept
+from tests.factories.transfer import ID, Furnished, as_key, furnish, reads, rows_of
+from tests.support.restoring import Snapshots
+
+pytestmark = pytest.mark.usefixtures("database")
+BEHIND = (
+    "MEMBER",
+    "APIKEY",
+    "BOTKEY",
+    "UPLOAD",
+    "LOCK",
+    "SEEN",
+    "VISIT",
+    "IDEMPOTENCY",
+    "LEAD#SUBMITTED",
+)
+"""Partitions of what stays behind, or has the ids of accounts; so has the audit log."""
+load_all()
+
+
+@pytest.fixture
+def operator(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
+    """Who types the commands, connected to the database of the tests."""
+    monkeypatch.setattr(command_line, "connect", lambda _stage, _region: None)
+
+
+@pytest.fixture
+def _bakery(
+    api: Api,
+    owner: Owner,
+    things: Things,
+    txt_records: dict[str, Any],
+    time: Time,
+    operator: None,
+    snapshots: Snapshots,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Furnished, Path]:
+    """A workspace with some of everything, and its export."""
+
+    def make() -> tuple[Furnished, Path]:
+        made = furnish(api, owner, things, txt_records)
+        path = tmp_path_factory.mktemp("export") / "bakery.jsonl.gz"
+        does("export", "--workspace", made.workspace, "--out", str(path))
+        return replace(made, answers=made.reads), path
+
+    made: tuple[Furnished, Path] = snapshots.once(f"bakery of {owner.workspace.id}", make)
+    return made
+
+
+@pytest.fixture
+def bakery(_bakery: tuple[Furnished, Path]) -> Furnished:
+    """A workspace with some of everything."""
+    return _bakery[0]
+
+
+@pytest.fixture
+def file(_bakery: tuple[Furnished, Path], tmp_path: Path) -> Path:
+    """Its export."""
+    return Path(shutil.copy2(_bakery[1], tmp_path / "bakery.jsonl.gz"))
+
+
+def types(*words: str) -> Result:
+    return CliRunner().invoke(admin, words)
+
+
+def does(*words: str) -> dict[str, Any]:
+    result = types(*words)
+    assert result.exit_code == 0, (result.output, result.exception)
+    printed: dict[str, Any] = json.loads(result.stdout)
+    return printed
+
+
+def fails(*words: str) -> str:
+    result = types(*words)
+    assert result.exit_code == 1, (result.output, result.exception)
+    assert result.stdout == ""
+    return result.stderr.splitlines()[-1]
+
+
+def lines_of(path: Path) -> list[Any]:
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+def _first_product(found: list[Any]) -> Any:
+    return next(line["item"] for line in found if line.get("at") == "PRODUCT")
+
+
+def _first_object(found: list[Any]) -> Any:
+    return next(line for line in found if "object" in line)
+
+
+def _workspace(found: list[Any]) -> Any:
+    return next(line["workspace"] for line in found if "workspace" in line)
+
+
+def _rewrite(path: Path, found: list[Any]) -> None:
+    """Write lines as a file whose checksum is right."""
+    path.write_bytes(_packed(found))
+
+
+def _with(change: Callable[[list[Any]], object]) -> Callable[[bytes], bytes]:
+    """Return what changes lines of a file; its checksum is right for them all the same."""
+
+    def changed(data: bytes) -> bytes:
+        found = [json.loads(line) for line in gzip.decompress(data).splitlines()][:-1]
+        change(found)
+        return _packed(found)
+
+    return changed
+
+
+def _packed(found: list[Any]) -> bytes:
+    data = b"".join(
+        json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        for line in found
+    )
+    trailer = {"lines": len(found), "counts": {}, "sha256": hashlib.sha256(data).hexdigest()}
+    return gzip.compress(data + json.dumps({"trailer": trailer}).encode() + b"\n")
+
+
+def rows_in(path: Path) -> list[str]:
+    """Return what a file holds but for header and trailer."""
+    return gzip.decompress(path.read_bytes()).decode().splitlines()[1:-1]
+
+
+def in_an_empty_place(empty: Callable[[], None], email: str) -> None:
+    """Begin with nothing but an account."""
+    empty()
+    for folder in OBJECTS.iterdir():
+        if folder.is_dir():
+            shutil.rmtree(folder)
+    as_operator("create_account", email=email, password="long enough")
+
+
+def objects() -> dict[str, bytes]:
+    return {key: (OBJECTS / key).read_bytes() for key in kept()}
+
+
+def is_behind(key: str, workspace: str) -> bool:
+    at = key.partition(f"W#{workspace}#")[2]
+    return at.startswith((*BEHIND, "AUDIT"))
+
+
+def comparable(rows: dict[str, Any], workspace: str) -> dict[str, Any]:
+    """Return rows without what is another after an import, though it says the same."""
+    found = {}
+    for key, item in rows.items():
+        if is_behind(key, workspace) or "#COUNT#" in key or "/files" in key:
+            continue
+        if "#CALENDAR#" in key:
+            lines = item.get("entries", {"S": ""})["S"].splitlines()
+            if lines:
+                found[key] = sorted(lines)
+            continue
+        found[key] = item
+    return found
+
+
+class TestRoundTrip:
+    @pytest.mark.store
+    def test_everything_is_as_it_was(
+        self, bakery: Furnished, file: Path, empty: Callable[[], None], tmp_path: Path
+    ) -> None:
+        workspace = bakery.workspace
+        rows, stored = rows_of(workspace), objects()
+        counted = {noun: counters.read_all(workspace, noun) for noun in NOUNS}
+        in_an_empty_place(empty, bakery.owner_email)
+        printed = does("import", str(file))
+        assert printed["workspaceId"] == workspace
+        assert printed["membersWithoutAccount"] == ["mate@example.com"]
+        assert bakery.reads == bakery.answers
+        assert {noun: counters.read_all(workspace, noun) for noun in NOUNS} == counted
+        assert comparable(rows_of(workspace), workspace) == comparable(rows, workspace)
+        left = {key for key in stored if "/uploads/" in key} | {
+            key for key in stored if key not in objects()
+        }
+        assert {key: body for key, body in stored.items() if key not in left} == objects()
+        assert len(left) == 1, "the announced upload alone"
+        again = tmp_path / "again.jsonl.gz"
+        does("export", "--workspace", workspace, "--out", str(again))
+        ours = [line for line in rows_in(file) if '"workspace":' not in line]
+        assert [line for line in rows_in(again) if '"workspace":' not in line] == ours
+
+    def test_nothing_of_a_workspace_is_in_no_table_of_contents(
+        self, bakery: Furnished, file: Path
+    ) -> None:
+        made = re.compile(r"COUNT#|CALENDAR#|USAGE|FILE#USE#|[A-Z_]+#(BY|TEXT|[a-z_]+_id)\b")
+        for key in rows_of(bakery.workspace):
+            table, at = key.split("/")[0], key.partition(f"W#{bakery.workspace}#")[2]
+            place = at.rpartition("/")[0]
+            known = contents.noun_at(place) or contents.kind_at(place)
+            assert known or made.match(at) or is_behind(key, bakery.workspace), (table, at)
+
+    def test_the_place_goes_on_with_it(
+        self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        does("import", str(file))
+        workspace, t = bakery.workspace, bakery.things
+        api = Owner(workspaces.get(workspace)).api()
+        assert api.get("/api/workspaces/list")["activeWorkspaceId"] == workspace
+        product = {"name": "New", "price": 1, "categoryId": t.category}
+        api.post("/api/products/create", product)
+        assert api.get("/api/products/list")["total"] == 3
+        api.refused("POST", "/api/products/create", product | {"sku": "ё-1"})
+        lead = submit(t.form, name="New", email="long@example.com")
+        assert api.get(f"/api/forms/collection/{lead}")["lead"]["name"] == "New"
+        found = api.get("/api/bookings/list?from=2027-02-01&status=all&q=zoe")["bookings"]
+        assert len(found) == 2
+        who = {"name": "Eve", "email": "eve@example.com"}
+        busy = {"serviceId": bakery.salon_service, "startAt": "2027-02-02T10:00", "client": who}
+        resource = next(b for b in found if b["status"] == "confirmed")["resourceId"]
+        answer = api.refused("POST", "/api/bookings/create", busy | {"resourceId": resource})
+        assert answer.data["code"] == "slot_unavailable"
+        as_operator("erase_client", workspaceId=workspace, email="zoe.ray@example.com")
+        assert "zoe" not in json.dumps(everything(), default=str).lower()
+
+    def test_a_hold_lapses_and_a_dialog_ends_where_they_were_brought(
+        self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        does("import", str(file))
+        time.pass_by(hours=1)
+        assert jobs.run(JOB_HANDLERS)[booking.LAPSE] == 1
+        held = as_key(bakery.workspace, "get_booking", id=bakery.held_booking)["booking"]
+        assert held["status"] == "cancelled"
+        time.pass_by(days=400)
+        jobs.run(JOB_HANDLERS)
+        assert DIALOGS.entries(bakery.workspace) == []
+        gone = [key for key in kept() if f"{bakery.workspace}/sites" in key]
+        assert len(gone) == 1, "the HTML of the deleted site went after 30 days"
+
+    def test_members_who_have_accounts_join(
+        self, bakery: Furnished, file: Path, empty: Callable[[], None]
+    ) -> None:
+        in_an_empty_place(empty, "new@example.com")
+        made = as_operator("create_account", email="mate@example.com", password="long enough")
+        assert "owner" in fails("import", str(file))
+        printed = does("import", str(file), "--owner", "new@example.com")
+        assert (printed["owner"], printed["membersWithoutAccount"]) == ("new@example.com", [])
+        joined = workspaces.membership(made["accountId"], bakery.workspace)
+        assert joined is not None
+        assert joined.role == "manager"
+        assert api_keys.of_workspace(bakery.workspace) == []
+
+    def test_what_changes_during_an_export_is_taken_in_one_state(
+        self,
+        bakery: Furnished,
+        empty: Callable[[], None],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        time: Time,
+    ) -> None:
+        """Save a page, and lengthen a lead, between the look at each and at what belongs to it."""
+        workspace, path = bakery.workspace, tmp_path / "busy.gz"
+        long = "л" * 4000
+        changes: list[Callable[[], Any]] = [
+            lambda: as_key(workspace, "save_page_html", id=bakery.things.page, html="<p>Newer</p>"),
+            lambda: as_key(
+                workspace, "update_lead", id=bakery.things.lead, data={"message": long + "!"}
+            ),
+        ]
+        as_key(workspace, "update_lead", id=bakery.things.lead, data={"message": long})
+        time.pass_by(minutes=10)
+        for name in ("_page", "_lead"):
+            kind = getattr(export, name).__annotations__[name[1:]]
+
+            def look(place: str, record: Any, real: Any = export._LOOKS[kind]) -> Any:
+                if record.id in {bakery.things.page, bakery.things.lead} and changes:
+                    changes.pop(0 if record.id == bakery.things.page else -1)()
+                return real(place, record)
+
+            monkeypatch.setitem(export._LOOKS, kind, look)
+        result = types("export", "--workspace", workspace, "--out", str(path))
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["changedMeanwhile"] == 2
+        assert "Export again" in result.stderr
+        in_an_empty_place(empty, bakery.owner_email)
+        does("import", str(path))
+        page = as_key(workspace, "get_page", id=bakery.things.page)["page"]
+        assert page["html"] == "<p>Newer</p>"
+        lead = as_key(workspace, "get_lead", id=bakery.things.lead)["lead"]
+        assert lead["data"]["message"] == long + "!"
+
+    def test_an_answer_under_way_ends_with_what_was_said(self) -> None:
+        message = {"content": {"S": "Hel"}, "status": {"S": "partial"}, "is_open": {"BOOL": True}}
+        message["input_tokens"] = {"N": "5"}
+        closed = contents.MESSAGES.clean(message)
+        assert closed == {"content": {"S": "Hel"}, "status": {"S": "partial"}}
+        silent = contents.MESSAGES.clean(message | {"content": {"S": ""}})
+        assert silent["status"] == {"S": "error"}
+
+
+class TestCopy:
+    @pytest.mark.store
+    def test_lives_beside_the_original_with_ids_of_its_own(
+        self, bakery: Furnished, file: Path
+    ) -> None:
+        before, stored = rows_of(bakery.workspace), objects()
+        printed = does("import", str(file), "--ids", "new")
+        copy = printed["workspaceId"]
+        assert copy != bakery.workspace
+        assert printed["slugsChanged"] == {"bakery": "bakery-2"}
+        assert printed["domainsDropped"] == ["www.example.com"]
+        after = rows_of(bakery.workspace)
+        assert {k: v for k, v in after.items() if "#AUDIT" not in k} == {
+            k: v for k, v in before.items() if "#AUDIT" not in k
+        }
+        new = {
+            key: item
+            for key, item in everything().items()
+            if key not in before and copy in json.dumps([key, item], default=str)
+        }
+        own = ids_of(before)
+        found = set(ID.findall(json.dumps(list(new.items()), default=str, ensure_ascii=False)))
+        assert found & own == set()
+        added = {key: body for key, body in objects().items() if key not in stored}
+        assert not any(old in key for key in added for old in own)
+        (page,) = (body.decode() for key, body in added.items() if b"<form" in body)
+        assert not any(old in page for old in own)
+        assert "01ARZ3NDEKTSV4RRFFQ69G5FAV" in page
+        assert '"/s/bakery-2/about"' in page
+        (url,) = re.findall(r'src="http://127.0.0.1:8000/([^"]+)"', page)
+        assert object_store().get(url) is not None
+
+    def test_answers_as_the_original_does(self, bakery: Furnished, file: Path) -> None:
+        copy = does("import", str(file), "--ids", "new")["workspaceId"]
+        ids = new_ids(bakery.workspace, copy)
+        things = Things(**{name: ids(value) for name, value in vars(bakery.things).items()})
+        answers = reads(copy, things, ids(bakery.salon_service))
+        wanted = json.loads(ids(json.dumps(bakery.answers, ensure_ascii=False)))
+        for found in (answers, wanted):
+            del found["list_sites"], found["all sites"]  # the slug, and no domain
+        assert _but_for_the_slug(answers) == _but_for_the_slug(wanted)
+
+    def test_forms_and_bots_of_both_take_visitors(self, bakery: Furnished, file: Path) -> None:
+        copy = does("import", str(file), "--ids", "new")["workspaceId"]
+        ids = new_ids(bakery.workspace, copy)
+        for form in (bakery.things.form, ids(bakery.things.form)):
+            submit(form, name="Both", email="both@example.com")
+        for workspace in (bakery.workspace, copy):
+            found = as_key(workspace, "list_leads", search="both")
+            assert found["total"] == 1
+
+    def test_a_second_copy_is_another(self, bakery: Furnished, file: Path) -> None:
+        copies = [does("import", str(file), "--ids", "new") for _ in range(2)]
+        assert copies[0]["workspaceId"] != copies[1]["workspaceId"]
+        assert copies[1]["slugsChanged"] == {"bakery": "bakery-3"}
+
+
+def _but_for_the_slug(answers: dict[str, Any]) -> Any:
+    """Return answers without what another slug, and no domain, make longer or shorter."""
+    text = json.dumps(answers, sort_keys=True, ensure_ascii=False)
+    text = text.replace("http://127.0.0.1:8000/s/bakery-2", "https://www.example.com")
+    text = re.sub(r"/s/bakery(-2)?", "/s/bakery", text)
+    return json.loads(re.sub(r'"htmlBytes": \d+', '"htmlBytes": 0', text))
+
+
+def ids_of(rows: dict[str, Any]) -> set[str]:
+    """Return the ids in keys of rows, but for those of accounts."""
+    return {each for key in rows if "#MEMBER/" not in key for each in ID.findall(key)}
+
+
+def new_ids(workspace: str, copy: str) -> Callable[[str], str]:
+    """Return what puts the copy's ids in place of the original's: all moved by the same."""
+    step = int(ULID.from_str(copy)) - int(ULID.from_str(workspace))
+    old = ids_of(rows_of(workspace))
+    known = {each: str(ULID.from_int(int(ULID.from_str(each)) + step)) for each in old}
+
+    def renamed(text: str) -> str:
+        for before, after in known.items():
+            text = text.replace(before, after)
+        return text
+
+    return renamed
+
+
+class TestRefusals:
+    def test_nothing_is_written_over(self, bakery: Furnished, file: Path) -> None:
+        before = everything()
+        assert "--ids new" in fails("import", str(file))
+        assert everything() == before
+
+    def test_all_that_others_have_is_named(
+        self, bakery: Furnished, file: Path, empty: Callable[[], None], api: Api, owner: Owner
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        made = as_operator("create_workspace", owner=bakery.owner_email, name="Workspace")
+        Owner(workspaces.get(made["workspaceId"])).api().post(
+            "/api/projects/create", {"title": "Bakery"}
+        )
+        before, stored = everything(), objects()
+        line = fails("import", str(file))
+        assert 'workspace slug "workspace"' in line
+        assert 'site slug "bakery"' in line
+        assert (everything(), objects()) == (before, stored)
+
+    def test_another_stage_s_ids_are_refused_unless_one_says_what_of_them(
+        self,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        there = replace(
+            settings(), stage="prod", public_url="https://svc.example", sites_domain="sites.example"
+        )
+        for module in (importing,):
+            monkeypatch.setattr(module, "settings", lambda: there)
+        before = everything()
+        line = fails("import", str(file))
+        assert "stage test" in line
+        assert "--ids new" in line
+        assert everything() == before
+        assert does("import", str(file), "--ids", "keep")["workspaceId"] == bakery.workspace
+        (page,) = (body.decode() for body in objects().values() if b"<form" in body)
+        assert "127.0.0.1" not in page
+        assert f"https://svc.example/api/public/forms/{bakery.things.form}/submit" in page
+        assert '<a href="/about">' in page
+
+    @pytest.mark.parametrize(
+        ("damage", "says"),
+        [
+            (lambda data: data[: len(data) // 2], "cut off"),
+            (lambda data: data[:-9], "cut off"),
+            (lambda _: b"", "cut off"),
+            (lambda _: b"name,price\n", "not compressed"),
+            (lambda _: gzip.compress(b"name,price\n"), "no export"),
+            (lambda _: gzip.compress(b'{"format":"other"}\n'), "no export"),
+            (lambda data: _changed(data, b'"version":1', b'"version":9'), "version 9"),
+            (lambda data: _changed(data, b'"at":"SITE"', b'"at":"SATE"'), "SATE"),
+            (lambda data: _changed(data, b"Loaf", b"Load"), "checksum"),
+            (lambda data: _without_line(data, 7), "checksum"),
+            (lambda data: _without_line(data, -1), "cut off"),
+            (lambda data: _changed(data, b'"item":{', b'"itm":{'), "lines that are none"),
+            (_with(lambda lines: _first_product(lines).pop("name")), "TypeError in a line"),
+            (_with(lambda lines: lines[0].update(workspaceId="../x")), "'../x' is no workspace"),
+            (_with(lambda lines: _workspace(lines).update(plan={"S": "gold"})), "on 'gold'"),
+            (_with(lambda lines: _workspace(lines).update(name={"S": " "})), "called ' '"),
+            (_with(lambda lines: _first_object(lines).update(object="theirs/a")), "'theirs/a'"),
+        ],
+    )
+    def test_a_damaged_or_foreign_file_writes_nothing(
+        self,
+        damage: Callable[[bytes], bytes],
+        says: str,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        file.write_bytes(damage(file.read_bytes()))
+        before = everything()
+        assert says in fails("import", str(file))
+        assert (everything(), kept()) == (before, set())
+
+    def test_two_records_with_one_unique_value_are_refused(
+        self, bakery: Furnished, file: Path, empty: Callable[[], None]
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        found = lines_of(file)
+        loaf = next(line for line in found if line.get("at") == "PRODUCT")
+        twin = json.loads(json.dumps(loaf))
+        *most, last = loaf["item"]["sk"]["S"]
+        twin["item"]["sk"]["S"] = "".join(most) + ("Y" if last == "Z" else "Z")
+        _rewrite(file, [*found[:-1], twin])
+        before = everything()
+        assert "same sku" in fails("import", str(file))
+        assert everything() == before
+
+    def test_ids_that_are_none_cannot_become_new(self, bakery: Furnished, file: Path) -> None:
+        found = lines_of(file)[:-1]
+        next(line for line in found if line.get("at") == "PRODUCT")["item"]["sk"]["S"] = "seeded-1"
+        _rewrite(file, found)
+        before = everything()
+        assert "'seeded-1' is no id" in fails("import", str(file), "--ids", "new")
+        assert everything() == before
+
+    def test_a_file_that_is_there_is_not_written_over(self, bakery: Furnished, file: Path) -> None:
+        before = file.read_bytes()
+        words = ("export", "--workspace", bakery.workspace, "--out", str(file))
+        assert "there already" in fails(*words)
+        assert file.read_bytes() == before
+
+    def test_an_unknown_workspace_leaves_no_file(self, operator: None, tmp_path: Path) -> None:
+        path = tmp_path / "x.gz"
+        assert "No workspace" in fails("export", "--workspace", "x", "--out", str(path))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_an_interrupted_export_never_passes_for_whole(
+        self, bakery: Furnished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def breaks(_: str) -> Any:
+            raise RuntimeError("killed")
+
+        path = tmp_path / "x.gz"
+        with monkeypatch.context() as patched:
+            patched.setattr(jobs, "of_workspace", breaks)
+            fails("export", "--workspace", bakery.workspace, "--out", str(path))
+        assert [each.name for each in tmp_path.iterdir()] == ["x.gz.part"]
+        assert "cut off" in fails("import", str(tmp_path / "x.gz.part"), "--ids", "new")
+        does("export", "--workspace", bakery.workspace, "--out", str(path))
+        assert [each.name for each in tmp_path.iterdir()] == ["x.gz"]
+
+    def test_only_its_owner_may_read_the_file(self, file: Path) -> None:
+        assert file.stat().st_mode & 0o777 == 0o600
+
+    def test_no_secret_of_an_account_or_a_key_is_in_the_file(
+        self, bakery: Furnished, api: Api, file: Path
+    ) -> None:
+        text = gzip.decompress(file.read_bytes()).decode()
+        assert "password" not in text
+        assert str(api.token) not in text
+        key = next(key for key in everything() if key.startswith("identity/KEY#"))
+        assert key.split("#")[1].split("/")[0] not in text
+
+
+def _changed(data: bytes, old: bytes, new: bytes) -> bytes:
+    text = gzip.decompress(data)
+    assert old in text
+    return gzip.compress(text.replace(old, new, 1))
+
+
+def _without_line(data: bytes, number: int) -> bytes:
+    found = gzip.decompress(data).splitlines(keepends=True)
+    del found[number]
+    return gzip.compress(b"".join(found))
+
+
+class TestInterrupted:
+    @pytest.mark.store
+    @pytest.mark.parametrize(
+        ("ids", "where"),
+        [
+            *(("keep", where) for where in ("early", "late", "claims", "sealed", "jobs")),
+            *(("new", where) for where in ("late", "jobs")),
+        ],
+    )
+    def test_goes_on_and_ends_whole(
+        self,
+        where: str,
+        ids: str,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        with monkeypatch.context() as patched:
+            _kill(patched, where)
+            fails("import", str(file), "--ids", ids)
+        printed = does("import", str(file), "--ids", ids)
+        assert printed["resumed"] is True
+        workspace = printed["workspaceId"]
+        twice = dict(rows_of(workspace))
+        scheduled = sorted(job.job_id for job in jobs.of_workspace(workspace))
+        empty()
+        as_operator("create_account", email=bakery.owner_email, password="long enough")
+        if ids == "keep":
+            does("import", str(file))
+            assert comparable(rows_of(workspace), workspace) == comparable(twice, workspace)
+            assert sorted(job.job_id for job in jobs.of_workspace(workspace)) == scheduled
+        else:
+            once = does("import", str(file), "--ids", "new")["workspaceId"]
+            assert len(comparable(rows_of(once), once)) == len(comparable(twice, workspace))
+        assert not [key for key in everything() if "IMPORT#" in key]
+
+    def test_another_file_of_the_workspace_has_to_wait(
+        self,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        with monkeypatch.context() as patched:
+            _kill(patched, "late")
+            fails("import", str(file))
+        other = file.with_name("other.gz")
+        found = lines_of(file)
+        _rewrite(other, found[:-2])
+        before = everything()
+        assert "interrupted" in fails("import", str(other))
+        assert everything() == before
+        does("import", str(file))
+
+    def test_a_workspace_that_is_half_there_is_nobody_s(
+        self,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        with monkeypatch.context() as patched:
+            _kill(patched, "sealed")
+            fails("import", str(file))
+        with pytest.raises(NotFoundError):
+            submit(bakery.things.form, name="A", email="a@example.com")
+        assert "No workspace" in fails(
+            "create-key", "--workspace", bakery.workspace, "--name", "x", "--scopes", "*:read"
+        )
+
+    def test_rows_that_dynamodb_leaves_over_are_sent_again(
+        self,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        rows = comparable(rows_of(bakery.workspace), bakery.workspace)
+        in_an_empty_place(empty, bakery.owner_email)
+        client, turns = connection().client, iter(range(10**6))
+        real = client.batch_write_item
+
+        def partly(RequestItems: Any) -> Any:  # noqa: N803  boto3's name
+            turn = next(turns)
+            if turn % 3 == 1:
+                error = {"Error": {"Code": "ThrottlingException", "Message": "slow down"}}
+                raise ClientError(error, "BatchWriteItem")
+            if turn % 3 == 2:
+                return real(RequestItems=RequestItems)
+            (table, rows), *rest = RequestItems.items()
+            left = {table: rows[1:], **dict(rest)} if len(rows) > 1 else dict(rest)
+            real(RequestItems={table: rows[:1]})
+            return {"UnprocessedItems": left}
+
+        monkeypatch.setattr(batch_writes.retry, "sleep", lambda _: None)
+        monkeypatch.setattr(client, "batch_write_item", partly)
+        does("import", str(file))
+        assert comparable(rows_of(bakery.workspace), bakery.workspace) == rows
+
+
+def _kill(patched: pytest.MonkeyPatch, where: str) -> None:
+    """Let an import die at some point."""
+
+    def dies(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("killed")
+
+    if where == "early":
+        turns = iter(range(10**6))
+        real = restoring.Restoring._put_row
+
+        def some(self: Any, *arguments: Any) -> None:
+            if next(turns) == 5:
+                dies()
+            real(self, *arguments)
+
+        patched.setattr(restoring.Restoring, "_put_row", some)
+    elif where == "late":
+        patched.setattr(files, "usage_row", dies)
+    elif where == "claims":
+        patched.setattr(importing, "_stake", dies)
+    elif where == "sealed":
+        patched.setattr(importing, "_workspace", dies)
+    else:
+        patched.setattr(restoring.Restoring, "write_jobs", dies)
+
+
+class TestContents:
+    def test_every_class_of_rows_is_taken_or_left_for_a_reason(self) -> None:
+        listed = set(LISTINGS) - set(contents.LEFT_OUT)
+        taken = {kind.row for kind in contents.TAKEN}
+        named = [listed, taken, set(contents.MADE_ANEW), set(contents.LEFT_OUT)]
+        named.append(set(contents.VIEWS))
+        for each in _row_classes():
+            assert sum(each in some for some in named) == 1, each.__qualname__
+        assert set().union(*named) <= _row_classes()
+
+    def test_a_noun_that_is_new_is_taken_without_a_word(self) -> None:
+        left = {listing.noun for row, listing in LISTINGS.items() if row in contents.LEFT_OUT}
+        assert left == {"POST"}
+        assert {each.noun for each in contents.nouns()} == set(NOUNS) - left
+
+    def test_every_kind_of_job_is_taken_or_left_for_a_reason(self) -> None:
+        assert set(contents.JOBS_LEFT_OUT) <= set(JOB_HANDLERS)
+        assert set(JOB_HANDLERS) - set(contents.JOBS_LEFT_OUT) == {
+            *("category-cascade", "site-cascade", "site-purge", "folder-cascade", "file-purge"),
+            *("resource-cascade", "page-purge", "late-entries", "late-file-uses"),
+        }
+
+
+def _row_classes() -> set[type[Row]]:
+    """Return every class of rows that is no base of others."""
+    found, waiting = set(), [Row]
+    while waiting:
+        children = waiting.pop().__subclasses__()
+        waiting += children
+        found.update(children)
+    bases = {*tables.TABLES.values(), tables.Record}
+    return {each for each in found if each not in bases and "tests." not in each.__module__}
+
+
+class TestRewriting:
+    def test_new_ids_lie_in_the_order_of_the_old(self) -> None:
+        old = sorted(f"01ARZ3NDEK{n:06d}{9999999999 - n:010d}" for n in range(1000))
+        ids = NewIds(b"seed", set(old))
+        new = [ids.of(each) for each in old]
+        assert new == sorted(new)
+        assert len(set(new)) == len(old)
+        assert not set(new) & set(old)
+        assert all(ID.fullmatch(each) for each in new)
+
+    def test_an_id_is_found_where_letters_touch_it(self) -> None:
+        old = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+        ids = NewIds(b"seed", {old})
+        new = ids.of(old)
+        for text in (f"files/{old}ABC123xyz/a.png", f"XY{old}", f"W#{old}#SITE", f"{old}{old}"):
+            assert ids.in_text(text) == text.replace(old, new)
+        other = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
+        assert ids.in_text(f"sku {other}") == f"sku {other}"
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ('"http://a:8000/files/x"', '"https://b/files/x"'),
+            ('"http://a:8000"', '"https://b"'),
+            ("http://a:80001/x", "http://a:80001/x"),
+            ('"http://a:8000/s/shop/menu"', '"https://shop-2.sites/menu"'),
+            ('"/s/shop/menu"', '"/menu"'),
+            ('"/s/shop"', '"/"'),
+            ('"/s/shopping"', '"/s/shopping"'),
+            ('"https://other/s/shop/x"', '"https://other/s/shop/x"'),
+            (r'{"url":"{\"u\":\"http://a:8000/x\"}"}', r'{"url":"{\"u\":\"https://b/x\"}"}'),
+        ],
+    )
+    def test_addresses_of_the_platform_follow(self, old: str, new: str) -> None:
+        addresses = Addresses(
+            Place("http://a:8000", ""), Place("https://b", "sites"), {"shop": "shop-2"}
+        )
+        assert addresses.in_text(old) == new

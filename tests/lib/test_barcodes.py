@@ -1,0 +1,165 @@
+"""Barcodes: read in four forms, checked by their last digit, one number for one article."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from chalicelib.lib.barcodes import FORMATS, BarcodeError, check_digit, parse
+
+payloads = st.sampled_from(sorted(FORMATS)).flatmap(
+    lambda length: st.text("0123456789", min_size=length - 1, max_size=length - 1)
+)
+
+
+def complete(payload: str) -> str:
+    return payload + check_digit(payload)
+
+
+class TestParse:
+    @pytest.mark.parametrize(
+        ("digits", "form", "gtin14"),
+        [
+            ("96385074", "EAN8", "00000096385074"),
+            ("036000291452", "UPCA", "00036000291452"),
+            ("4006381333931", "EAN13", "04006381333931"),
+            ("3017624010701", "EAN13", "03017624010701"),
+            ("10614141000415", "GTIN14", "10614141000415"),
+            ("4600000000008", "EAN13", "04600000000008"),
+        ],
+    )
+    def test_reads_real_barcodes(self, digits: str, form: str, gtin14: str) -> None:
+        found = parse(digits)
+        assert (found.digits, found.format, found.gtin14) == (digits, form, gtin14)
+
+    @pytest.mark.parametrize(
+        "text", [" 4006381333931\n", "4-006381-333931", "4 006381 333931", "4006381\u00a0333931"]
+    )
+    def test_does_not_count_spaces_and_hyphens(self, text: str) -> None:
+        assert parse(text).digits == "4006381333931"
+
+    @given(payloads)
+    def test_takes_any_digits_with_their_check_digit(self, payload: str) -> None:
+        found = parse(complete(payload))
+        assert found.digits == complete(payload)
+        assert found.format == FORMATS[len(payload) + 1]
+        assert len(found.gtin14) == 14
+        assert int(found.gtin14) == int(found.digits)
+
+    @given(payloads, st.data())
+    def test_refuses_any_single_digit_mistyped(self, payload: str, data: st.DataObject) -> None:
+        digits = complete(payload)
+        place = data.draw(st.integers(0, len(digits) - 1))
+        wrong = data.draw(st.sampled_from("0123456789").filter(lambda d: d != digits[place]))
+        with pytest.raises(BarcodeError):
+            parse(digits[:place] + wrong + digits[place + 1 :])
+
+    @given(st.text("0123456789", min_size=11, max_size=11))
+    def test_gives_an_article_one_number_in_all_forms(self, payload: str) -> None:
+        upc = complete(payload)
+        forms = [parse(upc), parse("0" + upc), parse("00" + upc)]
+        assert [found.format for found in forms] == ["UPCA", "EAN13", "GTIN14"]
+        assert {found.gtin14 for found in forms} == {"00" + upc}
+
+    @given(payloads, payloads)
+    def test_gives_different_articles_different_numbers(self, one: str, other: str) -> None:
+        assume(int(one) != int(other))
+        assert parse(complete(one)).gtin14 != parse(complete(other)).gtin14
+
+    def test_says_which_digit_was_expected_and_which_came(self) -> None:
+        with pytest.raises(
+            BarcodeError, match=r'digit 1 at the end of "4006381333932", received 2'
+        ):
+            parse("4006381333932")
+
+    @pytest.mark.parametrize(
+        ("text", "received"),
+        [
+            ("", '"" (0 digits)'),
+            (" - ", '" - " (0 digits)'),
+            ("12345", '"12345" (5 digits)'),
+            ("123456789", '"123456789" (9 digits)'),
+            ("400638133393x", '"400638133393x" (12 digits)'),
+            ("4006381333931.", '"4006381333931." (13 digits)'),
+            ("+4006381333931", '"+4006381333931" (13 digits)'),
+            ("٤٠٠٦٣٨١٣٣٣٩٣١", '"٤٠٠٦٣٨١٣٣٣٩٣١" (13 digits)'),
+            ("1" * 5000, '"' + "1" * 40 + '…" (5000 digits)'),
+        ],
+    )
+    def test_refuses_what_is_no_barcode_and_says_what_came(self, text: str, received: str) -> None:
+        with pytest.raises(BarcodeError) as failure:
+            parse(text)
+        assert str(failure.value) == f"expected 8, 12, 13 or 14 digits, received {received}"
+
+    @pytest.mark.parametrize("text", ["425261", "0425261"])
+    def test_tells_what_to_send_instead_of_upc_e(self, text: str) -> None:
+        with pytest.raises(BarcodeError, match=r"UPC-E .* send the 12 digits of its UPC-A form"):
+            parse(text)
+
+    @given(st.text(max_size=30) | st.text("0123456789 -", max_size=20))
+    def test_takes_or_refuses_any_text_with_no_other_error(self, text: str) -> None:
+        with suppress(BarcodeError):
+            assert parse(text).digits == text.replace("-", "").replace(" ", "").strip()
+
+
+class TestInStore:
+    @pytest.mark.parametrize(
+        ("payload", "form"),
+        [
+            ("020000000000", "EAN13"),
+            ("029999999999", "EAN13"),
+            ("040000000000", "EAN13"),
+            ("049123456789", "EAN13"),
+            ("200000000000", "EAN13"),
+            ("210123401234", "EAN13"),
+            ("299999999999", "EAN13"),
+            ("20123401234", "UPCA"),
+            ("40123401234", "UPCA"),
+            ("0020123401234", "GTIN14"),
+            ("0210123401234", "GTIN14"),
+            ("9210123401234", "GTIN14"),
+            ("0000000123456", "GTIN14"),
+            ("0123456", "EAN8"),
+            ("2123456", "EAN8"),
+            ("000000123456", "EAN13"),
+            ("00000212345", "UPCA"),
+        ],
+    )
+    def test_is_a_number_that_a_shop_gives_itself(self, payload: str, form: str) -> None:
+        found = parse(complete(payload))
+        assert found.format == form
+        assert found.in_store
+
+    @pytest.mark.parametrize(
+        "payload",
+        [
+            "019999999999",
+            "030000000000",
+            "039999999999",
+            "050000000000",
+            "002000000000",
+            "004000000000",
+            "199999999999",
+            "300000000000",
+            "460000000000",
+            "978000000000",
+            "03600029145",
+            "02000029145",
+            "30123401234",
+            "1061414100041",
+            "2061414100041",
+            "2461414100041",
+            "9638507",
+            "4012345",
+            "1234567",
+        ],
+    )
+    def test_is_not_an_article_of_the_trade(self, payload: str) -> None:
+        assert not parse(complete(payload)).in_store
+
+    @given(st.text("0123456789", min_size=7, max_size=7))
+    def test_is_the_same_in_every_form_of_an_ean_8(self, payload: str) -> None:
+        digits = complete(payload)
+        forms = {parse(digits.zfill(length)).in_store for length in FORMATS}
+        assert forms == {digits[0] in "02"}

@@ -1,0 +1,54 @@
+"""Addresses and numbers within what people write."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.lib.emails import first_email_in
+from chalicelib.lib.phones import first_phone_in
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ada@example.com",
+        "Write to Ada@Example.com.",
+        "<ada@example.com>, please",
+        "почта:ada@example.com!",
+        "me@ or ada@example.com?",
+    ],
+)
+def test_finds_an_address(text: str) -> None:
+    assert first_email_in(text) == "ada@example.com"
+
+
+@pytest.mark.parametrize("text", ["", "@ada", "a@b", "ada@example", "user@@example.com", "@" * 99])
+def test_finds_no_address(text: str) -> None:
+    assert first_email_in(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "8 (495) 123-45-67",
+        "мой телефон +7 495 123 45 67, звоните",
+        "Call 84951234567!",
+        "between 10 and 18: +7-495-123-45-67",
+    ],
+)
+def test_finds_a_number(text: str) -> None:
+    assert first_phone_in(text, "RU") == "+74951234567"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "10 000 000", "2027-01-15 12:30", "1234567", "ISBN 978-3-16-148410-0", "3.1415926"],
+)
+def test_finds_no_number(text: str) -> None:
+    assert first_phone_in(text, "RU") is None
+
+
+@given(st.text(alphabet="a1@.+- ()\u2013@x,", max_size=80))
+def test_nothing_that_people_write_breaks_it(text: str) -> None:
+    first_email_in(text)
+    first_phone_in(text, "RU")

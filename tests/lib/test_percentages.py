@@ -1,0 +1,51 @@
+"""Percentages of prices: half a kopeck goes up, whatever floats make of it."""
+
+from decimal import Decimal
+from math import floor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.lib.percentages import changed_by
+
+PRICES = st.integers(0, 10**11)
+
+
+@pytest.mark.parametrize(
+    ("price", "percent", "after"),
+    [
+        (100, 10, 110),
+        (100, -10, 90),
+        (5, 10, 6),
+        (5, -10, 5),
+        (15, -10, 14),
+        (1, 50, 2),
+        (1, -50, 1),
+        (1, -51, 0),
+        (1000, 0.05, 1001),
+        (1000, 0.04, 1000),
+        (105, 110, 221),
+        (995, 0.1, 996),
+        (100, -100, 0),
+        (100, -150, 0),
+        (0, 1000, 0),
+        (10**11, 0.000000001, 10**11 + 1),
+    ],
+)
+def test_prices_change_by_percent(price: int, percent: float, after: int) -> None:
+    assert changed_by(price, percent) == after
+
+
+@given(PRICES, st.decimals(-200, 1000, places=4))
+def test_it_is_the_exact_share_rounded_half_up(price: int, percent: Decimal) -> None:
+    exact = price * (1_000_000 + int(percent * 10_000))
+    assert changed_by(price, float(percent)) == max(0, floor((exact + 500_000) // 1_000_000))
+
+
+@given(PRICES, st.floats(-99, 1000))
+def test_a_price_never_falls_below_nothing_and_zero_percent_keeps_it(
+    price: int, percent: float
+) -> None:
+    assert changed_by(price, percent) >= 0
+    assert changed_by(price, 0) == price

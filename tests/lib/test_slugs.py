@@ -1,0 +1,85 @@
+"""Slugs: made from titles in any script, always fit for a host name's label."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.lib.slugs import MAX_LENGTH, RESERVED, candidates, first_free, slugify
+
+SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+any_title = st.one_of(st.text(max_size=80), st.text("a -'’ёЩ🍞饼", max_size=200))
+any_slug = st.from_regex(SLUG, fullmatch=True)
+
+
+class TestSlugify:
+    @pytest.mark.parametrize(
+        ("title", "slug"),
+        [
+            ("Bakery", "bakery"),
+            ("Bakery & Sons, Ltd.", "bakery-sons-ltd"),
+            ("  many   spaces  ", "many-spaces"),
+            ("Пекарня «Ёлочка»", "pekarnya-elochka"),
+            ("Київ і Львів", "kiiv-i-lviv"),
+            ("Αθήνα", "athina"),
+            ("北京烤鸭", "beijingkaoya"),
+            ("Crème brûlée", "creme-brulee"),
+            ("Straße", "strasse"),
+            ("don't", "dont"),
+            ("don’t", "dont"),
+            ("снег1С-Битрикс", "sneg1s-bitriks"),
+            ("№ 5", "no-5"),
+            ("½ price", "1-2-price"),
+            ("a_b.c/d", "a-b-c-d"),
+            ("--a--b--", "a-b"),
+            ("𝔹𝕠𝕝𝕕", "bold"),
+        ],
+    )
+    def test_transliterates_to_lower_case_words(self, title: str, slug: str) -> None:
+        assert slugify(title, "site") == slug
+
+    @pytest.mark.parametrize("title", ["", "   ", "!!!", "'’'", "…", "\u200b", "—–-"])
+    def test_falls_back_when_no_letter_or_digit_is_left(self, title: str) -> None:
+        assert slugify(title, "page") == "page"
+
+    def test_cuts_at_63_characters_without_a_hyphen_at_the_end(self) -> None:
+        assert slugify("x" * 200, "site") == "x" * MAX_LENGTH
+        assert slugify("x" * 62 + " " + "y" * 10, "site") == "x" * 62
+
+    @given(any_title)
+    def test_is_always_a_slug(self, title: str) -> None:
+        assert SLUG.fullmatch(slugify(title, "site"))
+
+    @given(any_slug)
+    def test_leaves_a_tidy_slug_as_it_is(self, slug: str) -> None:
+        assert slugify(slug, "site") == re.sub("-+", "-", slug)
+
+
+class TestCandidates:
+    def test_count_from_two_and_end_at_random(self) -> None:
+        first, second = list(candidates("bread")), list(candidates("bread"))
+        assert first[:5] == ["bread", "bread-2", "bread-3", "bread-4", "bread-5"]
+        assert all(re.fullmatch(r"bread-[a-z2-9]{6}", slug) for slug in first[5:])
+        assert len(first) > 5
+        assert set(first[5:]).isdisjoint(second[5:])
+
+    @given(any_slug)
+    def test_are_different_slugs_of_at_most_63_characters(self, slug: str) -> None:
+        found = list(candidates(slug))
+        assert found[0] == slug
+        assert len(set(found)) == len(found)
+        assert all(SLUG.fullmatch(option) for option in found)
+
+
+class TestFirstFree:
+    def test_takes_the_first_that_is_neither_taken_nor_reserved(self) -> None:
+        assert first_free(["a", "a-2", "a-3"], set(), RESERVED) == "a"
+        assert first_free(["a", "a-2", "a-3"], {"a", "a-2"}, RESERVED) == "a-3"
+        assert first_free(["admin", "admin-2"], set(), RESERVED) == "admin-2"
+        assert first_free(["admin", "admin-2", "admin-3"], {"admin-2"}, RESERVED) == "admin-3"
+
+    def test_reserves_at_least_the_platforms_own_names(self) -> None:
+        assert {"api", "blog", "admin", "www"} <= RESERVED
+        assert all(SLUG.fullmatch(slug) for slug in RESERVED)

@@ -1,0 +1,102 @@
+"""API key tokens: unguessable, checked without a database read, stored as a hash only."""
+
+import hashlib
+import math
+import re
+import string
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.lib.tokens import digest, generate, well_formed
+
+BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
+TOKEN = re.compile(r"svc_live_([0-9A-Za-z]+)([0-9A-Za-z]{6})")
+
+
+def base62(text: str) -> int:
+    number = 0
+    for digit in text:
+        number = number * 62 + BASE62.index(digit)
+    return number
+
+
+class TestGenerate:
+    def test_is_the_prefix_a_secret_of_190_bits_and_a_checksum(self) -> None:
+        match = TOKEN.fullmatch(generate())
+        assert match
+        assert len(match[1]) * math.log2(62) >= 190
+
+    def test_ends_with_the_crc_32_of_the_rest_in_base62(self) -> None:
+        for _ in range(50):
+            token = generate()
+            assert base62(token[-6:]) == crc32(token[:-6].encode())
+
+    def test_never_repeats_and_uses_the_whole_alphabet(self) -> None:
+        tokens = [generate() for _ in range(500)]
+        assert len(set(tokens)) == 500
+        secrets = [token[len("svc_live_") : -6] for token in tokens]
+        assert set("".join(secrets)) == set(BASE62)
+
+    def test_takes_the_prefix_of_bot_keys(self) -> None:
+        token = generate("svc_bot_")
+        assert token.startswith("svc_bot_")
+        assert well_formed(token, "svc_bot_")
+        assert not well_formed(token)
+
+
+class TestWellFormed:
+    def test_admits_every_generated_token(self) -> None:
+        assert all(well_formed(generate()) for _ in range(200))
+
+    @given(st.data())
+    def test_refuses_a_token_with_one_wrong_character(self, data: st.DataObject) -> None:
+        token = generate()
+        place = data.draw(st.integers(0, len(token) - 1))
+        wrong = data.draw(st.characters(max_codepoint=0x2FF).filter(lambda c: c != token[place]))
+        assert not well_formed(token[:place] + wrong + token[place + 1 :])
+
+    @given(st.integers(0, 45))
+    def test_refuses_two_neighbours_swapped(self, place: int) -> None:
+        token = generate()
+        swapped = token[:place] + token[place + 1] + token[place] + token[place + 2 :]
+        assert well_formed(swapped) == (swapped == token)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda token: token[:0],
+            lambda token: token[:9],
+            lambda token: token[:-1],
+            lambda token: token + "0",
+            lambda token: " " + token,
+            lambda token: token + "\n",
+            lambda token: token.upper(),
+            lambda token: token.removeprefix("svc_"),
+            lambda token: token.replace("svc_live_", "svc_test_"),
+            lambda token: token[:-6] + "000000",
+            lambda token: token[:9] + "ё" * 32 + token[-6:],
+            lambda token: token[:-6] + "٠١٢٣٤٥",
+        ],
+    )
+    def test_refuses_what_is_no_token(self, change: object) -> None:
+        assert callable(change)
+        assert not well_formed(change(generate()))
+
+    @given(st.text(max_size=60))
+    def test_refuses_any_other_text(self, text: str) -> None:
+        assert not well_formed(text)
+        assert not well_formed("svc_live_" + text)
+
+
+class TestDigest:
+    def test_is_the_sha_256_in_hexadecimal(self) -> None:
+        token = generate()
+        assert digest(token) == hashlib.sha256(token.encode()).hexdigest()
+
+    def test_holds_nothing_of_the_token(self) -> None:
+        token = generate()
+        assert token[9:] not in digest(token)
+        assert digest(token) != digest(generate())

@@ -1,0 +1,58 @@
+"""Trees of parents: levels, heights and cycles, beside a plain walk."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.lib.trees import ancestors, below, depth, height, is_cycle
+
+FAMILY: dict[str, str | None] = {"a": None, "b": "a", "c": "b", "d": "a", "e": None, "f": "gone"}
+
+
+@st.composite
+def any_tree(draw: st.DrawFn) -> dict[str, str | None]:
+    """Every node's parent is an earlier one, or none."""
+    parents: dict[str, str | None] = {}
+    for number in range(draw(st.integers(1, 12))):
+        parents[str(number)] = draw(st.sampled_from([None, *parents]))
+    return parents
+
+
+def test_levels_count_from_the_roots() -> None:
+    assert [depth(FAMILY, node) for node in (None, "a", "b", "c", "d", "e")] == [0, 1, 2, 3, 2, 1]
+    assert ancestors(FAMILY, "c") == ["b", "a"]
+
+
+def test_what_is_below_a_node_is_on_any_level() -> None:
+    assert [below(FAMILY, node) for node in "abcx"] == [["b", "c", "d"], ["c"], [], []]
+
+
+def test_a_node_whose_parent_is_gone_stands_at_the_root() -> None:
+    assert depth(FAMILY, "f") == 1
+
+
+def test_a_height_counts_the_longest_line_below() -> None:
+    assert [height(FAMILY, node) for node in ("a", "b", "c", "e")] == [3, 2, 1, 1]
+
+
+def test_below_itself_is_a_cycle_and_beside_is_not() -> None:
+    assert is_cycle(FAMILY, "a", "a")
+    assert is_cycle(FAMILY, "a", "c")
+    assert not is_cycle(FAMILY, "c", "a")
+    assert not is_cycle(FAMILY, "a", None)
+    assert not is_cycle(FAMILY, "a", "e")
+
+
+@given(any_tree(), st.data())
+def test_a_move_that_is_no_cycle_leaves_a_tree(
+    parents: dict[str, str | None], data: st.DataObject
+) -> None:
+    node = data.draw(st.sampled_from(sorted(parents)))
+    parent = data.draw(st.sampled_from([None, *sorted(parents)]))
+    if is_cycle(parents, node, parent):
+        assert parent == node or node in ancestors(parents, str(parent))
+        return
+    levels = depth(parents, parent) + height(parents, node)
+    after = parents | {node: parent}
+    assert all(len(ancestors(after, one)) < len(after) for one in after)
+    below = [one for one in after if one == node or node in ancestors(after, one)]
+    assert max(depth(after, one) for one in below) == levels

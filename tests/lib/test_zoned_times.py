@@ -1,0 +1,130 @@
+"""Times in zones: a local time that never occurs, or occurs twice, is never guessed."""
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from chalicelib.lib.zoned_times import (
+    AmbiguousTimeError,
+    LocalTimeError,
+    NonexistentTimeError,
+    count_of_days,
+    exact_moment,
+    reading_zone,
+    shown,
+    span_of_days,
+    zones,
+)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+class TestZones:
+    def test_are_the_names_of_places(self) -> None:
+        assert {"Europe/Moscow", "Australia/Lord_Howe", "UTC"} <= zones()
+        assert not {"localtime", "Factory", "posixrules", "", "europe/moscow"} & zones()
+
+    def test_can_all_be_loaded(self) -> None:
+        assert all(ZoneInfo(name).key == name for name in zones())
+
+
+@pytest.mark.parametrize(
+    ("given", "resource", "bound", "zone"),
+    [
+        ("given", "resource", ["a", "a"], "given"),
+        (None, "resource", ["a", "a"], "resource"),
+        (None, None, ["a", "a"], "a"),
+        (None, None, ["a", "b"], "workspace"),
+        (None, None, [], "workspace"),
+    ],
+)
+def test_the_nearest_zone_is_read_in(
+    given: str | None, resource: str | None, bound: list[str], zone: str
+) -> None:
+    assert reading_zone(given, resource, bound, "workspace") == zone
+
+
+class TestExactMoment:
+    @pytest.mark.parametrize(
+        ("text", "zone", "moment"),
+        [
+            ("2027-02-05T09:00", "Europe/Moscow", "2027-02-05T06:00Z"),
+            ("2027-02-05T09:00+05:00", "Europe/Moscow", "2027-02-05T04:00Z"),
+            ("2027-03-28T02:30+01:00", "Europe/Berlin", "2027-03-28T01:30Z"),
+            ("2027-03-28T01:59", "Europe/Berlin", "2027-03-28T00:59Z"),
+            ("2027-03-28T03:00", "Europe/Berlin", "2027-03-28T01:00Z"),
+            ("2027-10-31T03:00", "Europe/Berlin", "2027-10-31T02:00Z"),
+        ],
+    )
+    def test_is_read_with_its_offset_or_in_the_zone(
+        self, text: str, zone: str, moment: str
+    ) -> None:
+        found = exact_moment(at(text), zone)
+        assert found == at(moment)
+        assert found.tzinfo is UTC
+
+    def test_a_skipped_time_is_refused_with_the_nearest(self) -> None:
+        with pytest.raises(NonexistentTimeError) as refused:
+            exact_moment(at("2027-03-28T02:30"), "Europe/Berlin")
+        assert str(refused.value) == (
+            "2027-03-28T02:30 in Europe/Berlin does not occur, as clocks go forward; the nearest "
+            "are 2027-03-28T01:30:00+01:00 and 2027-03-28T03:30:00+02:00"
+        )
+
+    def test_a_repeated_time_is_refused_with_both_moments(self) -> None:
+        with pytest.raises(AmbiguousTimeError) as refused:
+            exact_moment(at("2027-11-07T01:30"), "America/New_York")
+        assert str(refused.value) == (
+            "2027-11-07T01:30 in America/New_York occurs twice, as clocks go back; send "
+            "2027-11-07T01:30:00-04:00 or 2027-11-07T01:30:00-05:00"
+        )
+
+    @pytest.mark.parametrize(
+        ("first", "last", "zone"),
+        [
+            ("2027-03-28T02:00", "2027-03-28T02:59", "Europe/Berlin"),
+            ("2027-10-31T02:00", "2027-10-31T02:59", "Europe/Berlin"),
+            ("2027-04-04T01:30", "2027-04-04T01:59", "Australia/Lord_Howe"),
+            ("2027-04-30T00:00", "2027-04-30T00:59", "Africa/Cairo"),
+            ("2027-11-07T00:00", "2027-11-07T00:59", "America/Havana"),
+        ],
+    )
+    def test_all_and_only_the_times_of_a_clock_change_are_refused(
+        self, first: str, last: str, zone: str
+    ) -> None:
+        minute = timedelta(minutes=1)
+        for time in (at(first), at(last)):
+            with pytest.raises(LocalTimeError):
+                exact_moment(time, zone)
+        for time in (at(first) - minute, at(last) + minute):
+            local = datetime.fromisoformat(shown(exact_moment(time, zone), zone).text)
+            assert local.replace(tzinfo=None) == time
+
+
+def test_a_moment_is_shown_with_its_offset_and_weekday() -> None:
+    moment = at("2027-02-05T20:30:00Z")
+    assert shown(moment, "Europe/Moscow") == ("2027-02-05T23:30:00+03:00", "fri")
+    assert shown(moment, "Asia/Kolkata") == ("2027-02-06T02:00:00+05:30", "sat")
+
+
+def test_days_are_whole_in_their_zone() -> None:
+    hours = {
+        ("2027-03-28", "Europe/Berlin"): 23,
+        ("2027-10-31", "Europe/Berlin"): 25,
+        ("2027-04-30", "Africa/Cairo"): 23,
+        ("2027-11-07", "America/Havana"): 25,
+        ("2027-04-04", "Australia/Lord_Howe"): 24.5,
+    }
+    for (day, zone), expected in hours.items():
+        found = span_of_days(date.fromisoformat(day), date.fromisoformat(day), zone)
+        assert (found.end - found.start) / 3_600_000 == expected
+
+
+def test_a_range_counts_the_local_dates_it_touches() -> None:
+    first, last = at("2027-09-30T22:00Z"), at("2027-10-31T22:59:59.999Z")
+    assert count_of_days(first, last, "Europe/Berlin") == 31
+    assert count_of_days(first, last, "UTC") == 32
+    assert count_of_days(first, first, "UTC") == 1

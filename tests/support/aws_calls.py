@@ -1,0 +1,229 @@
+"""Records what the service asks of AWS while the suite runs: which function needs which right.
+
+A function is known by the door that its code came in through; what came in through none is the
+operator's, or a test's own. In the suite objects are kept in folders and models are embedded ones:
+of them is recorded that the function needs the gateway, and what the gateway needs of AWS where its
+own tests have it talk to S3 or Bedrock.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from functools import partial, wraps
+from threading import Thread
+from typing import Any, NamedTuple
+
+from botocore import handlers
+
+from chalicelib.engine import jobs
+from chalicelib.gateways import object_store
+from chalicelib.gateways.llm import demo
+from chalicelib.transports import chalice_app
+from chalicelib.transports.chat import chat_stream
+from infra.deploy import policies
+from infra.operator import admin
+
+API, JOBS, CHAT = "api_handler", "run-jobs", "chat-stream"
+"""The functions, by the names that .chalice/config.json has for them."""
+PLACE = policies.Place("eu-central-1", "123456789012")
+BUCKET = "objects"
+MODELS = "models"
+KIND = "jobs"
+"""Stands for the handlers of jobs, each known by its kind: not all work is done unless all ran."""
+OBJECT = "{object}"
+"""Stands for the key in what an object store needs, until it is known who asked for which."""
+STORE_METHODS = ("put", "get", "delete", "delete_under", "upload_request")
+
+
+class Right(NamedTuple):
+    """An IAM action, and the ARN of what it works on."""
+
+    action: str
+    resource: str
+
+
+class Gateway(NamedTuple):
+    """A gateway, by its name, and the key that it was asked for: an object's without its ids."""
+
+    name: str
+    key: str = ""
+
+
+class Use(NamedTuple):
+    """That a function, or a gateway by its name, needed something."""
+
+    who: str
+    need: Right | Gateway
+
+
+USES: dict[Use, str] = {}
+"""What was needed, and the test that needed it first."""
+
+_who: ContextVar[str | None] = ContextVar("who", default=None)
+
+
+def install() -> None:
+    """Record from now on in this process, where no client of AWS has been made yet."""
+    handlers.BUILTIN_HANDLERS.append(("provide-client-params", _note))
+    _enter(API, chalice_app.App, "__call__")
+    _enter(JOBS, jobs, "run")
+    _ask(KIND, jobs, "attempt", lambda job, *_: job.kind)
+    _enter(CHAT, chat_stream, "handle")
+    _enter(CHAT, chat_stream.EventStream, "__next__")
+    _enter(CHAT, chat_stream.EventStream, "close")
+    _enter(None, admin, "call")
+    for method in STORE_METHODS:
+        _ask(f"objects.{method}", object_store.FolderStore, method, _without_ids)
+        _enter(f"objects.{method}", object_store.S3Store, method)
+    _ask(MODELS, demo.DemoModel, "stream")
+    _follow_threads()
+
+
+@contextmanager
+def entered(who: str | None) -> Iterator[None]:
+    """Do what is inside as a function or a gateway, or as none."""
+    token = _who.set(who)
+    try:
+        yield
+    finally:
+        _who.reset(token)
+
+
+def _enter(who: str | None, owner: Any, name: str) -> None:
+    """Make a callable the door to a function or a gateway."""
+    _wrap(owner, name, lambda _: entered(who))
+
+
+def _ask(gateway: str, owner: Any, name: str, key: Callable[..., str] = lambda *_: "") -> None:
+    """Record of whoever calls this that it needs the gateway; ``key`` takes what it is given."""
+
+    @contextmanager
+    def asking(args: tuple[Any, ...]) -> Iterator[None]:
+        if (who := _who.get()) is not None:
+            _record(who, Gateway(gateway, key(*args)))
+        yield
+
+    _wrap(owner, name, asking)
+
+
+def _wrap(
+    owner: Any, name: str, around: Callable[[tuple[Any, ...]], AbstractContextManager[None]]
+) -> None:
+    inner = getattr(owner, name)
+
+    @wraps(inner)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        with around(args):
+            return inner(*args, **options)
+
+    setattr(owner, name, wrapped)
+
+
+def _follow_threads() -> None:
+    """Let the threads that a function starts be that function's, and inherit nothing else of it."""
+    start = Thread.start
+
+    def follow(thread: Thread) -> None:
+        if (who := _who.get()) is not None:
+            thread.run = partial(_run_as, who, thread.run)
+        start(thread)
+
+    Thread.start = follow
+
+
+def _run_as(who: str, run: Callable[[], None]) -> None:
+    with entered(who):
+        run()
+
+
+def _note(params: dict[str, Any], model: Any, **_: Any) -> None:
+    """Hear of a request, from botocore."""
+    service = model.service_model.service_name
+    who = MODELS if service == "bedrock-runtime" else _who.get()
+    if who is not None:
+        for right in rights(service, model.name, params):
+            _record(who, right)
+
+
+def _record(who: str, need: Right | Gateway) -> None:
+    use = Use(who, need)
+    if use not in USES:
+        USES[use] = os.environ.get("PYTEST_CURRENT_TEST", "no test").partition(" ")[0]
+
+
+def _without_ids(_: object, key: str, *__: object) -> str:
+    """Return the key without what differs from workspace to workspace, and from file to file."""
+    first, second, *_ = key.split("/")
+    return "files/-" if first == "files" else f"-/{second}/-"
+
+
+def rights(service: str, operation: str, params: dict[str, Any]) -> Iterator[Right]:
+    """Yield what a request to AWS needs (Service Authorization Reference, of each service).
+
+    Raises:
+        KeyError: it is one that has no place here yet.
+    """
+    if service == "dynamodb":
+        here = f"arn:aws:dynamodb:{PLACE.region}:{PLACE.account}:table/"
+        for action, table in _dynamodb(operation, params):
+            yield Right(f"dynamodb:{action}", here + table)
+    elif service == "s3":
+        for action, resource in _S3[operation]:
+            yield Right(f"s3:{action}", f"arn:aws:s3:::{resource}")
+    else:
+        yield from _BEDROCK[service, operation](params["modelId"])
+
+
+_WRITES = {
+    "ConditionCheck": "ConditionCheckItem",
+    "Delete": "DeleteItem",
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+}
+
+
+def _dynamodb(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield actions, each with its table or index.
+
+    A transaction needs the right to all that it does, and none to itself (DynamoDB developer guide,
+    Using IAM with DynamoDB transactions).
+    """
+    if operation == "TransactWriteItems":
+        for item in params["TransactItems"]:
+            for kind, write in item.items():
+                yield _WRITES[kind], write["TableName"]
+    elif operation == "TransactGetItems":
+        for item in params["TransactItems"]:
+            yield "GetItem", item["Get"]["TableName"]
+    elif operation in {"BatchGetItem", "BatchWriteItem"}:
+        for table in params["RequestItems"]:
+            yield operation, table
+    else:
+        index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
+        yield operation, params["TableName"] + index
+
+
+_S3 = {
+    "PutObject": [("PutObject", f"{BUCKET}/{OBJECT}")],
+    # Who may not list is answered 403, not 404, for an object that is not there.
+    "GetObject": [("GetObject", f"{BUCKET}/{OBJECT}"), ("ListBucket", BUCKET)],
+    "DeleteObject": [("DeleteObject", f"{BUCKET}/{OBJECT}")],
+    "DeleteObjects": [("DeleteObject", f"{BUCKET}/{OBJECT}")],
+    "ListObjectsV2": [("ListBucket", BUCKET)],
+}
+
+
+def _converse_stream(model: str) -> Iterator[Right]:
+    """An inference profile leads to models (Bedrock user guide, Prerequisites for inference)."""
+    stream = "bedrock:InvokeModelWithResponseStream"
+    group, _, name = model.partition(".")
+    if group in {"us", "eu", "apac"}:
+        model = name
+        profile = f"arn:aws:bedrock:{PLACE.region}:{PLACE.account}:inference-profile/{group}.{name}"
+        yield Right(stream, profile)
+        yield Right("bedrock:GetInferenceProfile", profile)
+    yield Right(stream, f"arn:aws:bedrock:{PLACE.region}::foundation-model/{model}")
+
+
+_BEDROCK = {("bedrock-runtime", "ConverseStream"): _converse_stream}

@@ -1,0 +1,60 @@
+"""Holds failures in tests to what the reference says: an operation's codes, a code's fields."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import AppError
+from chalicelib.core.operations import REGISTRY
+from chalicelib.transports.api_docs import openapi_failures
+from chalicelib.transports.chalice_app import MCP_PATH
+
+
+class _UndeclaredErrors(logging.Handler):
+    """Notices failures that the reference does not know of: the log names operation and code.
+
+    Not those of the tool server, which has refusals of its own, nor of tests' own operations. And
+    further fields of a failure that the docstring of its class does not name.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[tuple[str, str]] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        name, code = getattr(record, "operation", None), getattr(record, "code", None)
+        known = {entry.name for entry in REGISTRY.entries()}
+        if name in known and code and getattr(record, "route", "") != MCP_PATH:
+            errors = openapi_failures.errors_of(REGISTRY[name])
+            if code not in {error.code for error in errors}:
+                self.seen.add((name, code))
+
+    def look_at(self, error: AppError) -> None:
+        kind = type(error)
+        if kind.__module__.startswith("chalicelib."):
+            meaning = kind.__doc__ or ""
+            self.seen |= {(kind.code, n) for n in error.details if f"``{n}``" not in meaning}
+
+
+@pytest.fixture(scope="session")
+def _undeclared_errors() -> _UndeclaredErrors:
+    noticed = _UndeclaredErrors()
+    logging.getLogger("chalicelib.transports.http").addHandler(noticed)
+    init = AppError.__init__
+
+    def looked_at(error: AppError, *args: Any, **options: Any) -> None:
+        init(error, *args, **options)
+        noticed.look_at(error)
+
+    AppError.__init__ = looked_at  # type: ignore[method-assign]
+    return noticed
+
+
+@pytest.fixture(autouse=True)
+def _declares_its_errors(_undeclared_errors: _UndeclaredErrors) -> Iterator[None]:
+    """Blame whichever test sees an operation fail with what its declaration does not name."""
+    yield
+    seen, _undeclared_errors.seen = _undeclared_errors.seen, set()
+    assert not seen, "name the error in errors= of the operation, its fields in its docstring"

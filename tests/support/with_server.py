@@ -1,0 +1,109 @@
+"""Run a command beside a fresh local server.
+
+Usage: ``python -m tests.support.with_server [--within S] COMMAND…``.
+
+The server is that of ``make dev``, with its demo, on a free port and with a data folder of its own.
+It has no rate limits and reaches no outside network: photos and barcodes come from stand-ins. The
+command finds its address in ``BASE_URL`` and the demo's key in ``API_KEY``. It fails if it takes
+longer than ``S`` seconds.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from infra.local.data_dir import DataDir
+from tests.fakes.open_facts import OpenFacts
+from tests.fakes.openverse import FakeOpenverse
+
+ROOT = Path(__file__).parents[2]
+LOG = ROOT / "build" / "with-server.log"
+START_SECONDS, STOP_SECONDS = 300, 60
+READY = "Ctrl-C stops"
+"""What the banner ends with."""
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def served() -> Iterator[dict[str, str]]:
+    """Run the server; yields the variables that name it and its key."""
+    port = free_port()
+    LOG.parent.mkdir(exist_ok=True)
+    with (
+        TemporaryDirectory() as folder,
+        FakeOpenverse() as photos,
+        OpenFacts() as facts,
+        LOG.open("wb") as log,
+    ):
+        data = DataDir(Path(folder))
+        server = subprocess.Popen(
+            [sys.executable, "-m", "infra", "dev"],
+            cwd=ROOT,
+            env={
+                **{name: value for name, value in os.environ.items() if name != "MAKELEVEL"},
+                "PORT": str(port),
+                "DATA_DIR": folder,
+                "RATE_LIMIT_SCALE": "1000000",
+                "DEMO_WORD_SECONDS": "0.0001",
+                "AI_DRAFTS_PER_DAY": "1000000",
+                "PHOTO_SOURCE": f"openverse={photos.url}",
+                "BARCODE_SOURCES": f"openfoodfacts={facts.url}",
+                "PYTHONPATH": str(ROOT / "tests" / "offline"),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            wait_until_ready(server)
+            yield {"BASE_URL": f"http://127.0.0.1:{port}", "API_KEY": data.demo["key"]}
+        finally:
+            server.terminate()
+            server.wait(STOP_SECONDS)
+
+
+def wait_until_ready(server: subprocess.Popen[bytes]) -> None:
+    """Wait for the banner; leave with the log if there will be none."""
+    deadline = time.monotonic() + START_SECONDS
+    while READY not in LOG.read_text():
+        if server.poll() is not None or time.monotonic() > deadline:
+            sys.exit(f"The server did not start:\n{LOG.read_text()}")
+        time.sleep(0.1)
+
+
+def main() -> None:
+    """Run the command and leave with its status."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--within", type=float, metavar="SECONDS")
+    arguments.add_argument("command", nargs=argparse.REMAINDER)
+    given = arguments.parse_args()
+    with served() as variables:
+        command = subprocess.Popen(given.command, env={**os.environ, **variables}, process_group=0)
+        try:
+            status = command.wait(given.within)
+        except BaseException as error:
+            os.killpg(command.pid, signal.SIGKILL)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            status = f"{' '.join(given.command)} took longer than {given.within:g} seconds."
+    if status:
+        sys.stderr.write(f"The server's log: {LOG}\n")
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""The streaming function: the real bootstrap and loop, against Lambda's Runtime API."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes import lambda_runtime_api
+from tests.fakes.lambda_runtime_api import Function, Invocation, event
+from tests.support.patience import PATIENCE, stretched
+
+ROOT = Path(__file__).parents[3]
+BOOTSTRAP = ROOT / "vendor" / "stream_bootstrap"
+ENVIRONMENT = {
+    "STAGE": "dev",
+    "STREAM_HANDLER": "tests.fakes.streaming_handlers:handle",
+    "LLM_PROVIDER": "demo",
+    "OBJECT_STORE": "s3://none",
+}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Function]:
+    with lambda_runtime_api.function(BOOTSTRAP, ENVIRONMENT, task=ROOT) as function:
+        yield function
+        assert function.api.faults == []
+        assert function.process.poll() is None
+
+
+SECRET = "s3cret-of-the-edge"
+
+
+@pytest.fixture(scope="module")
+def behind() -> Iterator[Function]:
+    """The function where there is an edge before it."""
+    variables = {**ENVIRONMENT, "EDGE_SECRET": SECRET}
+    with lambda_runtime_api.function(BOOTSTRAP, variables, task=ROOT) as function:
+        yield function
+
+
+def said(invocation: Invocation) -> list[dict[str, Any]]:
+    """Return the events of a whole answer."""
+    lines = invocation.body().decode().split("\n\n")
+    assert lines.pop() == ""
+    return [json.loads(line.removeprefix("data: ")) for line in lines]
+
+
+def ask(function: Function, asked: dict[str, Any], **about: Any) -> Invocation:
+    return function.invoke(event(json.dumps(asked), **about))
+
+
+def test_an_answer_has_its_status_and_headers_and_then_its_body(running: Function) -> None:
+    invocation = ask(running, {"text": "Ёж 🦔"}, query="a=1&a=2&b=")
+    start, done = said(invocation)
+    assert (start["text"], start["query"]) == ("Ёж 🦔", {"a": ["1", "2"], "b": [""]})
+    assert start["id"] == invocation.event["requestContext"]["requestId"]
+    assert start["trace"] == f"Root=1-{invocation.id}"
+    assert done == {"type": "done"}
+    assert invocation.prelude["statusCode"] == 200
+    headers = invocation.prelude["headers"]
+    assert headers["Content-Type"] == "text/event-stream; charset=utf-8"
+    assert headers["Access-Control-Allow-Origin"] == "*"
+    assert headers["X-Request-Id"] == start["id"]
+    assert headers["Cache-Control"] == "no-store"
+    assert invocation.prelude["cookies"] == []
+    assert invocation.trailers == {}
+
+
+def test_it_comes_as_it_is_made(running: Function) -> None:
+    def attempt(every: float) -> bool:
+        invocation = ask(running, {"pieces": 4, "every": every})
+        pieces = list(invocation.pieces())
+        assert [piece.count(b"data: ") for piece in pieces] == [1] * 6
+        heard = [at for at, _ in invocation.arrived[-6:]]
+        made = [json.loads(piece.removeprefix(b"data: "))["at"] for piece in pieces[1:5]]
+        # Each has arrived before the next is made.
+        following = [made[1], *made[1:]]
+        return all(this < later for this, later in zip(heard[:4], following, strict=True))
+
+    stretched(attempt, 0.3, bool)
+
+
+def test_one_process_answers_many_times(running: Function) -> None:
+    answers = [said(ask(running, {"pieces": n}))[0] for n in range(3)]
+    assert len({each["pid"] for each in answers}) == 1
+    assert [each["started"] - answers[0]["started"] for each in answers] == [0, 1, 2]
+
+
+def test_a_body_may_come_encoded(running: Function) -> None:
+    invocation = running.invoke(event(json.dumps({"text": "Ёж"}).encode()))
+    assert said(invocation)[0]["text"] == "Ёж"
+
+
+@pytest.mark.parametrize(
+    ("asked", "about", "status", "code"),
+    [
+        ({"missing": True}, {}, 404, "not_found"),
+        ({"crash": True}, {}, 500, "internal_error"),
+        ({}, {"method": "GET"}, 405, "method_not_allowed"),
+        ({}, {"path": "/api/elsewhere"}, 404, "not_found"),
+        ({"text": "x" * 200_000}, {}, 413, "payload_too_large"),
+    ],
+)
+def test_a_failure_is_an_envelope_with_its_status_that_any_page_may_read(
+    running: Function, asked: dict[str, Any], about: dict[str, str], status: int, code: str
+) -> None:
+    invocation = ask(running, asked, **about)
+    answer = json.loads(invocation.body())
+    assert invocation.prelude["statusCode"] == status
+    assert (answer["data"]["status"], answer["data"]["code"]) == (False, code)
+    assert "secret" not in json.dumps(answer)
+    headers = invocation.prelude["headers"]
+    assert headers["Content-Type"] == "application/json"
+    assert headers["Access-Control-Allow-Origin"] == "*"
+
+
+def test_a_preflight_is_answered_with_a_body(running: Function) -> None:
+    """CloudFront waits for the body of a streamed answer, were it a 204."""
+    invocation = ask(running, {}, method="OPTIONS", headers={"origin": "null"})
+    assert invocation.body() == b"\n"
+    assert invocation.prelude["statusCode"] == 200
+    headers = {name.lower(): text for name, text in invocation.prelude["headers"].items()}
+    assert headers["access-control-allow-origin"] == "*"
+    assert headers["access-control-allow-methods"] == "POST"
+    assert headers["access-control-allow-headers"].lower() == "content-type, idempotency-key"
+    assert headers["access-control-expose-headers"].lower() == "retry-after, x-request-id"
+
+
+def test_one_that_breaks_off_says_so_in_the_trailers(running: Function, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    invocation = ask(running, {"pieces": 5, "break": 2, "mark": str(mark)})
+    pieces = list(invocation.pieces())
+    assert len(pieces) == 3
+    assert invocation.trailers["lambda-runtime-function-error-type"] == "Runtime.RuntimeError"
+    told = invocation.broken_off
+    assert told
+    assert told["errorType"] == "Runtime.RuntimeError"
+    assert "secret" not in json.dumps(told)
+    assert mark.read_text() == "closed"
+    assert said(ask(running, {}))  # It goes on.
+
+
+@pytest.mark.parametrize("unclosable", [False, True])
+def test_one_that_lambda_takes_no_more_of_is_ended(
+    unclosable: bool, running: Function, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    asked = {"pieces": 10_000, "every": 0.001, "mark": str(mark), "unclosable": unclosable}
+    assert running.invoke(event(json.dumps(asked)), hang_up_after=3).body()
+    assert said(ask(running, {}))
+    assert mark.read_text() == "closed"
+
+
+def test_an_event_that_is_none_is_an_error_of_the_invocation(running: Function) -> None:
+    invocation = running.invoke({"Records": []})
+    assert invocation.body() == b""
+    assert invocation.error
+    assert invocation.error["errorType"] == "Runtime.KeyError"
+    assert said(ask(running, {}))
+
+
+class TestBegin:
+    @pytest.mark.parametrize(
+        ("environment", "error"),
+        [
+            ({"STREAM_HANDLER": "tests.fakes.nowhere:handle"}, "ModuleNotFoundError"),
+            ({"STREAM_HANDLER": "tests.fakes.streaming_handlers:nobody"}, "AttributeError"),
+            ({"STAGE": ""}, "RuntimeError"),
+        ],
+    )
+    def test_a_failure_is_reported_and_ends_the_process(
+        self, environment: dict[str, str], error: str
+    ) -> None:
+        variables = {**ENVIRONMENT, **environment}
+        with lambda_runtime_api.function(BOOTSTRAP, variables, task=ROOT) as function:
+            assert function.process.wait(PATIENCE) == 1
+            assert function.api.init_error
+            assert function.api.init_error["errorType"] == f"Runtime.{error}"
+            assert error in function.log()
+
+    def test_the_paths_of_lambda_are_kept(self, tmp_path: Path) -> None:
+        (tmp_path / "extra").mkdir()
+        (tmp_path / "extra" / "layered.py").write_text(
+            "import sys\n"
+            "from chalicelib.transports.http import HttpResponse\n"
+            "def handle(request):\n"
+            "    return HttpResponse(200, '\\n'.join(sys.path).encode())\n"
+        )
+        variables = {
+            **ENVIRONMENT,
+            "STREAM_HANDLER": "layered:handle",
+            "PYTHONPATH": str(tmp_path / "extra"),
+        }
+        with lambda_runtime_api.function(BOOTSTRAP, variables, task=ROOT) as function:
+            paths = ask(function, {}).body().decode().split("\n")
+        order = [str(ROOT), "/opt/python", "/var/runtime", str(tmp_path / "extra")]
+        assert paths[:4] == order
+
+
+class TestEdge:
+    def test_a_request_that_comes_by_it_has_the_visitors_address(self, behind: Function) -> None:
+        headers = {"x-origin-secret": SECRET, "x-viewer-address": "2001:db8::7"}
+        assert said(ask(behind, {}, headers=headers))[0]["ip"] == "2001:db8::7"
+
+    @pytest.mark.parametrize("method", ["POST", "OPTIONS", "GET"])
+    @pytest.mark.parametrize(
+        "headers",
+        [{}, {"x-origin-secret": "guess"}, {"x-origin-secret": ""}, {"x-origin-secret": "ёж"}],
+    )
+    def test_another_is_refused(
+        self, behind: Function, headers: dict[str, str], method: str
+    ) -> None:
+        invocation = ask(
+            behind, {}, method=method, headers={**headers, "x-viewer-address": "192.0.2.1"}
+        )
+        assert json.loads(invocation.body())["data"]["code"] == "forbidden"
+        assert invocation.prelude["statusCode"] == 403
+        assert invocation.prelude["headers"]["Access-Control-Allow-Origin"] == "*"
+
+    def test_without_one_nobody_is_believed(self, running: Function) -> None:
+        headers = {"x-viewer-address": "192.0.2.1", "x-forwarded-for": "192.0.2.2"}
+        assert said(ask(running, {}, headers=headers))[0]["ip"] == "203.0.113.9"
+
+
+def test_without_the_bootstrap_lambda_gets_the_whole_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from app import chat_stream
+
+    monkeypatch.setenv("STREAM_HANDLER", ENVIRONMENT["STREAM_HANDLER"])
+    answer = chat_stream(event(json.dumps({"pieces": 2})), None)
+    assert answer["statusCode"] == 200
+    assert answer["headers"]["Content-Type"].startswith("text/event-stream")
+    assert answer["body"].count("data: ") == 4

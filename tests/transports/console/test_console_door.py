@@ -1,0 +1,458 @@
+"""Who gets into the console, and how: sweeps over all that is there (security.md, The console)."""
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.identity.store import console_sessions
+from chalicelib.lib import tokens
+from chalicelib.transports.console import door
+from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
+from tests.conftest import PASSWORD, Answer, as_operator, at_once, everything
+from tests.factories.console import Person, World, begun, cookies
+from tests.transports.conftest import LocalServer
+
+FORMS: dict[str, dict[str, str]] = {
+    f"{PREFIX}/sign-in": {"email": "boss@example.com", "password": PASSWORD},
+    f"{PREFIX}/sign-out": {},
+    f"{PREFIX}/account/password": {"current": PASSWORD, "password": "a new password"},
+    f"{PREFIX}/account/sessions": {"id": "0" * 26},
+    f"{PREFIX}/account/sign-out": {},
+    f"{WORKSPACE}/keys": {"name": "Laptop", "scopes": "crm:read", "once": "1"},
+    f"{WORKSPACE}/keys/{{id}}/revoke": {},
+    f"{BOT}/keys": {"name": "Site", "once": "1"},
+    f"{BOT}/keys/{{key}}/delete": {},
+    f"{BOT}/limits": {"daily": "5", "weekly": "", "monthly": "70"},
+}
+"""A form that is taken, of each page that takes one."""
+READ = [route for route, page in ROUTES.items() if page.get]
+SENT = [route for route, page in ROUTES.items() if page.post]
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+OVER = "/console/sign-in?done=session_over"
+
+every_route = pytest.mark.parametrize("route", ROUTES)
+every_page = pytest.mark.parametrize("route", READ)
+every_form = pytest.mark.parametrize("route", SENT)
+
+
+def stored() -> dict[str, Any]:
+    """Return what is stored, but for what is counted of visitors."""
+    return {key: row for key, row in everything().items() if not re.search("/(LIMIT|SALT)#", key)}
+
+
+def lives(token: str) -> bool:
+    visit = door.visit_of(request_with(token))
+    return visit is not None
+
+
+def request_with(token: str) -> Any:
+    from chalicelib.transports.http import HttpRequest
+
+    return HttpRequest("GET", PREFIX, {"cookie": f"{door.COOKIE}={token}"})
+
+
+def test_every_form_is_swept() -> None:
+    assert set(FORMS) == set(SENT)
+
+
+class TestKeys:
+    @every_route
+    def test_open_nothing_wherever_they_are_put(self, route: str, world: World) -> None:
+        boss, path, key = world.person("boss"), world.here.path_of(route), world.here.token
+        before = stored()
+        headers: list[dict[str, str]] = [
+            {"Authorization": f"Bearer {key}"},
+            {"Authorization": f"bearer   {key}"},
+            {"Authorization": key},
+            {"Authorization": "Basic Ym9zczpib3Nz"},
+            {"X-Api-Key": key},
+            {"X-Anything": f"token={world.here.bot_token}"},
+            {"Cookie": f"{boss.headers['Cookie']}; key={key}"},
+            {"Cookie": f"{door.COOKIE}={key}"},
+        ]
+        answers = [boss.ask(m, path, **h) for h in headers for m in ("GET", "POST")]
+        for query in (f"apiKey={key}", f"a=1&b={quote(key, safe='')}", f"{key}=1"):
+            answers += [boss.ask(method, f"{path}?{query}") for method in METHODS[:-1]]
+        answers.append(boss.post(path, {**FORMS.get(route, {}), "name": key}))
+        for answer in answers:
+            assert answer.status == 403, answer
+        for answer in filter(lambda each: each.body, answers):
+            assert (answer.data["status"], answer.data["code"]) == (False, "forbidden")
+        assert stored() == before
+
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/console/account",
+            "/console/none",
+            "/console/w/a/b/c/d/e",
+            "/console//account",
+            "/%63onsole/x",
+        ],
+    )
+    def test_open_nothing_where_nothing_is(
+        self, method: str, path: str, local_server: LocalServer
+    ) -> None:
+        asked = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        key = tokens.generate()
+        with_key = f"{asked}Authorization: Bearer svc_live_abc\r\n\r\n"
+        in_query = f"{asked}\r\n".replace(" HTTP", f"?a={key} HTTP")
+        in_path = f"{asked}\r\n".replace(" HTTP", f"/{key}/keys HTTP")
+        for text in (with_key, in_query, in_path):
+            reply = local_server.ask(text.encode())
+            assert reply.status == 403
+            if method != "HEAD":
+                assert reply.data["code"] == "forbidden"
+        reply = local_server.ask(f"{asked}\r\n".encode())
+        if path == "/console/account":
+            assert reply.status == (303 if method in {"GET", "HEAD"} else 405)
+            return
+        assert reply.status == 404
+        assert reply.header("Content-Type") == "text/html; charset=utf-8"
+        assert reply.header("X-Frame-Options") == "DENY"
+
+    def test_open_nothing_in_a_path(self, world: World) -> None:
+        key, boss = world.here.token, world.person("boss")
+        for person in (boss, Person("boss@example.com")):
+            for path in (f"/console/w/{key}/keys", f"{world.here.path}/keys/{key}/revoke"):
+                answer = person.get(path)
+                assert (answer.status, answer.data["code"]) == (403, "forbidden")
+                assert "Location" not in answer.headers
+
+    def test_of_people_who_paste_one_are_refused_in_words(self, world: World) -> None:
+        boss = world.person("boss")
+        path = f"{world.here.path}/keys?q={world.here.token}"
+        answer = boss.ask("GET", path, Accept="text/html,*/*;q=0.8")
+        assert answer.status == 403
+        assert b"There is an API key in the request" in answer.body
+        assert world.here.token.encode() not in answer.body
+
+    def test_may_be_named_after_their_prefix(self, world: World) -> None:
+        boss = world.person("boss")
+        form = {"name": "svc_live_prod", "scopes": "pages:read"}
+        assert boss.post(f"{world.here.path}/keys", form).status == 200
+        assert b"svc_live_prod" in boss.get(f"{world.here.path}/keys?q=svc_live_").body
+
+    def test_are_not_what_is_shown_of_one(self, world: World) -> None:
+        shown = f"svc_live_…{world.here.token[-4:]}"
+        boss = world.person("boss")
+        found = boss.get(f"{world.here.path}/keys?q={quote(shown)}")
+        assert found.status == 200
+        assert shown in found.body.decode()
+
+
+class TestSession:
+    @every_page
+    def test_is_asked_for_and_leads_back(self, route: str, world: World) -> None:
+        visitor, path = Person("boss@example.com"), world.here.path_of(route)
+        answer = visitor.get(path)
+        if ROUTES[route].guest:
+            assert answer.status == 200
+            return
+        assert (answer.status, answer.body) == (303, b"")
+        place = urlsplit(answer.headers["Location"])
+        assert (place.scheme, place.netloc, place.path) == ("", "", "/console/sign-in")
+        back = parse_qs(place.query).get("next", [PREFIX])[-1]
+        assert back == path
+        assert visitor.signs_in(next=back).headers["Location"] == path
+
+    @every_form
+    def test_is_asked_for_where_forms_are_sent(self, route: str, world: World) -> None:
+        visitor = Person("boss@example.com")
+        visitor.get("/console/sign-in")
+        token, before = visitor.token, stored()
+        for csrf in ("", visitor.csrf):
+            answer = visitor.post(world.here.path_of(route), FORMS[route], csrf)
+            if not ROUTES[route].guest:
+                assert answer.status == 303
+                place = urlsplit(answer.headers["Location"])
+                told = {k: v for k, (v,) in parse_qs(place.query).items()}
+                assert place.path == "/console/sign-in"
+                out = route.endswith("sign-out")
+                assert told.pop("done") == ("signed_out" if out else "session_over")
+                assert told == ({"next": world.here.path_of(route)} if ROUTES[route].get else {})
+                said = b"You are signed out" if out else b"see whether it was taken"
+                assert said in visitor.get(answer.headers["Location"]).body
+                assert visitor.token == token
+        if not ROUTES[route].guest:
+            assert stored() == before
+
+    @pytest.mark.parametrize(
+        "cookie",
+        [
+            "",
+            "x",
+            '"quoted"',
+            "a b",
+            "A" * 43,
+            "A" * 4000,
+            "Пекарня",
+            "%00%0d%0a",
+            "a;b",
+            "../..",
+        ],
+    )
+    def test_is_begun_whatever_cookie_there_was(self, cookie: str, world: World) -> None:
+        visitor = Person("boss@example.com", cookie)
+        assert visitor.get(f"{world.here.path}/keys").status == 303
+        assert visitor.signs_in().status == 303
+        assert visitor.get(f"{world.here.path}/keys").status == 200
+
+    def test_never_is_one_that_was_planted(self, world: World) -> None:
+        planted = "A" * 43
+        visitor = Person("boss@example.com", planted)
+        visitor.signs_in()
+        assert visitor.token != planted
+        assert lives(visitor.token)
+        assert not lives(planted)
+        assert console_sessions.find(planted) is None
+
+    def test_ends_when_its_owner_signs_in_anew(self, world: World) -> None:
+        boss = world.person("boss")
+        before = boss.token
+        assert boss.post("/console/sign-in", FORMS["/console/sign-in"]).status == 303
+        assert boss.token != before
+        assert lives(boss.token)
+        assert not lives(before)
+        assert boss.get("/console/sign-in").headers["Location"] == PREFIX
+
+    def test_is_in_a_cookie_for_this_host_that_scripts_cannot_read(self, world: World) -> None:
+        visitor = Person("boss@example.com")
+        for answer in (visitor.get("/console/sign-in"), visitor.signs_in()):
+            (header,) = answer.headers["Set-Cookie"]
+            pair, *attributes = header.split("; ")
+            assert re.fullmatch(r"__Host-session=[A-Za-z0-9_-]{43}", pair)
+            assert sorted(attributes) == [
+                "HttpOnly",
+                "Max-Age=2592000",
+                "Path=/",
+                "SameSite=Lax",
+                "Secure",
+            ]
+        answer = visitor.post("/console/sign-out")
+        assert cookies(answer) == {"__Host-session": ""}
+        assert "Max-Age=0" in answer.headers["Set-Cookie"][0]
+
+    def test_is_over_once_signed_out(self, world: World) -> None:
+        boss, other = world.person("boss"), world.person("boss")
+        token = boss.token
+        assert boss.post("/console/sign-out").headers["Location"].startswith("/console/sign-in")
+        assert not lives(token)
+        assert lives(other.token)
+        assert boss.get(world.here.path_of(f"{WORKSPACE}/keys")).status == 303
+
+    def test_of_all_devices_end_together(self, world: World) -> None:
+        boss, other, member = (world.person(name) for name in ("boss", "boss", "member"))
+        token = boss.token
+        nobody = boss.post("/console/account/sessions", {"id": ""})
+        assert (nobody.status, lives(token)) == (400, True)
+        assert boss.post("/console/account/sign-out").status == 303
+        assert [lives(each) for each in (token, other.token, member.token)] == [False, False, True]
+
+    def test_of_others_cannot_be_ended(self, world: World) -> None:
+        boss, member = world.person("boss"), world.person("member")
+        theirs = console_sessions.find(member.token)
+        assert theirs
+        answers = [
+            boss.post("/console/account/sessions", {"id": each})
+            for each in (theirs.session_id, new_id())
+        ]
+        assert [answer.status for answer in answers] == [303, 303]
+        assert answers[0].headers["Location"] == answers[1].headers["Location"]
+        assert lives(member.token)
+
+    def test_can_be_ended_by_several_clicks_at_once(self, world: World) -> None:
+        boss, other = world.person("boss"), world.person("boss")
+        theirs = console_sessions.find(other.token)
+        assert theirs
+        ended = [boss.post("/console/account/sessions", {"id": theirs.session_id}) for _ in "12"]
+        assert {each.headers["Location"] for each in ended} == {
+            "/console/account?done=session_ended"
+        }
+        tabs = [Person("boss@example.com", boss.token) for _ in range(4)]
+        answers = at_once(4, lambda tab: tabs[tab].post("/console/sign-out"))
+        assert {answer.status for answer in answers} == {303}
+        assert not lives(boss.token)
+
+    def test_changes_with_the_password(self, world: World) -> None:
+        boss, other = world.person("boss"), world.person("boss")
+        before = boss.token
+        answer = boss.post("/console/account/password", FORMS["/console/account/password"])
+        assert answer.headers["Location"] == "/console/account?done=password_changed"
+        assert lives(boss.token)
+        assert not lives(before)
+        assert not lives(other.token)
+        assert b"Password changed" in boss.get(answer.headers["Location"]).body
+
+    def test_lives_on_if_the_password_is_changed_by_a_double_click(self, world: World) -> None:
+        boss = world.person("boss")
+        tabs = [Person("boss@example.com", boss.token) for _ in range(3)]
+        form = FORMS["/console/account/password"]
+        answers = at_once(3, lambda tab: tabs[tab].post("/console/account/password", form))
+        led = {answer.headers["Location"] for answer in answers}
+        assert led <= {"/console/account?done=password_changed", OVER}
+        taken = [tab for tab, each in zip(tabs, answers, strict=True) if "changed" in str(each)]
+        assert taken
+        assert all(lives(tab.token) for tab in taken)
+
+    def test_needs_the_password_until_now_even_for_the_same_one(self, world: World) -> None:
+        boss, other = world.person("boss"), world.person("boss")
+        form = {"current": "a wrong guess", "password": PASSWORD}
+        assert boss.post("/console/account/password", form).status == 400
+        assert lives(boss.token)
+        assert lives(other.token)
+
+    def test_is_refused_with_the_password_not_repeated(self, world: World) -> None:
+        boss = world.person("boss")
+        wrong = {"current": "my secret guess", "password": "short"}
+        answer = boss.post("/console/account/password", wrong)
+        assert answer.status == 400
+        assert b"At least 8" in answer.body or b"at least 8" in answer.body
+        assert b"my secret guess" not in answer.body
+        assert b'value="short"' not in answer.body
+
+
+class TestForms:
+    @every_form
+    def test_are_taken_from_our_own_pages_alone(self, route: str, world: World) -> None:
+        boss, other = world.person("boss"), world.person("boss")
+        path, fields, before = world.here.path_of(route), FORMS[route], stored()
+        right = boss.csrf
+        for csrf in ("", "0" * 64, right[:-1], right.upper(), other.csrf, door.csrf_token("")):
+            assert refused(boss.post(path, fields, csrf))
+        for foreign in (
+            {"origin": "https://evil.example"},
+            {"origin": "null"},
+            {"origin": "http://["},
+            {"origin": "https://127.0.0.1.evil.example"},
+            {"sec_fetch_site": "cross-site"},
+            {"sec_fetch_site": "same-site"},
+            {"origin": "http://x", "host": "y"},
+        ):
+            assert refused(boss.post(path, fields, **foreign)), foreign
+        body = "&".join(f"a{number}=" for number in range(300)) + f"&csrf={right}"
+        assert refused(boss.ask("POST", path, body.encode()))
+        assert boss.post(path, {**fields, "much": "x" * 64_000}).status == 413
+        assert stored() == before
+
+    @every_form
+    def test_are_taken_with_the_right_token(self, route: str, world: World) -> None:
+        boss, other = world.person("boss"), console_sessions.find(world.person("boss").token)
+        assert other
+        fields = FORMS[route] | ({"id": other.session_id} if "id" in FORMS[route] else {})
+        before = stored()
+        origin = {"origin": "http://localhost:8000", "host": "localhost:8000"}
+        taken = boss.post(world.here.path_of(route), fields, **origin, sec_fetch_site="same-origin")
+        assert taken.status in {200, 303}, taken.body
+        assert stored() != before
+
+    def test_to_sign_in_need_a_token_of_the_page_that_was_opened(self, world: World) -> None:
+        attacker = Person("boss@example.com")
+        attacker.get("/console/sign-in")
+        victim = Person("boss@example.com")
+        assert refused(victim.post("/console/sign-in", FORMS["/console/sign-in"], attacker.csrf))
+        assert victim.token == ""
+
+
+def refused(answer: Answer) -> bool:
+    return answer.status == 403 and b"out of date" in answer.body
+
+
+ELSEWHERE = [
+    "//evil.example", "///evil.example", "/\\evil.example", "\\\\evil.example", "/\\/evil.example",
+    "https://evil.example", "https:evil.example", "http:///evil.example", "//evil.example/console",
+    "/console@evil.example", "/console.evil.example", "/console:80", "/console//evil.example",
+    "/console/%2f%2fevil.example", "/%2f%2fevil.example", "/console/%0d%0aEvil:%201",
+    "/console\r\nEvil: 1", "/console/\tx", "/console/\u2028x", "/console\u3002evil", "/ｃonsole/x",
+    "javascript:alert(1)", "/console/javascript:alert(1)", "data:text/html,x", " /console/account",
+    "/console/../s/evil/page", "/console/..", "/console/./..", "/console/%2e%2e/s/evil",
+    "/console/.%2e/s/evil", "/console/..;/s/evil", "/consolex", "/s/evil", "console/account",
+    "/console/account?x=//evil", "/console/account#@evil", "/console/account\n", "/console/\x00",
+    "?next=/console", "", "/", "/api/docs", "/console/sign-out", "/console/account/password",
+    "/console/nowhere", "/console/w",
+]  # fmt: skip
+
+
+class TestNext:
+    def test_leads_nowhere_but_into_the_console(self, world: World) -> None:
+        for place in ELSEWHERE:
+            visitor = Person("boss@example.com", "A" * 43)
+            page = visitor.get(f"/console/sign-in?next={quote(place, safe='')}")
+            assert b'name="next" value="/console"' in page.body, place
+            answer = visitor.post("/console/sign-in", FORMS["/console/sign-in"] | {"next": place})
+            assert (answer.status, answer.headers["Location"]) == (303, PREFIX), place
+
+    def test_is_kept_over_a_wrong_password(self, world: World) -> None:
+        visitor = Person("boss@example.com")
+        answer = visitor.signs_in("wrong", next="/console/account")
+        assert answer.status == 401
+        assert b'name="next" value="/console/account"' in answer.body
+
+    def test_no_field_begins_a_header(self, world: World) -> None:
+        evil = "x\r\nEvil: 1\r\n\r\n<script>"
+        visitor, boss = Person("boss@example.com"), world.person("boss")
+        path = quote(evil, safe="")
+        answers = [
+            visitor.signs_in(next=evil, email=evil),
+            visitor.get(f"/console/w/{path}/keys"),
+            boss.get(f"/console/w/{path}/keys"),
+            boss.get(f"/console/sign-in?done={path}&next={path}"),
+            boss.get(f"{world.here.path}/keys?q={path}&done={path}"),
+            boss.get(f"{world.here.path}/bots/{path}/keys"),
+            boss.post(f"{world.here.path}/keys/{path}/revoke"),
+            boss.post(f"{world.here.path}/bots/{world.here.bot}/limits", {"daily": evil}),
+            boss.post("/console/account/sessions", {"id": evil}),
+        ]
+        for answer in answers:
+            assert answer.status < 500
+            values = [*answer.headers, *map(str, answer.headers.values())]
+            assert not any(mark in value for value in values for mark in ("\r", "\n", "Evil:"))
+            assert b"<script>" not in answer.body
+
+
+class TestSignIn:
+    def test_tells_nothing_of_what_was_wrong(self, world: World) -> None:
+        as_operator("create_account", email="off@example.com", password=PASSWORD)
+        as_operator("disable_account", email="off@example.com")
+        told = []
+        for email, password in (
+            ("boss@example.com", "wrong"),
+            ("none@example.com", PASSWORD),
+            ("off@example.com", PASSWORD),
+        ):
+            visitor = Person(email, "A" * 43)
+            answer = visitor.post("/console/sign-in", {"email": email, "password": password})
+            told.append((answer.status, answer.body.replace(email.encode(), b"EMAIL")))
+        assert len(set(told)) == 1
+        assert told[0][0] == 401
+        assert b'value="EMAIL"' in told[0][1]
+        assert b"wrong" not in told[0][1].replace(b'class="field wrong"', b"")
+
+    def test_is_a_page_that_asks_to_wait_after_too_many_tries(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, read_anew: Any
+    ) -> None:
+        monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+        read_anew()
+        visitor = Person("boss@example.com")
+        told = [visitor.signs_in("wrong") for _ in range(11)]
+        monkeypatch.undo()
+        read_anew()
+        assert [answer.status for answer in told] == [401] * 10 + [429]
+        assert told[-1].headers["Content-Type"].startswith("text/html")
+        assert 1 <= int(told[-1].headers["Retry-After"]) <= 900
+        assert b"Too many attempts" in told[-1].body
+
+    def test_is_told_in_the_readers_language(self, world: World) -> None:
+        visitor = Person("boss@example.com")
+        page = visitor.get("/console/sign-in", accept_language="ru")
+        assert "Войти" in page.body.decode()
+        assert page.headers["Vary"] == "Accept-Language, Accept-Encoding"
+
+    def test_of_the_first_workspace_is_where_one_begins(self, world: World) -> None:
+        boss = Person("boss@example.com", begun("boss@example.com"))
+        assert boss.get(PREFIX).headers["Location"] == world.here.path

@@ -1,0 +1,250 @@
+"""What each page of the console shows, and to whom: sweeps over all of them (security.md)."""
+
+import re
+from html.parser import HTMLParser
+from urllib.parse import quote
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.engine import audit
+from chalicelib.transports.console import account
+from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
+from tests.conftest import as_operator
+from tests.factories.console import HOSTILE, Person, World
+from tests.transports.console.test_console_door import (
+    FORMS,
+    SENT,
+    every_page,
+    every_route,
+    stored,
+)
+
+every_form_of_a_workspace = pytest.mark.parametrize(
+    "route", [route for route in SENT if route.startswith(WORKSPACE)]
+)
+
+
+class Markup(HTMLParser):
+    """What of a page could run."""
+
+    def __init__(self, html: bytes) -> None:
+        super().__init__()
+        self.bad: list[str] = []
+        self.feed(html.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in {"img", "iframe", "object", "embed", "base"}:
+            self.bad.append(tag)
+        if tag == "script" and not re.fullmatch(r"/assets/console\.\w+\.js", values["src"] or ""):
+            self.bad.append("script")
+        for name, value in attrs:
+            link = name in {"href", "action", "src", "formaction"}
+            local = re.match(r"/(?!/)|\?|#|data:,$", value or "")
+            if name.startswith("on") or name == "style" or (link and not local):
+                self.bad.append(f"{tag} {name}={value}")
+
+
+class TestPages:
+    @every_page
+    def test_show_names_as_text(self, route: str, world: World) -> None:
+        boss = world.person("boss")
+        boss.post(world.here.path_of(f"{BOT}/limits"), {"daily": "5"})  # for the audit log
+        answer = boss.get(world.here.path_of(route))
+        if answer.status == 303:
+            return
+        assert answer.status == 200
+        html = answer.body.decode()
+        assert Markup(answer.body).bad == []
+        assert "&lt;img src=x onerror=alert(1)&gt;" in html
+        assert HOSTILE not in html
+        assert "{{7*7}}" in html
+        assert "49}" not in html
+
+    def test_of_an_empty_log_are_shown(self, world: World) -> None:
+        page = world.person("boss").get(f"{world.here.path}/audit")
+        assert page.status == 200
+        assert b'class="empty"' in page.body
+
+    def test_show_what_was_typed_as_text(self, world: World) -> None:
+        boss, here, typed = world.person("boss"), world.here.path, quote(HOSTILE, safe="")
+        bot = f"{here}/bots/{world.here.bot}"
+        answers = [
+            Person("x").signs_in(email=HOSTILE),
+            boss.post(f"{here}/keys", {"name": HOSTILE, "expires": HOSTILE, "scopes": HOSTILE}),
+            boss.post(f"{here}/keys", {"name": HOSTILE, "preset": HOSTILE}),
+            boss.post(f"{bot}/keys", {"name": HOSTILE * 9}),
+            boss.post(f"{bot}/limits", {"daily": HOSTILE, "weekly": HOSTILE}),
+            boss.get(f"{here}/keys?q={typed}"),
+            boss.get(f"{here}/audit?actor={typed}&from={typed}&to={typed}&before={typed}"),
+            boss.get(f"{here}/balance?before={typed}"),
+            boss.get(f"{here}/keys?done={typed}"),
+        ]
+        for answer in answers:
+            assert answer.status < 500
+            assert Markup(answer.body).bad == []
+            assert b"<img" not in answer.body
+
+    @every_route
+    def test_are_in_nobodys_frame_and_cache_and_run_nothing_inline(
+        self, route: str, world: World
+    ) -> None:
+        boss, path = world.person("boss"), world.here.path_of(route)
+        visitor = Person("x")
+        form = FORMS.get(route, {})
+        answers = [
+            visitor.get(path),
+            visitor.ask("PUT", path),
+            boss.get(path),
+            boss.ask("HEAD", path),
+            boss.ask("DELETE", path),
+            boss.get(path, authorization="Bearer x"),
+            boss.post(path, form, csrf=""),
+            boss.get(path.replace(world.here.slug, "none")),
+            boss.post(path, form),
+        ]
+        for answer in answers:
+            headers = answer.headers
+            assert headers["X-Frame-Options"] == "DENY"
+            assert headers["Cache-Control"] == "no-store"
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+            assert headers["Referrer-Policy"] == "same-origin"
+            assert "ETag" not in headers
+            policy = dict(
+                part.strip().partition(" ")[::2]
+                for part in headers["Content-Security-Policy"].split(";")
+            )
+            assert policy["default-src"] == "'none'"
+            assert policy["frame-ancestors"] == "'none'"
+            assert policy.get("script-src", "'self'") == "'self'"
+            assert not re.search("unsafe|[*]|http:", headers["Content-Security-Policy"])
+            if headers.get("Content-Type", "").startswith("text/html"):
+                assert (policy["form-action"], policy["base-uri"]) == ("'self'", "'none'")
+
+
+class TestPlaces:
+    @every_form_of_a_workspace
+    def test_members_look_and_managers_change(self, route: str, world: World) -> None:
+        member, manager = world.person("member"), world.person("manager")
+        path, before = world.here.path_of(route), stored()
+        answer = member.post(path, FORMS[route])
+        assert answer.status == 403
+        assert b"may look, not change" in answer.body
+        assert answer.headers["Content-Type"].startswith("text/html")
+        assert stored() == before
+        assert manager.post(path, FORMS[route]).status in {200, 303}
+        assert stored() != before
+
+    @pytest.mark.parametrize("name", ["manager", "member"])
+    @every_page
+    def test_of_others_are_shown_to_their_people(self, route: str, name: str, world: World) -> None:
+        answer = world.person(name).get(world.here.path_of(route))
+        closed = name == "member" and ROUTES[route].for_managers
+        assert answer.status in ({403} if closed else {200, 303})
+        html = answer.body.decode()
+        if name == "member" and route.startswith(WORKSPACE):
+            assert set(re.findall('action="([^"]*)"', html)) <= {"/console/sign-out"}
+            assert "/revoke" not in html
+
+    @every_route
+    def test_of_strangers_are_as_if_they_were_not(self, route: str, world: World) -> None:
+        if not route.startswith(WORKSPACE):
+            return
+        boss, before = world.person("boss"), stored()
+        theirs = world.there.path_of(route)
+        pairs = [(theirs, theirs.replace(world.there.slug, "never"), 404)]
+        if "{id}" in route:
+            mixed = theirs.replace(world.there.slug, world.here.slug)
+            never = route.format(workspace=world.here.slug, id=new_id(), key=new_id())
+            pairs.append((mixed, never, 404))
+        if "{key}" in route:
+            own = route.format(
+                workspace=world.here.slug, id=world.here.bot, key=world.there.bot_key
+            )
+            never = route.format(workspace=world.here.slug, id=world.here.bot, key=new_id())
+            pairs.append((own, never, 303))  # As of one that is deleted.
+        for foreign, never, status in pairs:
+            for method in ("get", "post"):
+                if not getattr(ROUTES[route], method):
+                    continue
+                arguments = [FORMS[route]] if method == "post" else []
+                told, nothing = (
+                    getattr(boss, method)(path, *arguments) for path in (foreign, never)
+                )
+                assert (told.status, nothing.status) == (status, status)
+                assert told.body == nothing.body
+        assert stored() == before
+
+    def test_are_lost_with_the_membership_at_once(self, world: World) -> None:
+        manager, path = world.person("manager"), f"{world.here.path}/keys"
+        assert manager.get(path).status == 200
+        who = {"workspaceId": world.here.workspace_id, "email": "manager@example.com"}
+        as_operator("add_member", **who, role="member")
+        assert manager.get(path).status == 200
+        assert manager.post(path, FORMS[f"{WORKSPACE}/keys"]).status == 403
+        as_operator("remove_member", **who)
+        assert manager.get(path).status == 404
+        assert manager.post(path, FORMS[f"{WORKSPACE}/keys"]).status == 404
+        assert world.here.slug not in manager.get("/console/account").body.decode()
+        assert manager.get(PREFIX).headers["Location"] == "/console/account"
+
+    def test_are_lost_with_the_account_at_once(self, world: World) -> None:
+        manager = world.person("manager")
+        as_operator("disable_account", email="manager@example.com")
+        assert manager.get(f"{world.here.path}/keys").status == 303
+
+
+def test_a_plain_member_is_shown_no_form_that_could_not_be_sent(world: World) -> None:
+    member, keys = world.person("member"), f"{world.here.path}/keys"
+    for fields in ({"preset": "read"}, {"name": "Laptop", "scopes": "crm:read"}):
+        answer = member.post(keys, fields)
+        assert answer.status == 403
+        assert b"Members may look, not change" in answer.body
+        assert b'name="scopes"' not in answer.body
+
+
+class TestFilteredAuditLog:
+    def test_leads_on_past_changes_of_others(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        boss, here = world.person("boss"), f"{world.here.path}/audit"
+        path = f"{world.here.path}/bots/{world.here.bot}/limits"
+        as_operator("set_bot", id=world.here.bot, isPrivate=False)
+        for amount in range(1, 4):
+            boss.post(path, {"daily": str(amount)})
+        monkeypatch.setattr(audit, "LOOKED_AT", 3)
+        page, asked = boss.get(f"{here}?actor=operator"), []
+        while b"the service&#39;s operator</td>" not in page.body:
+            assert b"Nothing found" not in page.body
+            (older,) = re.findall(r'href="(\?before=[^"]+)"', page.body.decode())
+            asked.append(older)
+            page = boss.get(here + older.replace("&amp;", "&"))
+        assert asked
+        assert b"Nothing among the latest changes" in boss.get(f"{here}?actor=operator").body
+
+    def test_says_at_its_field_what_is_no_day(self, world: World) -> None:
+        page = world.person("boss").get(f"{world.here.path}/audit?from=x&to=2027-01-31").body
+        assert page.count(b"aria-invalid") == 1
+        assert b'<a href="#from">From: enter a day' in page
+
+
+def test_a_search_of_bots_can_be_seen_and_undone(world: World) -> None:
+    page = world.person("boss").get(f"{world.here.path}/bots?q=zzz").body
+    assert b"Nothing found" in page
+    assert b'value="zzz"' in page
+
+
+@pytest.mark.parametrize(
+    ("mark", "name"),
+    [
+        ("CriOS/131.0 Mobile/15E148 Safari/604.1", "Chrome, iPhone"),
+        ("FxiOS/131.0 Mobile/15E148 Safari/604.1", "Firefox, iPhone"),
+        ("EdgiOS/131.0 Version/17.0 Mobile/15E148 Safari/604.1", "Edge, iPhone"),
+        ("Version/17.0 Mobile/15E148 Safari/604.1", "Safari, iPhone"),
+    ],
+)
+def test_a_session_is_named_as_people_call_its_browser(mark: str, name: str) -> None:
+    system = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 "
+    assert account.browser_name(system + mark) == name

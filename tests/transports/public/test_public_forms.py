@@ -1,0 +1,497 @@
+"""Forms as visitors reach them: from any origin, in JSON or HTML; the refused leave nothing."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from chalicelib.core import clock
+from chalicelib.core.errors import UnavailableError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.domains.leads.rules import form_html
+from chalicelib.engine import limits, visitors
+from chalicelib.transports import cors, public
+from chalicelib.transports.form_data import URLENCODED
+from chalicelib.transports.http import HttpRequest, HttpResponse
+from tests.conftest import Answer, Api, Owner, Time, as_operator, at_once, everything
+from tests.transports.conftest import LocalServer, Records
+
+FIELDS = [
+    {"name": "name", "label": "Имя", "required": True},
+    {"name": "email", "label": "Почта", "type": "email"},
+    {"name": "day", "label": "Дата", "type": "date"},
+    {"name": "comment", "label": "Комментарий", "type": "textarea"},
+]
+ANNA = {"name": "Анна", "email": "anna@example.com"}
+HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+IP = "203.0.113.77"
+FORM = {"Content-Type": URLENCODED}
+
+visitor = Api(None)
+
+
+@pytest.fixture
+def form(api: Api) -> Any:
+    """A form in Russian."""
+    return api.post("/api/forms/create", {"title": "Заявка", "fields": FIELDS})["form"]
+
+
+def path(form: Any) -> str:
+    return f"/api/public/forms/{form['id']}/submit"
+
+
+def post(form: Any, body: Any, **headers: str) -> Answer:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return visitor.call("POST", path(form), body, sent)
+
+
+def post_fields(form: Any, values: dict[str, str], **headers: str) -> Answer:
+    """Send what an HTML form would."""
+    return post(form, urlencode(values).encode(), **{"Content_Type": URLENCODED, **headers})
+
+
+def leads(api: Api) -> list[Any]:
+    found: list[Any] = api.get("/api/forms/collection-list")["collections"]
+    return found
+
+
+def is_shared(answer: Answer) -> bool:
+    """Whether any page may read an answer, and none with a visitor's cookies."""
+    return (
+        answer.headers["Access-Control-Allow-Origin"] == "*"
+        and "Access-Control-Allow-Credentials" not in answer.headers
+    )
+
+
+class TestSubmitting:
+    @pytest.mark.parametrize("kind", ["application/json", "text/plain;charset=UTF-8", None])
+    def test_json_makes_a_lead(self, form: Any, api: Api, kind: str | None) -> None:
+        headers = {"Content_Type": kind} if kind else {}
+        answer = post(form, ANNA | {"day": "31.01.2030"}, **headers)
+        assert answer.status == 200
+        assert answer.data == {
+            "status": True,
+            "id": answer.data["id"],
+            "message": "Спасибо! Мы получили вашу заявку.",
+            "redirectUrl": None,
+        }
+        (lead,) = leads(api)
+        assert lead["id"] == answer.data["id"]
+        assert lead["data"] == ANNA | {"day": "2030-01-31"}
+
+    def test_an_urlencoded_form_makes_one_too(self, form: Any, api: Api) -> None:
+        answer = post_fields(form, ANNA)
+        assert answer.status == 200
+        assert leads(api)[0]["data"] == ANNA
+
+    def test_so_does_a_multipart_one_without_files(self, form: Any, api: Api) -> None:
+        lines = [
+            f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+            for name, value in ANNA.items()
+        ]
+        kind = "multipart/form-data; boundary=x"
+        assert post(form, ("".join(lines) + "--x--\r\n").encode(), Content_Type=kind).status == 200
+        assert leads(api)[0]["data"] == ANNA
+        with_file = lines[0].replace('name="name"', 'name="name"; filename="a.txt"') + "--x--\r\n"
+        refused = post(form, with_file.encode(), Content_Type=kind)
+        assert (refused.status, refused.data["code"]) == (400, "validation_error")
+
+    def test_fields_that_are_not_declared_are_dropped_without_a_word(
+        self, form: Any, api: Api
+    ) -> None:
+        answer = post(form, ANNA | {"status": "completed", "nmae": "Eve", "_other": "x"})
+        assert "warnings" not in answer.data
+        assert leads(api)[0]["data"] == ANNA
+
+    def test_of_a_repeated_field_the_last_value_counts(self, form: Any, api: Api) -> None:
+        post(form, b"name=Eve&name=%D0%90%D0%BD%D0%BD%D0%B0", Content_Type=URLENCODED)
+        assert leads(api)[0]["data"] == {"name": "Анна"}
+
+    def test_where_the_visitor_came_from_is_kept(self, form: Any, api: Api) -> None:
+        post(
+            form,
+            ANNA
+            | {
+                "_page": "https://bakery.example/order?utm_medium=cpc&utm_source=mail&token=hush#a",
+                "_referrer": "https://search.example/?q=cake",
+                "_utm_source": "newsletter",
+            },
+        )
+        (lead,) = leads(api)
+        assert lead["source"]["page"] == "https://bakery.example/order"
+        assert lead["source"]["referrer"] == "search.example"
+        campaign = lead["source"]["campaign"]
+        assert (campaign["source"], campaign["medium"]) == ("newsletter", "cpc")
+        assert "hush" not in json.dumps(everything(), default=repr)
+
+    def test_without_script_the_page_is_what_the_browser_says(self, form: Any, api: Api) -> None:
+        post_fields(form, ANNA | {"_page": ""}, Referer="https://bakery.example/")
+        assert leads(api)[0]["source"]["page"] == "https://bakery.example/"
+
+    @pytest.mark.parametrize("junk", [1, ["a"], {"a": 1}, "javascript:1", "http://[", "a" * 9000])
+    def test_junk_about_the_page_does_no_harm(self, form: Any, api: Api, junk: Any) -> None:
+        assert (
+            post(form, ANNA | {"_page": junk, "_referrer": junk, "_utm_term": junk}).status == 200
+        )
+        assert leads(api)[0]["data"] == ANNA
+
+    def test_an_order_may_come_as_a_form(self, api: Api, form: Any) -> None:
+        made = api.post("/api/products/create", {"name": "Медовик", "price": 9900})["product"]
+        cart = json.dumps([{"productId": made["id"], "quantity": 2, "price": 1}])
+        assert post_fields(form, ANNA | {"items": cart}).status == 200
+        (item,) = leads(api)[0]["data"]["items"]
+        assert (item["name"], item["quantity"], item["price"]) == ("Медовик", 2, 9900)
+
+
+class TestErrors:
+    def test_name_every_field_in_the_forms_language(self, form: Any) -> None:
+        answer = post(form, {"email": "anna@", "day": "завтра"})
+        assert (answer.status, answer.data["code"]) == (400, "validation_error")
+        assert answer.data["message"] == "Форма не отправлена. Проверьте: Имя, Почта, Дата."
+        assert [error["field"] for error in answer.data["errors"]] == ["name", "email", "day"]
+        assert answer.data["errors"][0]["message"] == "Заполните это поле."
+
+    def test_speak_english_where_the_form_does(self, api: Api) -> None:
+        made = api.post(
+            "/api/forms/create", {"title": "Order", "fields": [FIELDS[0] | {"label": "Name"}]}
+        )
+        answer = post(made["form"], {})
+        assert answer.data["message"] == "The form was not sent. Please check: Name."
+
+    def test_say_what_is_wrong_with_a_cart(self, form: Any) -> None:
+        answer = post(form, ANNA | {"items": [{"productId": "none"}]})
+        assert answer.data["errors"][0]["field"] == "items.0.productId"
+        assert "такого товара нет" in answer.data["message"]
+
+    @pytest.mark.parametrize("body", [b"{", b"[]", b"1", b'{"a": NaN}', b"\xff"])
+    def test_of_malformed_json_are_for_who_wrote_the_program(self, form: Any, body: bytes) -> None:
+        answer = post(form, body)
+        assert (answer.status, answer.data["code"]) == (400, "validation_error")
+        assert "JSON" in answer.data["message"]
+
+    def test_refuse_more_than_32_kb(self, form: Any, api: Api) -> None:
+        body = json.dumps(ANNA).encode()
+        full = body + b" " * (32_768 - len(body))
+        assert post(form, full).status == 200
+        answer = post(form, full + b" ")
+        assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
+        assert answer.data["message"].startswith("Слишком много текста")
+
+    @pytest.mark.parametrize("kind", ["application/xml", "image/png"])
+    def test_refuse_other_types(self, form: Any, kind: str) -> None:
+        answer = post(form, b"<a/>", Content_Type=kind)
+        assert (answer.status, answer.data["code"]) == (415, "unsupported_media_type")
+
+    def test_are_404_for_a_form_that_is_deleted_or_whose_site_is_suspended(self, api: Api) -> None:
+        site = api.post("/api/projects/create", {"title": "Bakery"})["project"]
+        create = {"title": "Заявка", "fields": FIELDS}
+        closed = api.post("/api/forms/create", create | {"projectId": site["id"]})["form"]
+        deleted = api.post("/api/forms/create", create)["form"]
+        as_operator("suspend_site", id=site["id"])
+        api.post("/api/forms/delete", {"id": deleted["id"]})
+        for form in (closed, deleted, {"id": new_id()}):
+            for body in (ANNA, ANNA | {"_url": "spam"}):
+                answer = post(form, body)
+                assert (answer.status, answer.data["code"]) == (404, "not_found"), form
+                assert is_shared(answer)
+
+
+class TestSharing:
+    def test_any_page_may_read_successes_and_failures(self, form: Any) -> None:
+        for answer in (
+            post(form, ANNA, Origin="null"),
+            post(form, {}, Origin="https://bakery.example"),
+            post(form, b"{", Origin="https://bakery.example"),
+            post(form, b"a" * 40_000),
+            post(form, b"a", Content_Type="image/png"),
+            visitor.call("GET", path(form)),
+            visitor.call("DELETE", path(form)),
+        ):
+            assert is_shared(answer), answer
+            assert "Retry-After" in answer.headers["Access-Control-Expose-Headers"]
+
+    def test_a_preflight_is_answered_without_looking_further(self) -> None:
+        answer = visitor.call("OPTIONS", path({"id": "none"}), headers={"Origin": "null"})
+        assert (answer.status, answer.body) == (204, b"")
+        assert is_shared(answer)
+        assert "POST" in answer.headers["Access-Control-Allow-Methods"]
+        assert "Content-Type" in answer.headers["Access-Control-Allow-Headers"]
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE"])
+    def test_wrong_methods_and_unknown_paths_are_told_to_any_page(
+        self, local_server: LocalServer, method: str
+    ) -> None:
+        head = f"{method} %s HTTP/1.1\r\nHost: x\r\nOrigin: null\r\n\r\n"
+        reply = local_server.ask((head % path({"id": "none"})).encode())
+        assert (reply.status, reply.header("Allow")) == (405, "POST")
+        assert reply.header("Access-Control-Allow-Origin") == "*"
+        reply = local_server.ask((head % "/api/public/none").encode())
+        assert reply.status == 404
+        assert reply.header("Access-Control-Allow-Origin") == "*"
+
+
+class TestWithoutScript:
+    def page(self, answer: Answer) -> str:
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["X-Robots-Tag"] == "noindex"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert is_shared(answer)
+        return answer.body.decode()
+
+    def test_a_browser_is_thanked_and_led_back(self, form: Any, api: Api) -> None:
+        answer = post_fields(form, ANNA, Accept=HTML, Referer="https://bakery.example/order")
+        assert answer.status == 200
+        html = self.page(answer)
+        assert "Спасибо! Мы получили вашу заявку." in html
+        assert 'href="https://bakery.example/order"' in html
+        assert len(leads(api)) == 1
+
+    def test_a_browser_goes_where_the_owner_says_and_nowhere_else(self, api: Api) -> None:
+        there = "https://bakery.example/thanks?a=1"
+        form = api.post(
+            "/api/forms/create", {"title": "Заявка", "fields": FIELDS, "redirectUrl": there}
+        )["form"]
+        elsewhere = {"redirectUrl": "https://evil.example", "_redirect": "https://evil.example"}
+        answer = post_fields(form, ANNA | elsewhere, Accept=HTML)
+        assert (answer.status, answer.headers["Location"]) == (303, there)
+        assert post(form, ANNA | elsewhere).data["redirectUrl"] == there
+        trapped = post_fields(form, ANNA | {"_url": "spam"}, Accept=HTML)
+        assert (trapped.status, trapped.headers["Location"]) == (303, there)
+
+    def test_errors_stand_beside_what_was_typed(self, form: Any, api: Api) -> None:
+        answer = post_fields(
+            form, {"name": "<b>Анна", "email": "anna@", "_page": "https://a.example"}, Accept=HTML
+        )
+        assert answer.status == 400
+        html = self.page(answer)
+        assert "Форма не отправлена. Проверьте: Почта." in html
+        assert 'value="&lt;b&gt;Анна"' in html
+        assert 'value="anna@"' in html
+        assert 'name="_page" value="https://a.example"' in html
+        assert "<em>Введите адрес почты" in html
+        assert leads(api) == []
+
+    @pytest.mark.parametrize(
+        ("wanted", "says"), [("ru-RU,ru;q=0.9", "больше не принимает"), ("de", "any more")]
+    )
+    def test_a_form_that_is_gone_says_so_in_the_visitors_language(
+        self, database: None, wanted: str, says: str
+    ) -> None:
+        answer = post_fields({"id": new_id()}, ANNA, Accept=HTML, Accept_Language=wanted)
+        assert answer.status == 404
+        assert says in self.page(answer)
+
+    def test_what_cannot_be_read_is_said_on_a_page(self, form: Any) -> None:
+        answer = post(form, b"{", Accept=HTML)
+        assert answer.status == 400
+        assert "не удалось прочитать" in self.page(answer)
+        assert post_fields(form, {"name": "a" * 33_000}, Accept=HTML).status == 413
+
+    def test_programs_that_take_json_get_json(self, form: Any) -> None:
+        for accept in ("*/*", "application/json", "application/json, text/html;q=0.5"):
+            assert post_fields(form, ANNA, Accept=accept).data["status"] is True
+
+
+class TestRefusals:
+    def test_what_fills_in_the_trap_is_answered_like_a_success(self, form: Any, api: Api) -> None:
+        real = post(form, ANNA)
+        before = everything()
+        trapped = post(form, ANNA | {"_url": "https://spam.example"})
+        assert trapped.status == 200
+        assert trapped.data.keys() == real.data.keys()
+        assert trapped.data["message"] == real.data["message"]
+        assert trapped.data["id"] != real.data["id"]
+        assert len(trapped.data["id"]) == len(real.data["id"])
+        assert everything() == before
+
+    @pytest.mark.parametrize("elapsed", [0, "0", "1999", 1999])
+    def test_a_form_filled_in_too_fast_is_taken_a_little_later(
+        self, form: Any, api: Api, elapsed: Any
+    ) -> None:
+        answer = post(form, ANNA | {"_elapsed": elapsed})
+        assert (answer.status, answer.data["code"]) == (429, "too_fast")
+        assert answer.data["message"].startswith("Слишком быстро")
+        assert answer.headers["Retry-After"] in {"1", "2"}
+        assert leads(api) == []
+        assert post(form, ANNA | {"_elapsed": "2000"}).status == 200
+        assert len(leads(api)) == 1
+
+    @pytest.mark.parametrize("elapsed", [None, "", "soon", "-1", "1e3", True, [1], "9" * 400, 1.5])
+    def test_only_our_script_says_how_fast_it_was(self, form: Any, elapsed: Any) -> None:
+        assert post(form, ANNA | {"_elapsed": elapsed}).status == 200
+
+    def test_a_page_keeps_what_was_typed_too_fast(self, form: Any) -> None:
+        answer = post_fields(form, ANNA | {"_elapsed": "10"}, Accept=HTML)
+        assert answer.status == 429
+        html = answer.body.decode()
+        assert "Слишком быстро" in html
+        assert 'value="Анна"' in html
+        assert "_elapsed" not in html
+
+    def test_a_database_that_cannot_count_takes_nothing(
+        self, form: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise UnavailableError
+
+        monkeypatch.setattr(limits, "take", fail)
+        answer = post(form, ANNA)
+        assert (answer.status, answer.data["code"]) == (503, "unavailable")
+        assert answer.data["message"].startswith("Не получилось отправить")
+
+
+@pytest.fixture
+def unscaled(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
+    """The limits as they are in production."""
+    monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+    read_anew()
+
+
+def from_ip(ip: str, form: Any, body: dict[str, Any], **headers: str) -> HttpResponse:
+    """Send JSON from an IP address."""
+    request = HttpRequest(
+        "POST",
+        "/api/public/forms/{id}/submit",
+        {"content-type": "application/json", **headers},
+        path={"id": form["id"]},
+        body=json.dumps(body).encode(),
+        client_ip=ip,
+    )
+    return cors.PUBLIC.handle(request, public.serving(REGISTRY["submit_form"]))
+
+
+@pytest.mark.usefixtures("unscaled", "time")
+class TestFlood:
+    """A thousand posts; an invalid one counts like any other, and is quick to test with."""
+
+    @pytest.mark.parametrize(
+        ("ours", "status"), [({"_url": "https://spam.example"}, 200), ({"_elapsed": 150}, 429)]
+    )
+    def test_of_programs_leaves_nothing(
+        self, form: Any, logged: Records, ours: dict[str, Any], status: int
+    ) -> None:
+        before = everything()
+        for number in range(333):
+            assert from_ip(IP, form, ANNA | {"comment": f"bot {number}"} | ours).status == status
+        assert everything() == before
+        assert len(logged.lines) >= 333
+        assert IP not in "".join(logged.lines)
+
+    @pytest.mark.slow
+    def test_beyond_the_limit_leaves_nothing_but_the_count(
+        self, form: Any, api: Api, time: Time, logged: Records
+    ) -> None:
+        taken = [from_ip(IP, form, ANNA | {"comment": f"post {n}"}).status for n in range(30)]
+        assert taken == [200] * 30
+        before = everything()
+        for number in range(304):
+            assert from_ip(IP, form, ANNA | {"comment": f"more {number}"}).status == 429
+        assert everything() == before
+        assert api.get("/api/forms/collection-list")["total"] == 30
+        assert IP not in json.dumps(everything(), default=repr)
+        assert IP not in "".join(logged.lines)
+        time.pass_by(minutes=1)
+        assert from_ip(IP, form, ANNA).status == 200
+
+    def test_is_one_of_a_visitor_and_a_form(self, form: Any, api: Api) -> None:
+        other = api.post("/api/forms/create", {"title": "Отзыв", "fields": FIELDS})["form"]
+        assert {from_ip("2001:db8:1:2::1", form, {}).status for _ in range(30)} == {400}
+        assert from_ip("2001:db8:1:2:ffff::9", form, {}).status == 429  # the same network
+        assert from_ip("2001:db8:1:3::1", form, {}).status == 400
+        assert from_ip("2001:db8:1:2::1", other, {}).status == 400
+        assert from_ip("203.0.113.1", form, {}).status == 400
+
+    def test_does_not_become_many_by_forged_headers(self, form: Any) -> None:
+        def status(number: int) -> int:
+            forged = f"198.51.100.{number}"
+            headers = {"x-forwarded-for": forged, "forwarded": f"for={forged}"}
+            return from_ip(IP, form, {}, **headers).status
+
+        assert [status(number) for number in range(32)] == [400] * 30 + [429] * 2
+
+    def test_is_told_when_to_come_back(self, form: Any) -> None:
+        for _ in range(30):
+            from_ip(IP, form, {})
+        refused = from_ip(IP, form, ANNA)
+        assert refused.headers["Access-Control-Allow-Origin"] == "*"
+        assert refused.headers["Retry-After"] == "60"
+        assert "не может принять больше" in json.loads(refused.body)["data"]["message"]
+
+
+class TestVisitors:
+    def test_are_the_same_all_day_and_others_the_next(self, database: None, time: Time) -> None:
+        today = visitors.visitor_hash(IP)
+        time.pass_by(hours=11)
+        assert visitors.visitor_hash(IP) == today
+        time.pass_by(hours=1)
+        assert visitors.visitor_hash(IP) != today
+
+    @pytest.mark.parametrize(
+        ("one", "other", "same"),
+        [
+            ("203.0.113.1", "203.0.113.2", False),
+            ("203.0.113.1", "::ffff:203.0.113.1", True),
+            ("2001:db8::1", "2001:db8::ffff:0:0:2", True),
+            ("2001:db8::1", "2001:db8:0:1::1", False),
+            ("fe80::1%eth0", "fe80::2%eth1", True),
+            ("", "unknown", False),
+        ],
+    )
+    def test_are_told_apart_by_network(
+        self, database: None, one: str, other: str, same: bool
+    ) -> None:
+        assert (visitors.visitor_hash(one) == visitors.visitor_hash(other)) is same
+
+    @pytest.mark.store
+    def test_are_the_same_for_every_process_that_begins_the_day(self, database: None) -> None:
+        def begin(_: int) -> str:
+            visitors.forget()
+            return visitors.visitor_hash(IP)
+
+        assert len(set(at_once(8, begin))) == 1
+
+    def test_salt_goes_when_the_day_is_over_everywhere(self, database: None, time: Time) -> None:
+        visitors.visitor_hash(IP)
+        (salt,) = [row for key, row in everything().items() if key.startswith("control/SALT#")]
+        ends = clock.now().replace(hour=12, day=16)
+        assert int(salt["expires"]["N"]) == int(ends.timestamp())
+
+    def test_are_a_hash_in_the_audit_log(self, form: Any, owner: Owner) -> None:
+        assert from_ip(IP, form, ANNA).status == 200
+        (event,) = [
+            row
+            for key, row in everything().items()
+            if key.startswith("audit/") and row["operation"]["S"] == "submit_form"
+        ]
+        assert re.fullmatch(r"visitor:[0-9a-f]{32}", event["actor"]["S"])
+        assert event["client_ip"]["S"] == ""
+
+
+class TestReference:
+    @pytest.fixture
+    def entry(self) -> Any:
+        document = json.loads(visitor.call("GET", "/api/openapi.json").body)
+        return document["paths"]["/api/public/forms/{id}/submit"]["post"]
+
+    def test_shows_it_open_to_all(self, entry: Any) -> None:
+        assert entry["security"] == []
+        assert not {"401", "403"} & set(entry["responses"])
+        assert {"200", "303", "400", "404", "413", "429"} <= set(entry["responses"])
+        assert [parameter["name"] for parameter in entry["parameters"]][:1] == ["id"]
+
+    def test_shows_what_may_be_sent(self, entry: Any) -> None:
+        content = entry["requestBody"]["content"]
+        assert set(content) == {
+            "application/json",
+            URLENCODED,
+            "multipart/form-data",
+        }
+        schema = content["application/json"]["schema"]
+        assert schema["additionalProperties"] is True
+        assert {form_html.PAGE, form_html.ELAPSED, "_utm_source"} <= set(schema["properties"])
+        assert form_html.HONEYPOT not in schema["properties"]

@@ -1,0 +1,126 @@
+"""Sites' pages as visitors open them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import Answer, Api, as_operator
+from tests.factories.examples import Things
+from tests.transports.web.test_blog_pages import get
+
+HTML = "<!doctype html><html><head><meta charset=utf-8></head><body><h1>Свежий хлеб</h1></body>"
+
+
+@pytest.fixture
+def bakery(api: Api, things: Things) -> Things:
+    """A site with a home page and another one."""
+    api.post("/api/pages/save-html", {"id": things.home, "html": HTML})
+    api.post("/api/pages/save-html", {"id": things.page, "html": "<title>Own</title>About us"})
+    return things
+
+
+def test_a_page_is_served_with_what_it_lacks(api: Api, bakery: Things) -> None:
+    api.post("/api/pages/update", {"id": bakery.home, "description": 'Bread & "rolls"'})
+    answer = get("/s/bakery/")
+    assert answer.status == 200
+    html = answer.body.decode()
+    assert html.startswith(
+        "<!doctype html><html><head><title>Home</title>"
+        '<meta name="description" content="Bread &amp; &quot;rolls&quot;"><meta charset=utf-8>'
+    )
+    assert '<h1>Свежий хлеб</h1><script>navigator.sendBeacon("http' in html
+    assert get("/s/bakery/about").body.startswith(b"<title>Own</title>About us<script>")
+    assert get("/s/bakery/home").body == answer.body
+
+
+def test_it_runs_in_an_origin_of_its_own_and_is_cached_a_minute(bakery: Things) -> None:
+    answer = get("/s/bakery/")
+    assert answer.headers["Content-Security-Policy"] == (
+        "sandbox allow-scripts allow-forms allow-popups"
+    )
+    assert answer.headers["Cache-Control"] == "public, max-age=60"
+    assert get("/s/bakery/", if_none_match=answer.headers["ETag"]).status == 304
+    assert get("/s/bakery/", "HEAD").status == 200
+
+
+def test_without_counting_it_is_served_to_the_letter(api: Api, bakery: Things) -> None:
+    api.post("/api/projects/toggle-stats", {"id": bakery.site, "enabled": False})
+    assert get("/s/bakery/about").body == b"<title>Own</title>About us"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/s/none", "По этому адресу нет сайта"),
+        ("/s/bakery/none", "На главную страницу сайта"),
+        ("/s/%3Cscript%3E", "По этому адресу нет сайта"),
+    ],
+)
+def test_what_is_not_there_is_told_to_people(path: str, said: str, bakery: Things) -> None:
+    answer = get(path, accept_language="ru")
+    assert answer.status == 404
+    assert said in answer.body.decode()
+    assert answer.headers["X-Robots-Tag"] == "noindex"
+    assert "style-src 'sha256-" in answer.headers["Content-Security-Policy"]
+
+
+def test_a_site_that_is_off_says_which(api: Api, bakery: Things) -> None:
+    def told() -> Answer:
+        answer = get("/s/bakery", accept_language="en")
+        assert answer.status == 404
+        return answer
+
+    api.post("/api/projects/update", {"id": bakery.site, "status": "inactive"})
+    assert "This site is switched off" in told().body.decode()
+    as_operator("suspend_site", id=bakery.site)
+    assert "This site is suspended" in told().body.decode()
+    api.post("/api/projects/delete", {"id": bakery.site})
+    assert "There is no site at this address" in told().body.decode()
+
+
+def test_a_home_page_ends_with_a_slash_and_other_pages_do_not(bakery: Things) -> None:
+    for asked, right in (
+        ("/s/bakery", "/s/bakery/"),
+        ("/s/bakery?utm_source=x&b=%D1%85&b=2", "/s/bakery/?utm_source=x&b=%D1%85&b=2"),
+        ("/s/bakery/about/?utm=1", "/s/bakery/about?utm=1"),
+    ):
+        for method in ("GET", "HEAD"):
+            answer = get(asked, method)
+            assert (answer.status, answer.headers["Location"]) == (301, right)
+        assert get(right).status == 200
+    assert get("/s/bakery/none/").status == get("/s/none").status == 404
+
+
+def test_a_page_that_is_still_empty_says_so(api: Api, things: Things) -> None:
+    assert "A page will be here soon" in get("/s/bakery").body.decode()
+    made = api.post("/api/projects/create", {"title": "Empty"})["project"]
+    assert "A page will be here soon" in get(f"/s/{made['slug']}").body.decode()
+
+
+class TestOnADomainOfTheirOwn:
+    @pytest.fixture(autouse=True)
+    def _deployed(self, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
+        monkeypatch.setenv("SITES_DOMAIN", "Sites.Example.")
+        read_anew()
+
+    def test_sites_are_known_by_the_host(self, api: Api, bakery: Things) -> None:
+        site = api.get("/api/projects/list")["projects"][0]
+        assert site["url"] == "https://bakery.sites.example"
+        answer = get("/s/bakery", host="Bakery.sites.example:8000")
+        assert answer.status == 200
+        assert "Content-Security-Policy" not in answer.headers
+
+    @pytest.mark.parametrize(
+        "host", ["", "other.sites.example", "sites.example", "evil.example", "bakery.sites.evil"]
+    )
+    def test_an_unknown_host_is_not_found(self, host: str, bakery: Things) -> None:
+        answer = get("/s/bakery", **({"host": host} if host else {}))
+        assert answer.status == 404
+        assert b"sites.example" not in answer.body
+
+    def test_a_lead_knows_the_page_it_came_from(self, api: Api, bakery: Things) -> None:
+        body: dict[str, Any] = {"name": "Ada", "_page": "https://bakery.sites.example/about"}
+        path = f"/api/public/forms/{bakery.form}/submit"
+        lead = Api(None).post(path, body)["id"]
+        assert api.get(f"/api/forms/collection/{lead}")["lead"]["pageId"] == bakery.page
