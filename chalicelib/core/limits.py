@@ -1,4 +1,4 @@
-"""Limits as operations declare them; they are counted in the database (``store.limits``).
+"""Limits as operations declare them; they are counted in the database (``engine.limits``).
 
 A Lambda instance serves one request at a time, so a counter in its memory limits nobody
 (security.md, Rate limits).

@@ -1,8 +1,8 @@
 """One declaration per operation, one registry of them.
 
 ``@operation`` is all there is to say about an operation: its REST route, MCP tool, audience, scope,
-limit, schemas, reference entry and sweep tests come from it. ``flows.invoke`` is the only way to
-run one, whoever calls.
+limit, schemas, reference entry and sweep tests come from it. ``application.invoke`` is the only way
+to run one, whoever calls.
 """
 
 import re

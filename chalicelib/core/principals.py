@@ -1,4 +1,4 @@
-"""Who calls: every door makes one of these, and ``flows.invoke`` decides what each may do.
+"""Who calls: every door makes one of these, and ``application.invoke`` decides what each may do.
 
 An operation declares its audience; nothing else asks whether there is a key.
 """

@@ -2,7 +2,7 @@
 
 botocore's own retries are off. They would send a transaction again without asking whether the first
 time did it, and they know nothing of the request's deadline. A read, or a write of one row, is
-tried three times; a transaction only by ``store.transactions``, which can tell.
+tried three times; a transaction only by ``engine.transactions``, which can tell.
 """
 
 from collections.abc import Iterator

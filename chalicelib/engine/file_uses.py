@@ -1,6 +1,6 @@
 """Which records show which files: a row for each file and record, in the file's own partition.
 
-The unit of work that writes a record keeps its rows in step (``store.unit``), so a file knows what
+The unit of work that writes a record keeps its rows in step (``engine.unit``), so a file knows what
 shows it when it is to be deleted. A record that begins to show a file raises the file's version: a
 deletion that has not seen it begins again, and a file that is gone makes the record's writer do so.
 """

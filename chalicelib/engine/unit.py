@@ -413,7 +413,7 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
         tenant: whose rows are written.
         event: what the audit log keeps. Without one, a transaction whose answer is lost is not
             sent again, since nothing would tell whether it was carried out: whoever leaves it out
-            has a row of its own to tell by (``flows.charging``).
+            has a row of its own to tell by (``domains.billing.flows.charging``).
         stage: reads, decides and stages on the unit; its result is returned. It may run several
             times, and so does nothing outside but by ``run_side_effect_once``.
         record: under which the unit's batches keep their outcomes; ``stage`` itself keeps the

@@ -26,7 +26,7 @@ class Lookup(Generic[R]):
 
     ``value`` gives it, several of them, or None; they compare folded. ``unique`` says that one
     record has it at most, among those with the same ``within``. A ``platform_wide`` one is unique
-    over all workspaces, and leads from a name that arrives without one (``store.claims``); it
+    over all workspaces, and leads from a name that arrives without one (``engine.claims``); it
     compares as it is.
 
     Values compare by their ``key``. Rows of before a change of that may still lie under

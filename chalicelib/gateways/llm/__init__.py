@@ -26,7 +26,7 @@ FailureKind = Literal["refused", "rate_limited", "unavailable", "timeout", "garb
 
 
 class Usage(NamedTuple):
-    """The tokens of one request; estimated (``rules.chat``) if the provider did not tell."""
+    """The tokens of one request, estimated by ``messages`` if the provider reports none."""
 
     input_tokens: int
     output_tokens: int
@@ -144,7 +144,7 @@ def resolve(name: str) -> ModelSpec:
     """Return the model that a bot's model name stands for here: provider, tariff and limits.
 
     Raises:
-        NotConfiguredError: nobody answers for it (``rules.models.resolve``).
+        NotConfiguredError: nobody answers for it (``gateways.llm.models.resolve``).
     """
     chosen = settings()
     return models.resolve(

@@ -1,10 +1,10 @@
 """The embedded model: no key, no network, the same answer every time.
 
 It is extractive. An answer quotes the facts that the system prompt states
-(``rules.stated_facts``), and the offers and booking hours that the chat adds (``rules.offers``). If
-nothing in them fits the question, the answer is that it does not know. The stream is a word at a
-time, and its tokens are those of ``rules.chat`` exactly, so that the price of a chat can be
-computed beforehand to the kopeck.
+(``gateways.llm.stated_facts``), and the offers and booking hours that the chat adds
+(``gateways.llm.offers``). If nothing in them fits the question, the answer is that it does not
+know. The stream is a word at a time, and its tokens are those of ``gateways.llm.messages`` exactly,
+so that the price of a chat can be computed beforehand to the kopeck.
 """
 
 import json

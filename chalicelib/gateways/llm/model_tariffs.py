@@ -1,4 +1,4 @@
-"""The models that bots may name, and what their tokens cost. Data; ``rules.models`` reads it.
+"""The models that bots may name, and the prices of their tokens. ``models`` reads these data.
 
 Prices are in micro-kopecks for one token: the providers' list prices of ``VERSION``, in dollars for
 a million tokens, at 100 roubles a dollar, so that one dollar is 10,000 micro-kopecks a token. A

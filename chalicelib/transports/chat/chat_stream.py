@@ -50,7 +50,7 @@ def handle(request: HttpRequest) -> HttpResponse:
     """Answer a message of a visitor, or of one of the bot's own people who tries it in the console.
 
     Raises:
-        AppError: it is refused (``flows.chat.take``).
+        AppError: it is refused (``domains.chat.flows.chat.take``).
     """
     check_body(request, TEXT_TYPE, limit=MAX_BODY_BYTES)
     args = parsing.parse(ChatRequest, json_object(request.body))

@@ -9,7 +9,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 from infra.local.devserver.api_gateway import LocalRoute
 
 _FILE = re.compile(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
-"""What ``flows.rehosting`` gives; no other object of the store is public."""
+"""What ``domains.files.flows.rehosting`` gives; no other object of the store is public."""
 MAX_UPLOAD_BYTES = 20_000_000
 
 

@@ -1,7 +1,7 @@
 """What can be booked: the calendars of a service's resources, and the slots that they leave.
 
 Finding slots and booking one read different stretches of the same records, and decide by the same
-predicate (``rules.slots``).
+predicate (``domains.bookings.rules.slots``).
 """
 
 from collections.abc import Callable, Sequence

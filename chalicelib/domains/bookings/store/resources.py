@@ -2,8 +2,8 @@
 
 A booking's transaction requires ``ResourceRow.version`` to be the one it read. So whatever changes
 what can be booked raises it: hours, zone, capacity, status, deletion (no row at all), and time off
-of the resource's own (``store.time_off``). Descriptions and photos raise it, too: a booking that
-loses the race for that begins again.
+of the resource's own (``domains.bookings.store.time_off``). Descriptions and photos raise it, too:
+a booking that loses the race for that begins again.
 """
 
 from collections.abc import Collection, Sequence

@@ -28,7 +28,7 @@ from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
 LOCK = "time-off"
-"""The lock row of time off of the whole workspace (``store.locks``)."""
+"""The lock row of time off of the whole workspace (``engine.locks``)."""
 
 LATEST = 10**15 - 1
 """Later than any moment that is given, in milliseconds."""

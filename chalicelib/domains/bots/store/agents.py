@@ -12,7 +12,7 @@ from chalicelib.engine.tables import Record
 ID_CLAIM = "agent-id"
 """The platform-wide look-up from a bot's id, with which visitors come, to its workspace."""
 LOCK = "agents"
-"""The lock row (``store.locks``) of adding bots."""
+"""The lock row (``engine.locks``) of adding bots."""
 
 
 class AgentRow(Record):

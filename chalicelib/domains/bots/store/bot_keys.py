@@ -42,7 +42,7 @@ def lookup(key: BotKeyRow) -> BotKeyLookupRow:
 
 
 def lock_name(agent_id: str) -> str:
-    """Return the lock row (``store.locks``) of changing which keys a bot has."""
+    """Return the lock row (``engine.locks``) of changing which keys a bot has."""
     return f"bot-keys#{agent_id}"
 
 

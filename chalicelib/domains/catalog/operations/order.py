@@ -28,7 +28,7 @@ from chalicelib.engine.reading import fetch
 MAX_REORDERED = 90
 """Products in one reorder: with all it writes, they fit one transaction (tools.md, row 38)."""
 FARTHEST = 2**52
-"""Sort orders beyond it are not exact any more (``store.index_entries``)."""
+"""Sort orders beyond it are not exact any more (``engine.listing.index_entries``)."""
 MAX_NAME = 255
 COPY = " (копия)"
 

@@ -51,7 +51,7 @@ def with_all_below(workspace_id: str, category_id: str, kind: str) -> list[str]:
 
 
 def tree_lock(kind: str) -> str:
-    """Return the lock row of changing the shape of a kind's tree (``store.locks``)."""
+    """Return the lock row of changing the shape of a kind's tree (``engine.locks``)."""
     return f"category-tree#{kind}"
 
 

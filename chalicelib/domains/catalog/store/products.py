@@ -23,7 +23,7 @@ from chalicelib.lib import barcodes
 
 IN_ORDER = SortIndex("sortOrder")
 ORDER_LOCK = "product-order"
-"""The lock row of putting products in an order (``store.locks``)."""
+"""The lock row of putting products in an order (``engine.locks``)."""
 
 
 UNTRACKED = 10**12

@@ -1,7 +1,7 @@
 """Taking a visitor's message: all checks, then the hold, then its place in the dialog.
 
 The order of the checks is that of the interface: what a caller may not know is never told by a
-later one. What comes after is ``flows.chat_answer``.
+later one. What comes after is ``domains.chat.flows.chat_answer``.
 """
 
 from collections.abc import Iterator, Mapping

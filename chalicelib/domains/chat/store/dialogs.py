@@ -1,7 +1,8 @@
 """Dialogs: what visitors and a bot have said to each other, by its outside (ADR 25).
 
-The messages are rows of their own (``store.messages``). A dialog is removed with them by a job, a
-year after its last message: expiry by time-to-live would leave it in counters and entries.
+The messages are rows of their own (``domains.chat.store.messages``). A dialog is removed with them
+by a job, a year after its last message: expiry by time-to-live would leave it in counters and
+entries.
 """
 
 from datetime import datetime, timedelta

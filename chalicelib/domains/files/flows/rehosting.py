@@ -47,7 +47,7 @@ ORPHAN_AFTER = timedelta(hours=1)
 STRANGE_IMAGES = "strange images"
 """The side effect of fetching a unit's images (``UnitOfWork.run_side_effect_once``)."""
 _cleaning = Lock()
-"""Images are cleaned one at a time anyway (``rules.images``); here the time is looked at."""
+"""``files.rules.images`` cleans images one at a time. Here the time left is checked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _TEXTS = frozenset({"application/json", "application/yaml"})
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 _LONGEST = 80
 _IN_TEXT = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
-"""A file's id and the unguessable part behind it (``flows.rehosting``)."""
+"""A file's id and the unguessable part behind it (``domains.files.flows.rehosting``)."""
 
 
 def address_name(name: str, mime_type: str) -> str:

@@ -21,7 +21,7 @@ LAST_USE_PRECISION = timedelta(minutes=10)
 """A key's last use is written at most this often (security.md, Audit)."""
 SORT_KEY = "key"
 LOCK = "keys"
-"""The lock row (``store.locks``) of changes to which keys live, and on which plan."""
+"""The lock row (``engine.locks``) of changes to which keys live, and on which plan."""
 KeyState = Literal["live", "expired", "revoked"]
 
 

@@ -1,7 +1,8 @@
 """What a workspace counts a day over all its sites, services and bots, for one look at it.
 
 Each is counted where it is counted for its site or bot as well, so that nobody sums up a hundred
-of them. Leads of the whole workspace have a subject of their own (``store.crm_metrics``).
+of them. Leads of the whole workspace have a subject of their own
+(``domains.leads.store.crm_metrics``).
 """
 
 SUBJECT = "workspace"

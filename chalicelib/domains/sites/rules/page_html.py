@@ -34,7 +34,7 @@ def complete(html: str, *, title: str, description: str | None) -> str:
 
 def _says(html: str) -> tuple[bool, bool]:
     """Return whether a page's head has a title, and whether it has a description."""
-    from turbohtml import TokenType, tokenize  # noqa: PLC0415  as in ``rules.html_import``
+    from turbohtml import TokenType, tokenize  # noqa: PLC0415  as in ``domains.sites.rules.html_import``
 
     titled = described = False
     drawings = 0

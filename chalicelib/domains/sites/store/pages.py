@@ -39,7 +39,7 @@ class PageRow(Record):
     html_key = UnicodeAttribute(null=True)
     html_bytes = NumberAttribute(default=0)
     file_ids: ListAttribute[Any] = ListAttribute(default=list)
-    """The files of the workspace that its HTML shows (``store.files.named_in``)."""
+    """The files of the workspace that its HTML shows (``domains.files.store.files.named_in``)."""
 
     long_design: dict[str, Any] | None = None
     """The design system, if it is long and was read."""
