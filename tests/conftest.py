@@ -354,12 +354,15 @@ def in_console(
 def new_owner(database: None) -> Callable[..., Owner]:
     """Make a new workspace with an owner of its own."""
 
-    def make(plan: str = "business", role: str = "user", timezone: str = "Europe/Moscow") -> Owner:
+    def make(
+        plan: str = "business",
+        role: str = "user",
+        timezone: str = "Europe/Moscow",
+        name: str = "Other workspace",
+    ) -> Owner:
         email = f"owner{next(_numbers)}@example.com"
         as_operator("create_account", email=email, password=PASSWORD, role=role)
-        made = as_operator(
-            "create_workspace", owner=email, name="Workspace", plan=plan, timezone=timezone
-        )
+        made = as_operator("create_workspace", owner=email, name=name, plan=plan, timezone=timezone)
         return Owner(workspaces.get(made["workspaceId"]))
 
     return make
@@ -378,7 +381,8 @@ def _owner_with_a_key(new_owner: Callable[..., Owner], snapshots: Snapshots) -> 
     def make() -> tuple[str, str]:
         # Made long before any test's own time, whichever test comes first and stops the clock.
         with clock.using(lambda: datetime(2026, 1, 1, tzinfo=UTC)):
-            made = new_owner(role="admin")
+            # Its slug is the same even if a test has made another workspace before.
+            made = new_owner(role="admin", name="Workspace")
             return made.workspace.id, made.token()
 
     made: tuple[str, str] = snapshots.once("owner", make)

@@ -12,15 +12,15 @@ LIST = "/api/workspaces/list"
 
 class TestListWorkspaces:
     def test_returns_the_whole_record(self, time: Time, new_owner: Callable[..., Owner]) -> None:
-        owner = new_owner()
+        owner = new_owner(name="Bakery")
         data = owner.api().get(LIST)
         assert data == {
             "status": True,
             "workspaces": [
                 {
                     "id": owner.workspace.id,
-                    "name": "Workspace",
-                    "slug": "workspace",
+                    "name": "Bakery",
+                    "slug": "bakery",
                     "logoUrl": None,
                     "ownerId": owner.workspace.owner_id,
                     "role": "owner",
