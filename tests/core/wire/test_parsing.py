@@ -17,10 +17,10 @@ from chalicelib.core.wire.schema import (
     Slug,
     Timestamp,
     Title,
-    When,
     Wire,
     optional,
 )
+from chalicelib.core.wire.times import When
 
 
 class Interval(Wire):

@@ -12,7 +12,8 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Day, Id, Timestamp, Wire, optional
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.core.wire.times import Day
 from chalicelib.domains.bookings.operations.resources import existing_resource, warn_of_zone
 from chalicelib.domains.bookings.rules import schedule
 from chalicelib.domains.bookings.rules.schedule import (

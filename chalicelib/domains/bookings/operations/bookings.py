@@ -17,10 +17,10 @@ from chalicelib.core.wire.schema import (
     SearchText,
     SizedPagination,
     Timestamp,
-    When,
     Wire,
     optional,
 )
+from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, EventRow

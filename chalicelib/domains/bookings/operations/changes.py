@@ -9,7 +9,8 @@ from chalicelib.application.invoke import Context
 from chalicelib.core.errors import NotFoundError, SlotUnavailableError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, When, Wire, exactly_one, has_one, optional
+from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_one, optional
+from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking, calendars
 from chalicelib.domains.bookings.flows.booking import Change, Order
 from chalicelib.domains.bookings.flows.placement import Place

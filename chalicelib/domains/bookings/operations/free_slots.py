@@ -13,7 +13,8 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Timestamp, When, Wire, optional
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import binding, calendars
 from chalicelib.domains.bookings.flows.calendars import FOR_GOOD, Search
 from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource

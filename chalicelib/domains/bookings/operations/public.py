@@ -22,7 +22,8 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
-from chalicelib.core.wire.schema import Id, Timestamp, When, Wire, optional
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import binding, booking
 from chalicelib.domains.bookings.flows.booking import Change, Order
 from chalicelib.domains.bookings.flows.placement import Place

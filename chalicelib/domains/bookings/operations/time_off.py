@@ -13,7 +13,8 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import NotFoundError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import DeletedResult, Id, Timestamp, When, Wire, iso, optional
+from chalicelib.core.wire.schema import DeletedResult, Id, Timestamp, Wire, iso, optional
+from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.operations.resources import existing_resource
 from chalicelib.domains.bookings.store import bookings, time_off
 from chalicelib.domains.bookings.store.resources import RESOURCES

@@ -10,7 +10,8 @@ from chalicelib.core.errors import NotFoundError, PayloadTooLargeError
 from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import one_line
-from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, When, Wire, optional
+from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, Wire, optional
+from chalicelib.core.wire.times import When
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.store import messages

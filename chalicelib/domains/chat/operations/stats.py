@@ -9,7 +9,8 @@ from pydantic import Field
 from chalicelib.application.invoke import Context
 from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Day, Id, Wire, optional
+from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.core.wire.times import Day
 from chalicelib.domains.bots.rules.channels import CHANNELS, TEST, Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.bots.store.bot_metrics import STAGES, Stage

@@ -10,7 +10,8 @@ from chalicelib.core import clock
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.operations import REGISTRY, operation
 from chalicelib.core.principals import Audience
-from chalicelib.core.wire.schema import Id, Timestamp, When, Wire, optional
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.core.wire.times import When
 from chalicelib.domains.identity.store import accounts, api_keys, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow

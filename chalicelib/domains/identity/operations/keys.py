@@ -14,7 +14,8 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import MANAGING, Audience
 from chalicelib.core.scopes import parse_grants
-from chalicelib.core.wire.schema import Id, Moment, Timestamp, Wire, iso, optional, printable
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, iso, optional, printable
+from chalicelib.core.wire.times import Moment
 from chalicelib.domains.identity.store import accounts, api_keys, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow

@@ -10,15 +10,8 @@ from chalicelib.application.invoke import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import (
-    Id,
-    PageNumber,
-    SearchText,
-    Timestamp,
-    When,
-    Wire,
-    optional,
-)
+from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, Wire, optional
+from chalicelib.core.wire.times import When
 from chalicelib.domains.contacts.flows.clients import ClientOut
 from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE

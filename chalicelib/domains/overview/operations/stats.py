@@ -9,7 +9,8 @@ from pydantic import Field
 from chalicelib.application.invoke import Context
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Day, Id, Wire, optional
+from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.core.wire.times import Day
 from chalicelib.domains.identity.flows.periods import period
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import crm_metrics
