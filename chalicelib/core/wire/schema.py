@@ -1,28 +1,27 @@
 """Wire models and field types: camelCase outside, snake_case inside, every property described."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Self
 
+from annotated_types import GroupedMetadata
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     PlainSerializer,
     StringConstraints,
     WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import PydanticCustomError
 
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, is_visible
 from chalicelib.core.wire import money
@@ -185,23 +184,19 @@ SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """Text of a pattern, in ``Annotated``; a refusal says in words what is ``expected``."""
+class Pattern(GroupedMetadata):
+    """Text of a pattern, in ``Annotated``; a refusal says in words what is ``expected``.
+
+    The JSON Schema publishes it as an expression that is anchored at both ends.
+    """
 
     pattern: str
     expected: str
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """Check the pattern after the type."""
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """Publish the pattern as an expression that is anchored at both ends."""
-        return {**handler(schema), "pattern": f"^{self.pattern}$"}
+    def __iter__(self) -> Iterator[object]:
+        """Yield the check and the keyword of the JSON Schema."""
+        yield AfterValidator(self._check)
+        yield Field(json_schema_extra={"pattern": f"^{self.pattern}$"})
 
     def _check(self, text: str) -> str:
         if not re.fullmatch(self.pattern, text):
@@ -210,7 +205,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Unique:
+class Unique(GroupedMetadata):
     """A list of texts without repetitions, in ``Annotated``; a refusal says what is ``expected``.
 
     Items of other types, such as those that fail alone, are not compared.
@@ -218,17 +213,10 @@ class Unique:
 
     expected: str
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """Check the list after its items."""
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """Publish that the items differ."""
-        return {**handler(schema), DOCUMENT: {"uniqueItems": True}}
+    def __iter__(self) -> Iterator[object]:
+        """Yield the check and the keyword of the JSON Schema."""
+        yield AfterValidator(self._check)
+        yield Field(json_schema_extra={DOCUMENT: {"uniqueItems": True}})
 
     def _check(self, items: list[Any]) -> list[Any]:
         texts = [item for item in items if isinstance(item, str)]
