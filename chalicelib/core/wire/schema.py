@@ -1,12 +1,12 @@
 """Wire models and field types: camelCase outside, snake_case inside, every property described."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 
 from annotated_types import GroupedMetadata
 from pydantic import (
@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, is_visible
@@ -103,6 +104,35 @@ class Patch(Partial):
         return self
 
 
+P = TypeVar("P", bound=Partial)
+
+
+def fields_as_in(model: type[Wire]) -> Callable[[type[P]], type[P]]:
+    """Describe the fields of a partial update as the model of a new record does (ADR 0044).
+
+    It is for the fields that are declared by ``optional()``, without a description.
+
+    Raises:
+        TypeError: the model has no field of the same name and type.
+    """
+
+    def describe(partial: type[P]) -> type[P]:
+        for name, field in partial.model_fields.items():
+            if field.description is None:
+                source = model.model_fields.get(name)
+                if source is None or not _same_type(source, field):
+                    msg = f"{partial.__name__}.{name} is no field of this type in {model.__name__}"
+                    raise TypeError(msg)
+                field.description = source.description
+        return partial
+
+    return describe
+
+
+def _same_type(one: FieldInfo, other: FieldInfo) -> bool:
+    return (one.annotation, one.metadata) == (other.annotation, other.metadata)
+
+
 def exactly_one(model: Wire) -> None:
     """Demand one field of each group of ``EXACTLY_ONE_OF``; for the model's validators."""
     for names in model.EXACTLY_ONE_OF:
@@ -129,8 +159,10 @@ def in_order(model: Wire, least: str, most: str) -> None:
         raise PydanticCustomError("bounds", message, {"low": low, "high": high})
 
 
-def optional(description: str) -> Any:  # noqa: ANN401  the default of a field of any type
+def optional(description: str | None = None) -> Any:  # noqa: ANN401  the default of a field of any type
     """Declare a field that need not be sent; ``null`` stands for its omission, too.
+
+    Only a model under ``fields_as_in`` leaves the description out.
 
     It is more than that in a ``Partial``, where it clears a field whose type admits it, and where
     ``NULL_COUNTS`` says so.

@@ -23,6 +23,7 @@ from chalicelib.core.wire.schema import (
     Slug,
     Timestamp,
     Wire,
+    fields_as_in,
     optional,
     printable,
 )
@@ -154,17 +155,18 @@ class PostCreate(Wire):
     cover_image: CoverUrl | None = optional("https; copied.")
 
 
+@fields_as_in(PostCreate)
 class PostPatch(Patch):
     """Changes to a post."""
 
     id: Id = Field(description="Post id.")
-    title: PostTitle = optional("Title.")
+    title: PostTitle = optional()
     slug: PostSlug = optional("Old URLs redirect.")
-    description: MetaDescription | None = optional("Meta description.")
+    description: MetaDescription | None = optional()
     content: Content = optional("Markdown.")
     tags: Tags = optional("Replaces all.")
-    category: Category | None = optional("Category.")
-    author: PersonName | None = optional("Author.")
+    category: Category | None = optional()
+    author: PersonName | None = optional()
     status: Status = optional("draft hides it.")
     cover_image: CoverUrl | None = optional("https; null: none.")
 

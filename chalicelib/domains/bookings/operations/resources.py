@@ -25,6 +25,7 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
+    fields_as_in,
     optional,
 )
 from chalicelib.domains.bookings.flows import binding
@@ -121,16 +122,17 @@ class ResourceCreate(Wire):
     service_ids: ServiceIds | None = optional("Bound to them.")
 
 
+@fields_as_in(ResourceCreate)
 class ResourcePatch(Patch):
     """Changes to a resource."""
 
     id: Id = Field(description="Resource id.")
-    name: Title = optional("Name.")
-    type: Type = optional("What it is.")
+    name: Title = optional()
+    type: Type = optional()
     timezone: Timezone = optional("IANA; moves hours, not bookings.")
-    capacity: Capacity = optional("At the same time.")
-    description: Description | None = optional("Description.")
-    photo: ImageIn | None = optional("Photo.")
+    capacity: Capacity = optional()
+    description: Description | None = optional()
+    photo: ImageIn | None = optional()
     service_ids: ServiceIds = optional("Replaces all; [] unbinds.")
     status: Status = optional("inactive: no slots.")
     sort_order: SortOrder = optional("Place in the list.")

@@ -25,6 +25,7 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
+    fields_as_in,
     in_order,
     optional,
 )
@@ -162,28 +163,29 @@ class ServiceCreate(Wire):
     unverified_per_hour: Unverified = Field(default=20, description="Visitors' bookings.")
 
 
+@fields_as_in(ServiceCreate)
 class ServicePatch(Patch):
     """Changes to a service."""
 
     id: Id = Field(description="Service id.")
-    name: Title = optional("Name.")
-    duration_min: Duration = optional("Minutes.")
-    price: Kopecks = optional("In kopecks.")
-    description: Description | None = optional("Description.")
-    category_id: Id | None = optional("Category id.")
-    site_id: Id | None = optional("Site id.")
-    agent_id: Id | None = optional("Agent id.")
+    name: Title = optional()
+    duration_min: Duration = optional()
+    price: Kopecks = optional()
+    description: Description | None = optional()
+    category_id: Id | None = optional()
+    site_id: Id | None = optional()
+    agent_id: Id | None = optional()
     resource_ids: ResourceIds = optional("Replaces all.")
     images: Images | None = optional("Replaces all.")
     tags: Tags = optional("Replaces all.")
-    status: Status = optional("inactive: no slots.")
+    status: Status = optional()
     slot_step_min: Duration | None = optional("null: durationMin.")
-    buffer_before_min: Buffer = optional("Free before.")
-    buffer_after_min: Buffer = optional("Free after.")
-    min_notice_min: Notice = optional("Least ahead.")
-    horizon_days: Horizon = optional("Days ahead.")
-    require_payment: bool = optional("Unpaid lapse.")
-    unverified_per_hour: Unverified = optional("Visitors' bookings.")
+    buffer_before_min: Buffer = optional()
+    buffer_after_min: Buffer = optional()
+    min_notice_min: Notice = optional()
+    horizon_days: Horizon = optional()
+    require_payment: bool = optional()
+    unverified_per_hour: Unverified = optional()
     sort_order: SortOrder = optional("Place in the list.")
 
 

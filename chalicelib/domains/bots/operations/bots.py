@@ -11,7 +11,16 @@ from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import is_visible
-from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, printable
+from chalicelib.core.wire.schema import (
+    Id,
+    NoInput,
+    Patch,
+    Timestamp,
+    Wire,
+    fields_as_in,
+    optional,
+    printable,
+)
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.store import agents, bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
@@ -131,15 +140,16 @@ class AgentCreate(Wire):
     )
 
 
+@fields_as_in(AgentCreate)
 class AgentPatch(Patch):
     """Changes to a bot."""
 
     id: Id = Field(description="Bot id.")
-    name: AgentName = optional("Name.")
-    system_prompt: Prompt = optional("Instructions; visitors can get at them.")
+    name: AgentName = optional()
+    system_prompt: Prompt = optional()
     model: ModelName = optional("Any model name.")
-    is_active: bool = optional("Whether it answers at all.")
-    is_private: bool = optional("Asks for a bot key.")
+    is_active: bool = optional()
+    is_private: bool = optional()
     welcome_message: Welcome | None = optional("null clears.")
     allowed_origins: Origins = optional("Replace the old; empty: anywhere.")
 

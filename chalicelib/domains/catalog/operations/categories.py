@@ -28,6 +28,7 @@ from chalicelib.core.wire.schema import (
     SortOrder,
     Title,
     Wire,
+    fields_as_in,
     optional,
 )
 from chalicelib.domains.catalog.store import categories
@@ -98,11 +99,12 @@ class CategoryCreate(Wire):
     sort_order: SortOrder | None = optional("Last if omitted.")
 
 
+@fields_as_in(CategoryCreate)
 class CategoryPatch(Patch):
     """Changes to a category."""
 
     id: Id = Field(description="Category id.")
-    name: Title = optional("Name.")
+    name: Title = optional()
     slug: Slug = optional("Unique.")
     parent_id: Id | None = optional("Category above; null: none.")
     sort_order: SortOrder = optional("Place, ascending.")

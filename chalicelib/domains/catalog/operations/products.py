@@ -37,6 +37,7 @@ from chalicelib.core.wire.schema import (
     SortOrder,
     Timestamp,
     Wire,
+    fields_as_in,
     in_order,
     optional,
     printable,
@@ -165,20 +166,21 @@ class ProductCreate(Wire):
     status: Status = Field(default="active", description="inactive hides it.")
 
 
+@fields_as_in(ProductCreate)
 class ProductPatch(Patch):
     """Changes to a product."""
 
     id: Id = Field(description="Product id.")
-    name: Name = optional("Name.")
-    price: Kopecks = optional("In kopecks.")
-    description: Description | None = optional("Description.")
-    sku: Sku | None = optional("Unique.")
-    stock: Stock | None = optional("null: not tracked.")
+    name: Name = optional()
+    price: Kopecks = optional()
+    description: Description | None = optional()
+    sku: Sku | None = optional()
+    stock: Stock | None = optional()
     stock_delta: StockDelta = optional("Pieces to add; negative takes.")
-    category_id: Id | None = optional("Category id.")
+    category_id: Id | None = optional()
     images: Images | None = optional("Replaces all.")
-    barcode: BarcodeText | None = optional("8, 12-14 digits.")
-    status: Status = optional("inactive hides it.")
+    barcode: BarcodeText | None = optional()
+    status: Status = optional()
     sort_order: SortOrder = optional("Place in the list.")
 
     @model_validator(mode="after")

@@ -22,7 +22,16 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.text import line_fold
 from chalicelib.core.wire import batch_items
 from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
-from chalicelib.core.wire.schema import Id, Kopecks, Partial, Pattern, SortOrder, Wire, optional
+from chalicelib.core.wire.schema import (
+    Id,
+    Kopecks,
+    Partial,
+    Pattern,
+    SortOrder,
+    Wire,
+    fields_as_in,
+    optional,
+)
 from chalicelib.domains.catalog.operations.batches import (
     MAX_AT_ONCE,
     OK,
@@ -35,6 +44,7 @@ from chalicelib.domains.catalog.operations.products import (
     BarcodeText,
     Description,
     Name,
+    ProductPatch,
     Sku,
     Status,
     Stock,
@@ -64,16 +74,17 @@ CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
 Fetched = Mapping[str, StoredObject | RejectedImage]
 
 
+@fields_as_in(ProductPatch)
 class ProductItem(Partial):
     """The values of a product; what is omitted stays as it is."""
 
     name: Name = optional("Name; a new product needs it.")
     price: Kopecks = optional("In kopecks; a new product needs it.")
-    description: Description | None = optional("Description.")
-    stock: Stock | None = optional("null: not tracked.")
+    description: Description | None = optional()
+    stock: Stock | None = optional()
     category_id: Id | None = optional("Product category id.")
-    images: Images | None = optional("Replaces all.")
-    barcode: BarcodeText | None = optional("8, 12-14 digits.")
+    images: Images | None = optional()
+    barcode: BarcodeText | None = optional()
     status: Status = optional("inactive hides it; a new one is active if omitted.")
     sort_order: SortOrder = optional("Place in the list; a new one is last if omitted.")
 

@@ -11,7 +11,7 @@ from chalicelib.application.invoke import Context
 from chalicelib.core.errors import ConflictError, CycleError, NotFoundError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Patch, Title, Wire, optional
+from chalicelib.core.wire.schema import Id, Patch, Title, Wire, fields_as_in, optional
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
 from chalicelib.engine import locks
@@ -75,11 +75,12 @@ class FolderResult(Wire):
     folder: FolderOut = Field(description="The folder.")
 
 
+@fields_as_in(FolderCreate)
 class FolderPatch(Patch):
     """Changes to a folder."""
 
     id: Id = Field(description="Folder id.")
-    name: FolderName = optional("Name, unique beside its siblings.")
+    name: FolderName = optional()
     parent_id: Id | None = optional("Folder to move it into; null is the root.")
 
 

@@ -20,6 +20,7 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
+    fields_as_in,
     optional,
 )
 from chalicelib.domains.identity.flows.zones import Timezone
@@ -140,15 +141,16 @@ class WorkspaceCreated(Wire):
     timezone: str = Field(description="IANA name of its time zone.")
 
 
+@fields_as_in(WorkspaceCreate)
 class WorkspacePatch(Patch):
     """Changes to a workspace."""
 
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"workspace_id"})
 
     workspace_id: Id = Field(description="Workspace id.")
-    name: Title = optional("Display name.")
-    timezone: Timezone = optional("IANA name of its time zone.")
-    country: Country = optional("ISO 3166 code of the country that its phones are read in.")
+    name: Title = optional()
+    timezone: Timezone = optional()
+    country: Country = optional()
 
 
 class WorkspaceSettings(Wire):

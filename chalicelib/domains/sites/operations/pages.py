@@ -29,6 +29,7 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
+    fields_as_in,
     optional,
 )
 from chalicelib.domains.files.store import files
@@ -158,6 +159,7 @@ class PageCreate(Wire):
     slug: Slug | None = optional("Made from the title if omitted.")
 
 
+@fields_as_in(PageCreate)
 class PagePatch(Patch):
     """Changes to a page's metadata."""
 
@@ -166,7 +168,7 @@ class PagePatch(Patch):
     }
 
     id: Id = PAGE_ID
-    title: Title = optional("Title.")
+    title: Title = optional()
     slug: Slug = optional("Unique in the site.")
     description: Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION)] | None = optional(
         "Meta description; null clears."

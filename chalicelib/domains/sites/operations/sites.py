@@ -23,6 +23,7 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
+    fields_as_in,
     optional,
 )
 from chalicelib.domains.sites.flows.sites import find
@@ -132,11 +133,12 @@ class SiteCreate(Wire):
     slug: Slug | None = optional("Made from the title if omitted.")
 
 
+@fields_as_in(SiteCreate)
 class SitePatch(Patch):
     """Changes to a site."""
 
     id: Id = Field(description="Site id.")
-    title: Title = optional("Title.")
+    title: Title = optional()
     description: Description | None = optional("Description; null clears it.")
     slug: Slug = optional("New slug; the old URL stops working.")
     status: Literal["active", "inactive"] = optional("inactive hides it.")
