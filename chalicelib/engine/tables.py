@@ -302,6 +302,14 @@ class Record(ContentRow):
         stored = self.attribute_values
         return {**stored, "id": stored["sk"], "version": self.revision}
 
+    def copied_values(self, *except_for: str) -> dict[str, Any]:
+        """Return the attributes that a copy of the record gets: those of its noun alone.
+
+        A new attribute of the noun is copied, too, unless it is named in ``except_for``.
+        """
+        own = self.get_attributes().keys() - Record.get_attributes().keys() - set(except_for)
+        return {name: value for name, value in self.attribute_values.items() if name in own}
+
     @property
     def id(self) -> str:
         """The record's id."""

@@ -31,8 +31,8 @@ FARTHEST = 2**52
 """Sort orders beyond it are not exact any more (``engine.listing.index_entries``)."""
 MAX_NAME = 255
 COPY = " (копия)"
-
-
+NOT_COPIED = ("sku", "sku_elsewhere", "barcode")
+"""Attributes that belong to one product only."""
 EVERY_ID_ONCE = Unique("every id once")
 
 
@@ -75,17 +75,14 @@ class ProductOrder(Wire):
 def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
     """Copy a product right behind it: inactive, without SKU and barcode."""
     source = existing_product(ctx, args.id)
-    copy = PRODUCTS.new(
-        ctx.workspace_id,
-        name=args.name or source.name[: MAX_NAME - len(COPY)] + COPY,
-        price=source.price,
-        description=source.description,
-        stock=source.stock,
-        category_id=_kept_category(ctx, source),
-        images=still_there(ctx, source.images),
-        status="inactive",
-        sort_order=products.number_after(ctx.workspace_id, source),
-    )
+    changed = {
+        "name": args.name or source.name[: MAX_NAME - len(COPY)] + COPY,
+        "category_id": _kept_category(ctx, source),
+        "images": still_there(ctx, source.images),
+        "status": "inactive",
+        "sort_order": products.number_after(ctx.workspace_id, source),
+    }
+    copy = PRODUCTS.new(ctx.workspace_id, **source.copied_values(*NOT_COPIED) | changed)
     ctx.unit.create(copy)
     return ProductResult(product=ProductOut.of(copy))
 
