@@ -88,12 +88,8 @@ class Balance(Wire):
     @classmethod
     def of(cls, wallet: WalletRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a wallet."""
-        return cls(
-            account_id=wallet.account_id,
-            available=int(wallet.available),
-            reserved=int(wallet.reserved),
-            entries=int(wallet.seq),
-            **made,
+        return cls.from_row(
+            wallet.attribute_values, account_id=wallet.account_id, entries=wallet.seq, **made
         )
 
 

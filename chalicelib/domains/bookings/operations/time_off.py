@@ -46,14 +46,13 @@ class TimeOffOut(Wire):
         """Return the wire form of stored time off."""
         found = row.time_off
         start, end = _shown(found)
-        return cls(
+        return cls.from_row(
+            row.attribute_values,
             id=found.id,
             resource_id=found.resource_id,
             start_at=start,
             end_at=end,
             all_day=found.all_day,
-            reason=row.reason,
-            created_at=row.created_at,
         )
 
 

@@ -299,6 +299,4 @@ def set_bot(ctx: Context, args: AgentAccess) -> AgentAccessResult:
     for name, value in args.changes.items():
         setattr(agent, name, value)
     ctx.unit.save(agent)
-    return AgentAccessResult(
-        agent_id=agent.id, is_active=agent.is_active, is_private=agent.is_private
-    )
+    return AgentAccessResult.from_row(agent.values, agent_id=agent.id)

@@ -41,14 +41,8 @@ class OrderOut(Wire):
         """Return the order that a lead is."""
         lines: list[dict[str, Any]] = lead.whole_data.get(CART, [])
         items = [OrderItem.from_row(line, product_id=line["productId"]) for line in lines]
-        return cls(
-            id=lead.id,
-            kind="order",
-            status=lead.status,
-            items=items,
-            total=sum(item.quantity * item.price for item in items),
-            created_at=lead.created_at,
-        )
+        total = sum(item.quantity * item.price for item in items)
+        return cls.from_row(lead.values, kind="order", items=items, total=total)
 
     @classmethod
     def of_booking(cls, booking: BookingRow) -> Self:
@@ -60,14 +54,7 @@ class OrderOut(Wire):
             quantity=1,
             price=int(booking.price),
         )
-        return cls(
-            id=booking.id,
-            kind="booking",
-            status=booking.status,
-            items=[item],
-            total=item.price,
-            created_at=booking.created_at,
-        )
+        return cls.from_row(booking.values, kind="booking", items=[item], total=item.price)
 
 
 class OrdersQuery(Wire):

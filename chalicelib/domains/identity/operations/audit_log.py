@@ -100,17 +100,15 @@ class AuditEntry(Wire):
         """Return the wire form of a stored change."""
         key = known.keys.get(row.key_id)
         named = (name.partition(":") for name in row.resources)
-        return cls(
+        return cls.from_row(
+            row.attribute_values,
             id=row.sk,
-            at=row.at,
             actor=Actor.of(row.actor, known.people),
             key=KeyUsed(id=key.key_id, name=key.name, masked=key.masked) if key else None,
             client_ip=row.client_ip or None,
-            operation=row.operation,
             title=known.titles.get(row.operation),
             area=known.areas.get(row.operation),
             resources=[Touched(type=kind, id=thing) for kind, _, thing in named],
-            fields=row.fields,
             request_id=row.request_id or None,
         )
 

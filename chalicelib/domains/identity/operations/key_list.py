@@ -42,7 +42,7 @@ class KeyOut(Wire):
     def of(cls, key: ApiKeyRow, owners: Mapping[str, AccountRow]) -> Self:
         """Return the wire form of a stored key; ``owners`` are accounts by their ids."""
         owner = owners.get(key.account_id)
-        shown = owner and KeyOwner(id=owner.id, name=owner.name, email=owner.email)
+        shown = owner and KeyOwner.model_validate(owner)
         return cls.from_row(key.attribute_values, id=key.key_id, state=key.state, account=shown)
 
 

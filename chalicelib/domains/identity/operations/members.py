@@ -88,12 +88,8 @@ def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: AR
     """List who works in a workspace, in the order that they joined."""
     return MemberList(
         members=[
-            MemberListed(
-                account_id=account.id,
-                name=account.name,
-                email=account.email,
-                role=membership.role,
-                joined_at=membership.joined_at,
+            MemberListed.from_row(
+                {**account.attribute_values, **membership.attribute_values}, account_id=account.id
             )
             for account, membership in workspaces.members(ctx.workspace_id)
         ]

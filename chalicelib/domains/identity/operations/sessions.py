@@ -156,11 +156,9 @@ def list_sessions(ctx: Context, args: NoInput) -> SessionList:  # noqa: ARG001  
     rows = console_sessions.of_account(accounts.get(caller.account_id))
     return SessionList(
         sessions=[
-            SessionOut(
+            SessionOut.from_row(
+                row.attribute_values,
                 id=row.session_id,
-                browser=row.browser,
-                created_at=row.created_at,
-                seen_at=row.seen_at,
                 current=row.session_id == caller.session_id,
             )
             for row in rows

@@ -203,12 +203,7 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     ctx.unit.create(workspaces.membership_row(owner.id, workspace.id, role="owner", joined_at=now))
     ctx.unit.create(workspaces.member_row(owner.id, workspace.id))
     ctx.unit.mention(f"workspace:{workspace.id}")
-    return WorkspaceCreated(
-        workspace_id=workspace.id,
-        slug=workspace.slug,
-        plan=workspace.plan,
-        timezone=workspace.timezone,
-    )
+    return WorkspaceCreated.from_row(workspace.attribute_values, workspace_id=workspace.id)
 
 
 def _workspace(args: PlanSet | WorkspacePatch) -> str:
@@ -230,12 +225,7 @@ def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
         setattr(workspace, name, value)
     ctx.unit.save(workspace)
     ctx.unit.mention(f"workspace:{workspace.id}")
-    return WorkspaceSettings(
-        workspace_id=workspace.id,
-        name=workspace.name,
-        timezone=workspace.timezone,
-        country=workspace.country,
-    )
+    return WorkspaceSettings.from_row(workspace.attribute_values, workspace_id=workspace.id)
 
 
 @operation(title="Set a plan", audience=OPERATOR, resolve=_workspace, idempotent=True)

@@ -191,8 +191,7 @@ def _total(days: Mapping[date, tuple[DayCounts, DayCounts]]) -> Income:
 
 
 def _funds(home: WorkspaceRow) -> Funds:
-    wallet = ledger.wallet(home.owner_id)
-    return Funds(available=int(wallet.available), reserved=int(wallet.reserved))
+    return Funds.from_row(ledger.wallet(home.owner_id).attribute_values)
 
 
 def _having_status(home: WorkspaceRow, noun: str, status: str) -> int:

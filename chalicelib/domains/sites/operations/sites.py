@@ -66,12 +66,7 @@ class DomainOut(Wire):
         proof = DnsRecord(
             type="TXT", host=hostnames.proof_host(domain.name), value=hostnames.proof(domain.token)
         )
-        return cls(
-            name=domain.name,
-            status=domain.status,
-            records=[proof],
-            checked_at=domain.checked_at,
-        )
+        return cls.from_row(domain.attribute_values, records=[proof])
 
 
 class SiteOut(Wire):
@@ -256,4 +251,4 @@ def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
     site = find(ctx, args.id)
     site.stats_enabled = args.provided().get("enabled", not site.stats_enabled)
     ctx.unit.save(site)
-    return SiteStatsResult(id=site.id, stats_enabled=site.stats_enabled)
+    return SiteStatsResult.from_row(site.values)

@@ -56,7 +56,7 @@ def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     if site.status != SUSPENDED:
         site.status_when_resumed, site.status = site.status, SUSPENDED
         ctx.unit.save(site)
-    return SiteStatusResult(site=SiteStatus(id=site.id, status=site.status))
+    return SiteStatusResult(site=SiteStatus.from_row(site.values))
 
 
 @operation(
@@ -68,4 +68,4 @@ def resume_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     if site.status == SUSPENDED:
         site.status, site.status_when_resumed = site.status_when_resumed or "active", None
         ctx.unit.save(site)
-    return SiteStatusResult(site=SiteStatus(id=site.id, status=site.status))
+    return SiteStatusResult(site=SiteStatus.from_row(site.values))
