@@ -5,6 +5,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Literal, get_args
 
+from chalicelib.core.areas import SCOPED
+
 Role = Literal["user", "admin"]
 
 
@@ -38,7 +40,7 @@ class Scope(StrEnum):
     @property
     def admin_only(self) -> bool:
         """Whether only keys of ADMIN accounts may use it (spec, Authentication 4)."""
-        return self.area == "blog"
+        return SCOPED[self.area].admin_only
 
 
 PATTERNS = ("*:read", "*:write")

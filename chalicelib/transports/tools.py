@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from chalicelib.application.invoke import IDEMPOTENCY_KEY, may_use
+from chalicelib.core import areas
 from chalicelib.core.manifest import manifest
 from chalicelib.core.operations import REGISTRY, Entry, Operation
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import nearest
 
-WORKSPACE = "workspace"
+WORKSPACE = areas.WORKSPACE.name
 """The toolset of the tools that need no scope; always listed unless excluded by name."""
 EVERYTHING = "all"
 MOST_NAMED = 5
@@ -147,7 +148,7 @@ class Selection(NamedTuple):
 
     def unknown(self) -> list[tuple[str, str, Sequence[str]]]:
         """Return each name that there is no toolset or tool of: of which, and the known names."""
-        toolsets = [WORKSPACE, *dict.fromkeys(scope.area for scope in Scope), EVERYTHING]
+        toolsets = [WORKSPACE, *areas.SCOPED, EVERYTHING]
         return [
             (kind, name, known)
             for kind, names, known in (

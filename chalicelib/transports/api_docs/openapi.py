@@ -8,6 +8,7 @@ from typing import Any
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.application.invoke import IDEMPOTENCY_KEY
+from chalicelib.core import areas
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.json_schema import NULL_OMITS, REF, components, json_schema
@@ -94,8 +95,8 @@ def document() -> dict[str, Any]:
         "servers": [{"url": SERVER}],
         "security": [{_SECURITY: []}],
         "tags": [
-            {"name": area, "x-displayName": title, "description": about}
-            for area, (title, about) in AREAS.items()
+            {"name": area.name, "x-displayName": area.title, "description": area.about}
+            for area in areas.AREAS
         ],
         "paths": paths,
         "components": {
@@ -119,24 +120,6 @@ def document() -> dict[str, Any]:
     }
 
 
-_PUBLIC, _CHAT = "public", "chat"
-"""The areas of what visitors call, without a key."""
-AREAS = {
-    "workspace": ("Workspace", "What any key may ask, whatever its scopes."),
-    "projects": ("Sites", "Web sites: their titles and addresses, domains and statistics."),
-    "pages": ("Pages", "The pages of a site, and their HTML."),
-    "products": ("Products", "The catalogue: products, stock, categories, and help with cards."),
-    "services": ("Services", "What can be booked, who or what does it, and when they work."),
-    "bookings": ("Bookings", "Free slots, and the bookings that fill them."),
-    "crm": ("Leads and clients", "Capture forms, what comes in by them, and the people behind it."),
-    "files": ("Files", "Files and folders of the workspace."),
-    "agents": ("Bots", "Chat bots, their dialogs and statistics."),
-    "blog": ("Blog", "The platform's blog, for keys of ADMIN accounts."),
-    _CHAT: ("Bot chat", "Talk to a bot, answered by a stream of events; without an API key."),
-    _PUBLIC: ("Public endpoints", "What pages call on behalf of their visitors, without a key."),
-}
-"""The areas of operations: those of the scopes, and what needs none. By name, title and text."""
-
 _DESCRIPTION = (
     "Manage a workspace with an API key. Every answer is `{data: {status, ...}}`; "
     "money is in kopecks, durations are in minutes, times are ISO 8601 in UTC. "
@@ -147,8 +130,8 @@ _DESCRIPTION = (
 
 def _area(operation: Operation) -> str:
     if Audience.PUBLIC in operation.audience:
-        return _PUBLIC
-    return operation.scope.area if operation.scope else "workspace"
+        return areas.PUBLIC.name
+    return operation.scope.area if operation.scope else areas.WORKSPACE.name
 
 
 def _who(operation: Operation) -> str:
@@ -248,7 +231,7 @@ def _chat(body: str) -> dict[str, Any]:
     codes = openapi_failures.codes(iter(openapi_failures.CHAT))
     entry = {
         "operationId": "chat_stream",
-        "tags": [_CHAT],
+        "tags": [areas.CHAT.name],
         "summary": "Talk to a bot",
         "description": _CHAT_DESCRIPTION,
         "security": [],

@@ -5,6 +5,7 @@ from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
+from chalicelib.core.areas import SCOPED, WORKSPACE
 from chalicelib.core.errors import (
     AlreadyCreatedError,
     AppError,
@@ -19,9 +20,6 @@ from chalicelib.core.text import search_fold
 from chalicelib.transports.console.visit import SEARCH_FROM, Problem, Visit
 from chalicelib.transports.http import HttpResponse, redirect
 
-AREAS = tuple(dict.fromkeys(scope.area for scope in Scope))
-_AGENTS = frozenset({"pages", "products", "services", "bookings", "crm", "files"})
-"""What an AI client works with; sites and bots it only reads."""
 PRESETS = ("read", "agent", "everything")
 GONE = 20
 """Of keys that no longer work the latest are shown; a page has its bounds (ui.md)."""
@@ -109,19 +107,21 @@ def preset(name: str, *, admin: bool) -> frozenset[str]:
         case "read":
             return frozenset(reads)
         case "agent":
-            return frozenset(reads | {f"{area}:write" for area in _AGENTS})
+            written = {f"{each.name}:write" for each in SCOPED.values() if each.written_by_agents}
+            return frozenset(reads | written)
         case "everything":
             return frozenset(map(str, scopes))
     return frozenset()
 
 
 def rights(scopes: list[str]) -> list[tuple[str, str]]:
-    """Return what a key may do, by area: ``read``, ``write`` or ``both``."""
+    """Return what a key may do by the key of the area's text: ``read``, ``write`` or ``both``."""
     held: dict[str, set[str]] = {}
     for scope in scopes:
         area, _, right = scope.partition(":")
-        held.setdefault(area, set()).add(right)
-    return [(area, "both" if len(kinds) > 1 else next(iter(kinds))) for area, kinds in held.items()]
+        text = SCOPED[area].text if area in SCOPED else "area_all"
+        held.setdefault(text, set()).add(right)
+    return [(text, "both" if len(kinds) > 1 else next(iter(kinds))) for text, kinds in held.items()]
 
 
 def _form(
@@ -136,7 +136,7 @@ def _form(
         expires=visit.text("expires"),
         tomorrow=(clock.local_day(clock.now(), zone) + timedelta(days=1)).isoformat(),
         ticked=ticked,
-        areas=[area for area in AREAS if _admin(visit) or not Scope(f"{area}:read").admin_only],
+        areas=[area for area in SCOPED.values() if _admin(visit) or not area.admin_only],
         presets={each: sorted(preset(each, admin=_admin(visit))) for each in PRESETS},
     )
 
@@ -174,21 +174,10 @@ def _end_of_day(text: str, timezone: str) -> str | None:
         raise ValidationError.of("expires", "expected a date such as 2027-01-31") from None
 
 
-_PROBES = {
-    "projects": "/api/projects/list",
-    "products": "/api/products/list",
-    "services": "/api/services/list",
-    "bookings": "/api/bookings/list",
-    "crm": "/api/forms/collection-list",
-    "files": "/api/file-folders",
-    "agents": "/api/agents/list",
-}
-
-
 def _probe(scopes: list[str]) -> str:
     """Return a path that a key may read, for a first call with it."""
     for scope in scopes:
         area, _, right = scope.partition(":")
-        if right == "read" and area in _PROBES:
-            return _PROBES[area]
-    return "/api/workspaces/list"
+        if right == "read" and area in SCOPED and SCOPED[area].example:
+            return SCOPED[area].example
+    return WORKSPACE.example

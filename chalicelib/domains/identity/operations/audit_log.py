@@ -7,6 +7,7 @@ from pydantic import Field
 
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
+from chalicelib.core.areas import logged_as
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.operations import REGISTRY, operation
 from chalicelib.core.principals import Audience
@@ -77,7 +78,7 @@ class _Known(NamedTuple):
     people: Mapping[str, AccountRow]
     keys: Mapping[str, ApiKeyRow]
     titles: Mapping[str, str]
-    areas: Mapping[str, str]
+    areas: Mapping[str, str | None]
 
 
 class AuditEntry(Wire):
@@ -123,50 +124,19 @@ class AuditLog(Wire):
     )
 
 
-AREAS = {
-    "bots": "agents",
-    "bots.widget": "dialogs",
-    "bookings.availability": "resources",
-    "bookings.assistance": "services",
-    "bookings.resources": "resources",
-    "bookings.services": "services",
-    "bookings.time_off": "resources",
-    "catalog": "products",
-    "catalog.categories": "categories",
-    "chat": "dialogs",
-    "clients.orders": "leads",
-    "files.stock_photos": "stock_photos",
-    "identity.audit_log": "audit_log",
-    "leads.cart": "forms",
-    "leads.forms": "forms",
-    "leads.submission": "forms",
-    "overview.stats": "sites",
-    "sites.editing": "pages",
-    "sites.imports": "pages",
-    "sites.page_objects": "pages",
-    "sites.pages": "pages",
-}
-"""Areas of domains, or of modules in them, that go by another name."""
-
-
 def _kind(actor: str) -> ActorKind:
     """Return what an actor is; an account is named by its id alone."""
     name = actor.partition(":")[0]
     return next((kind for kind in KINDS if kind == name), "account")
 
 
-def _areas() -> dict[str, str]:
-    """Return the area of each operation and job, by the modules that declare them."""
-    modules = {**JOB_HANDLERS.modules, **{e.name: e.module for e in REGISTRY.entries()}}
-    return {name: _area(module) for name, module in modules.items() if ".domains." in module}
+def _areas() -> dict[str, str | None]:
+    """Return the area of each operation and job, as they are declared."""
+    jobs = {kind: logged_as(module) for kind, module in JOB_HANDLERS.modules.items()}
+    return jobs | {each.name: logged_as(each.module, each.path) for each in REGISTRY.entries()}
 
 
-def _area(module: str) -> str:
-    domain, _, noun = module.removeprefix("chalicelib.domains.").split(".")
-    return AREAS.get(f"{domain}.{noun}") or AREAS.get(domain, domain)
-
-
-def _choice(args: AuditQuery, areas: Mapping[str, str]) -> Callable[[str, str], bool] | None:
+def _choice(args: AuditQuery, areas: Mapping[str, str | None]) -> Callable[[str, str], bool] | None:
     """Return whether to show what an actor did by an operation; None if all is shown."""
     if args.actor is None and args.area is None:
         return None

@@ -1,0 +1,151 @@
+"""The areas of the product, one row each. Scopes, reference, console and audit log read it.
+
+An area with scopes is a toolset of the tool server, and a row in the console's form for a new key.
+Every area is a page of the reference. The audit log divides some of them further: it lists
+categories apart from products.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Area(NamedTuple):
+    """An area. The title and the description are those of the reference."""
+
+    name: str
+    title: str
+    about: str
+    scoped: bool = True
+    """Whether it has the scopes ``<name>:read`` and ``<name>:write``."""
+    admin_only: bool = False
+    """Whether only keys of ADMIN accounts may have its scopes."""
+    written_by_agents: bool = False
+    """Whether the console suggests its write scope for AI clients."""
+    example: str = ""
+    """A path for a first call with a key that may read the area."""
+    logged: Mapping[str, str] = {}
+    """Its names in the audit log, by the beginnings of routes after ``/api/``, modules, domains."""
+
+    @property
+    def text(self) -> str:
+        """The key of its name in the console's texts."""
+        return f"area_{self.name}"
+
+
+WORKSPACE = Area(
+    "workspace",
+    "Workspace",
+    "What any key may ask, whatever its scopes.",
+    scoped=False,
+    example="/api/workspaces/list",
+    logged={"identity": "identity", "billing": "billing", "overview": "overview"},
+)
+CHAT = Area(
+    "chat",
+    "Bot chat",
+    "Talk to a bot, answered by a stream of events; without an API key.",
+    scoped=False,
+    logged={"chat": "dialogs"},
+)
+PUBLIC = Area(
+    "public",
+    "Public endpoints",
+    "What pages call on behalf of their visitors, without a key.",
+    scoped=False,
+)
+AREAS = (
+    WORKSPACE,
+    Area(
+        "projects",
+        "Sites",
+        "Web sites: their titles and addresses, domains and statistics.",
+        example="/api/projects/list",
+        logged={"projects": "sites", "sites": "sites"},
+    ),
+    Area(
+        "pages",
+        "Pages",
+        "The pages of a site, and their HTML.",
+        written_by_agents=True,
+        logged={"pages": "pages"},
+    ),
+    Area(
+        "products",
+        "Products",
+        "The catalogue: products, stock, categories, and help with cards.",
+        written_by_agents=True,
+        example="/api/products/list",
+        logged={"catalog": "products", "categories": "categories"},
+    ),
+    Area(
+        "services",
+        "Services",
+        "What can be booked, who or what does it, and when they work.",
+        written_by_agents=True,
+        example="/api/services/list",
+        logged={"services": "services", "resources": "resources"},
+    ),
+    Area(
+        "bookings",
+        "Bookings",
+        "Free slots, and the bookings that fill them.",
+        written_by_agents=True,
+        example="/api/bookings/list",
+        logged={"bookings": "bookings"},
+    ),
+    Area(
+        "crm",
+        "Leads and clients",
+        "Capture forms, what comes in by them, and the people behind it.",
+        written_by_agents=True,
+        example="/api/forms/collection-list",
+        logged={
+            "forms/collection": "leads",
+            "forms": "forms",
+            "public/forms": "forms",
+            "leads": "leads",
+            "clients": "clients",
+        },
+    ),
+    Area(
+        "files",
+        "Files",
+        "Files and folders of the workspace.",
+        written_by_agents=True,
+        example="/api/file-folders",
+        logged={"files": "files"},
+    ),
+    Area(
+        "agents",
+        "Bots",
+        "Chat bots, their dialogs and statistics.",
+        example="/api/agents/list",
+        logged={"bots": "agents"},
+    ),
+    Area(
+        "blog",
+        "Blog",
+        "The platform's blog, for keys of ADMIN accounts.",
+        admin_only=True,
+        logged={"blog": "blog"},
+    ),
+    CHAT,
+    PUBLIC,
+)
+SCOPED = {area.name: area for area in AREAS if area.scoped}
+_LOGGED = {beginning: name for area in AREAS for beginning, name in area.logged.items()}
+
+
+def logged_as(module: str, path: str = "") -> str | None:
+    """Return the audit log's name for the area of an operation or a job.
+
+    The route of the operation decides. If no area has that route, the name of the module decides,
+    and then the domain. What no domain declares has no area: None.
+    """
+    _, _, inside = module.partition(".domains.")
+    if not inside:
+        return None
+    domain, *_, noun = inside.split(".")
+    route = path.removeprefix("/api/")
+    by_route = (name for beginning, name in _LOGGED.items() if route.startswith(beginning))
+    return next(by_route, None) or _LOGGED.get(noun) or _LOGGED.get(domain)
