@@ -4,7 +4,7 @@ The order of the checks is that of the interface: what a caller may not know is 
 later one. What comes after is ``domains.chat.flows.chat_answer``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,8 +16,6 @@ from chalicelib.core.errors import (
     AppError,
     ForbiddenError,
     InsufficientBalanceError,
-    MessageTooLongError,
-    NotConfiguredError,
     NotFoundError,
     SessionBusyError,
     SpendingError,
@@ -34,25 +32,20 @@ from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.rules.channels import TEST, Channel
 from chalicelib.domains.bots.store import bot_keys, bot_metrics, visits
 from chalicelib.domains.bots.store.agents import AgentRow
-from chalicelib.domains.chat.flows import chat_history, chat_leads, chat_replays
+from chalicelib.domains.chat.flows import chat_leads, chat_prompt, chat_replays
 from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange, message_id
-from chalicelib.domains.chat.flows.chat_history import Turn
+from chalicelib.domains.chat.flows.chat_prompt import Prompt
 from chalicelib.domains.chat.flows.chat_replays import Replay
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.domains.chat.flows.dialogs import expiry_job
 from chalicelib.domains.chat.store import chat_sessions, messages, open_streams
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
-from chalicelib.domains.chat.store.messages import ASSISTANT, USER
 from chalicelib.domains.contacts.store import named_contacts
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import limits
 from chalicelib.engine.metrics import Increments
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from chalicelib.gateways import llm
-from chalicelib.gateways.llm import models
-from chalicelib.gateways.llm.messages import Message
-from chalicelib.gateways.llm.models import UNKNOWN_CONTEXT, ModelSpec
 from chalicelib.lib import tokens
 from chalicelib.lib.sources import without_query
 
@@ -217,7 +210,9 @@ class _Taking:
         return "api" if channel == TEST and not self.caller.in_console else channel
 
     def take(self) -> Exchange:
-        spec, told, input_tokens, max_output = self._fitted()
+        prompt = chat_prompt.fit(
+            self.bot.agent, self.bot.workspace_id, self.session, self.args.message
+        )
         if self.session is not None and self.session.is_held:
             raise SessionBusyError
         dialog = self._dialog()
@@ -225,7 +220,7 @@ class _Taking:
         dialog_id = self.session.dialog_id if self.session else new_id()
         channel = self._channel(dialog)
         try:
-            hold = self._reserve(spec, input_tokens, max_output, message_id(dialog_id, number))
+            hold = self._reserve(prompt, message_id(dialog_id, number))
         except SpendingError as error:
             short = isinstance(error, InsufficientBalanceError)
             name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
@@ -234,8 +229,8 @@ class _Taking:
         token = self.args.session_id or chat_sessions.new_token()
         exchange = Exchange(
             hold=hold,
-            spec=spec,
-            messages=told,
+            spec=prompt.spec,
+            messages=prompt.messages,
             zone=self.bot.workspace.timezone,
             dialog_id=dialog_id,
             number=number,
@@ -254,49 +249,6 @@ class _Taking:
             raise
         return exchange
 
-    def _fitted(self) -> tuple[ModelSpec, list[Message], int, int]:
-        """Return the model, what it is sent, the tokens of that, and those it may answer with.
-
-        Raises:
-            MessageTooLongError: the message alone is too much.
-            NotConfiguredError: nobody answers for the model.
-        """
-        agent, question = self.bot.agent, Message("user", self.args.message)
-        problem: NotConfiguredError | None = None
-        try:
-            spec = llm.resolve(agent.model)
-        except NotConfiguredError as error:
-            problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
-        before = [Message("system", agent.system_prompt)]
-        if problem is None and spec.provider == "demo":
-            from chalicelib.domains.chat.flows import chat_offers  # noqa: PLC0415  no other model reads them
-
-            offers = chat_offers.message(self.bot.workspace_id, question.content)
-            before += [offers] if offers else []
-        count = chat_history.counter(spec.provider)
-        max_output = chat_history.room_for_answer(
-            [*before, question], count, spec.context_tokens, spec.max_output_tokens
-        )
-        if max_output is None:
-            raise MessageTooLongError.of("message", "it does not fit this bot's model; shorten it")
-        if problem is not None:
-            raise problem
-        room = spec.context_tokens - max_output
-        told, input_tokens = chat_history.fit(before, self._turns(), question, count, room)
-        return spec, told, input_tokens, max_output
-
-    def _turns(self) -> Iterator[Turn]:
-        """Yield the dialog's exchanges so far, the newest first."""
-        if self.session is None:
-            return
-        answer = None
-        place = (self.bot.workspace_id, self.session.dialog_id)
-        for message in messages.latest(*place, 4 * chat_history.MAX_TURNS):
-            if message.role == ASSISTANT:
-                answer = message
-            elif message.role == USER and answer and answer.number == message.number + 1:
-                yield Turn(message.content, answer.content)
-
     def _dialog(self) -> DialogRow | None:
         """Return the dialog that goes on; None if it begins with this message.
 
@@ -306,8 +258,8 @@ class _Taking:
             return None
         return DIALOGS.find(self.bot.workspace_id, self.session.dialog_id)
 
-    def _reserve(self, spec: ModelSpec, input_tokens: int, max_output: int, answer_id: str) -> Hold:
-        agent, workspace = self.bot
+    def _reserve(self, prompt: Prompt, answer_id: str) -> Hold:
+        (agent, workspace), spec = self.bot, prompt.spec
         terms = Terms(
             account_id=workspace.owner_id,
             workspace_id=workspace.id,
@@ -323,7 +275,7 @@ class _Taking:
                 chat_sessions.stage_lock(unit, session, holder)
 
         return charging.reserve(
-            terms, holder, input_tokens, max_output, stage, message_id=answer_id
+            terms, holder, prompt.input_tokens, prompt.max_output, stage, message_id=answer_id
         )
 
     def _store(self, exchange: Exchange) -> None:
@@ -409,8 +361,3 @@ class _Taking:
         return AuditEvent(
             "chat", f"visitor:{self.caller.visitor}", request_id=self.caller.request_id
         )
-
-
-def _unknown_model(name: str) -> ModelSpec:
-    output = settings().llm_unknown_output
-    return ModelSpec(name, "demo", name, 0, 0, UNKNOWN_CONTEXT, output, known=False)

@@ -1,0 +1,75 @@
+"""The prompt of a chat: the model, and as much of the dialog as fits what it reads."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from chalicelib.core.errors import MessageTooLongError, NotConfiguredError
+from chalicelib.core.settings import settings
+from chalicelib.domains.bots.store.agents import AgentRow
+from chalicelib.domains.chat.flows import chat_history
+from chalicelib.domains.chat.flows.chat_history import Turn
+from chalicelib.domains.chat.store import messages
+from chalicelib.domains.chat.store.chat_sessions import SessionRow
+from chalicelib.domains.chat.store.messages import ASSISTANT, USER
+from chalicelib.gateways import llm
+from chalicelib.gateways.llm import models
+from chalicelib.gateways.llm.messages import Message
+from chalicelib.gateways.llm.models import UNKNOWN_CONTEXT, ModelSpec
+
+
+class Prompt(NamedTuple):
+    """The model and what it is sent, the tokens of that, and those that it may answer with."""
+
+    spec: ModelSpec
+    messages: list[Message]
+    input_tokens: int
+    max_output: int
+
+
+def fit(agent: AgentRow, workspace_id: str, session: SessionRow | None, text: str) -> Prompt:
+    """Return the prompt for a visitor's message.
+
+    Raises:
+        MessageTooLongError: the message alone is too long.
+        NotConfiguredError: the provider of the bot's model is not configured.
+    """
+    question = Message("user", text)
+    problem: NotConfiguredError | None = None
+    try:
+        spec = llm.resolve(agent.model)
+    except NotConfiguredError as error:
+        problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
+    before = [Message("system", agent.system_prompt)]
+    if problem is None and spec.provider == "demo":
+        from chalicelib.domains.chat.flows import chat_offers  # noqa: PLC0415  no other model reads them
+
+        offers = chat_offers.message(workspace_id, question.content)
+        before += [offers] if offers else []
+    count = chat_history.counter(spec.provider)
+    max_output = chat_history.room_for_answer(
+        [*before, question], count, spec.context_tokens, spec.max_output_tokens
+    )
+    if max_output is None:
+        raise MessageTooLongError.of("message", "it does not fit this bot's model; shorten it")
+    if problem is not None:
+        raise problem
+    turns, room = _turns(workspace_id, session), spec.context_tokens - max_output
+    sent, input_tokens = chat_history.fit(before, turns, question, count, room)
+    return Prompt(spec, sent, input_tokens, max_output)
+
+
+def _turns(workspace_id: str, session: SessionRow | None) -> Iterator[Turn]:
+    """Yield the dialog's exchanges so far, the newest first."""
+    if session is None:
+        return
+    answer = None
+    for message in messages.latest(workspace_id, session.dialog_id, 4 * chat_history.MAX_TURNS):
+        if message.role == ASSISTANT:
+            answer = message
+        elif message.role == USER and answer and answer.number == message.number + 1:
+            yield Turn(message.content, answer.content)
+
+
+def _unknown_model(name: str) -> ModelSpec:
+    output = settings().llm_unknown_output
+    return ModelSpec(name, "demo", name, 0, 0, UNKNOWN_CONTEXT, output, known=False)
