@@ -9,7 +9,6 @@ from pydantic_core import PydanticCustomError, to_json
 from chalicelib.application import new_slugs
 from chalicelib.application.invoke import Context
 from chalicelib.core.errors import (
-    ConfirmationRequiredError,
     ConflictError,
     NotFoundError,
     SlugTakenError,
@@ -20,7 +19,6 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import cut_bytes
 from chalicelib.core.wire.schema import (
-    DeletedResult,
     Id,
     LiteralTrue,
     Patch,
@@ -32,18 +30,10 @@ from chalicelib.core.wire.schema import (
     fields_as_in,
     optional,
 )
-from chalicelib.domains.files.store import files
-from chalicelib.domains.sites.flows.page_objects import (
-    MAX_HTML_BYTES,
-    PURGE,
-    purge_page_files,
-    read_html,
-    too_large,
-)
+from chalicelib.domains.sites.flows.page_objects import MAX_HTML_BYTES, read_html, too_large
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
-from chalicelib.engine import jobs
 from chalicelib.engine.listing import ordering
 from chalicelib.lib import slugs
 
@@ -194,15 +184,6 @@ class PagePatch(Patch):
         return sent
 
 
-class PageDelete(Wire):
-    """Which page to delete, with the confirmation."""
-
-    id: Id = PAGE_ID
-    confirm: bool = Field(default=False, description="Must be true.")
-    if_version: IfVersion | None = IF_VERSION
-    dry_run: bool = Field(default=False, description="Only report.")
-
-
 def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> PageRow:
     """Return a page with its design system and its site.
 
@@ -212,14 +193,15 @@ def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> 
     """
     page = pages.find(ctx.workspace_id, page_id)
     if page is None:
-        raise _unknown_page()
+        raise unknown_page()
     if if_version is not None and if_version != page.version:
         msg = f"The page is at version {page.version}, not {if_version}. Read it and merge."
         raise VersionConflictError(msg, details={"version": page.version})
     return page
 
 
-def _unknown_page() -> NotFoundError:
+def unknown_page() -> NotFoundError:
+    """Return the error for an id that no page of the workspace has."""
     return NotFoundError.of("page", "List a site's pages (svc_list_pages) for valid ids.")
 
 
@@ -375,42 +357,3 @@ def update_page(ctx: Context, args: PagePatch) -> PageWritten:
     if page.site.changes():
         ctx.unit.save(page.site)
     return PageWritten(page=PageRecord.of(page))
-
-
-@operation(
-    tool="svc_delete_page",
-    rest="POST /api/pages/delete",
-    scope=Scope.PAGES_WRITE,
-    title="Delete a page",
-    destructive=True,
-    idempotent=True,
-    example={"id": "PAGE_ID", "confirm": True},
-    errors=(ConfirmationRequiredError, ConflictError, VersionConflictError),
-)
-def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
-    """Delete a page for good; without confirm the answer names it, to ask the user.
-
-    The home page goes last: make another one home before.
-    """
-    page = existing_page(ctx, args.id, args.if_version)
-    site = page.site
-    if page.is_home and len(PAGES.entries(ctx.workspace_id, site.id)) > 1:
-        msg = "This is the site's home page. Make another page the home (isHome: true) first."
-        raise ConflictError(msg)
-    if not args.confirm and not args.dry_run:
-        msg = f'Deleting the page "{page.title}" cannot be undone. Repeat with confirm: true.'
-        about = {"id": page.id, "title": page.title, "slug": page.slug}
-        raise ConfirmationRequiredError(msg, details={"page": about})
-    ctx.unit.delete(page)
-    pages.forget_design(ctx.unit, page)
-    if page.is_home:
-        site.home_page_id, site.page_count = None, 0
-        ctx.unit.save(site)
-    else:
-        pages.discount_page(ctx.unit, page, on_conflict=_unknown_page())
-    files.give_back(ctx.unit, int(page.html_bytes))
-    folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
-    job = jobs.row(PURGE, ctx.workspace_id, {"folder": folder})
-    ctx.unit.create(job)
-    ctx.unit.after_commit(lambda: jobs.attempt(job, purge_page_files))
-    return DeletedResult(id=page.id, deleted=not args.dry_run)
