@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.core import retry
 from chalicelib.core.ids import new_id
-from chalicelib.domains.catalog.operations import products as records
+from chalicelib.domains.catalog.flows import stock as stock_changes
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
@@ -103,7 +103,7 @@ class TestAtOnce:
     def test_who_does_not_insist_on_the_stock_it_read_is_exact_as_well(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(records, "EXACT_TRIES", 0)
+        monkeypatch.setattr(stock_changes, "EXACT_TRIES", 0)
         product = create(api, stock=30)
         deltas = [-1, 2] * 25
 

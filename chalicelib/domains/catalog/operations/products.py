@@ -42,6 +42,8 @@ from chalicelib.core.wire.schema import (
     optional,
     printable,
 )
+from chalicelib.domains.catalog.flows import stock
+from chalicelib.domains.catalog.flows.stock import MAX_STOCK
 from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
@@ -53,13 +55,7 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes
 
 KEPT_AFTER_DELETION = timedelta(days=30)
-MAX_STOCK = 10**9
 MAX_SKU = 64
-EXACT_TRIES = 8
-"""How often a change of the stock insists on the stock it read, to tell exactly what became of it.
-
-After that it adds to whatever is there: many sellers of one product must not starve each other.
-"""
 FOLDER = "products"
 """Where the images of products are kept."""
 _DIRECTIONS = {"createdAt": "desc"}
@@ -325,9 +321,9 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     changes = args.changes
     delta = changes.pop("stock_delta", None)
     if delta is not None:
-        _check_stock(product, delta)
+        stock.check_change(product, delta)
     if delta is not None and not changes:
-        _stage_stock(ctx, product, delta)
+        stock.stage_change(ctx, product, delta)
         return ProductResult(product=ProductOut.of(product))
     descriptions.require_whole(changes.get("description"), product.description)
     for name, value in _stored(ctx, changes, product.images).items():
@@ -395,31 +391,3 @@ def _taken(product: ProductRow, advice: str) -> dict[str, Callable[[str], AppErr
         return SkuTakenError(msg, details={"productId": holder})
 
     return {"sku": error}
-
-
-def _check_stock(product: ProductRow, delta: int) -> None:
-    """Refuse a change of the stock that the product, as it was read, does not allow."""
-    if product.stock is None:
-        raise ConflictError(
-            "The stock of this product is not tracked. Set stock to a number first."
-        )
-    after = product.stock + delta
-    if after < 0:
-        msg = f"Only {product.stock} in stock; {-delta} cannot be taken."
-        raise InsufficientStockError(msg, details={"stock": product.stock})
-    if after > MAX_STOCK:
-        msg = f"{product.stock} in stock and {delta} more would pass the limit of {MAX_STOCK:,}."
-        raise ConflictError(msg)
-
-
-def _stage_stock(ctx: Context, product: ProductRow, delta: int) -> None:
-    """Stage a change of the stock alone, and show what it makes of the stock that was read."""
-    stock = int(product.stock or 0)
-    tries: list[int] = ctx.unit.run_side_effect_once("tries", list)
-    tries.append(stock)
-    least = most = stock
-    if len(tries) > EXACT_TRIES:
-        least, most = max(0, -delta), min(MAX_STOCK, MAX_STOCK - delta)
-        ctx.warn("Others change this stock right now; get the product for what it is in the end.")
-    products.add_stock(ctx.unit, product, delta, least=least, most=most)
-    product.stock, product.updated_at = stock + delta, clock.now()
