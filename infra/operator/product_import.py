@@ -14,7 +14,7 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.text import fold
 from chalicelib.core.wire import parsing
 from chalicelib.domains.catalog.operations.batches import MAX_AT_ONCE, OK
-from chalicelib.domains.catalog.operations.upsert import ItemById, UpsertItem
+from chalicelib.domains.catalog.operations.upsert_items import ItemById, UpsertItem
 from infra.operator import product_csv
 from infra.operator.product_csv import CellError, Row, TableError, Unit
 

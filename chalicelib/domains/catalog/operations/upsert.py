@@ -19,19 +19,9 @@ from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
-from chalicelib.core.text import line_fold
 from chalicelib.core.wire import batch_items
 from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
-from chalicelib.core.wire.schema import (
-    Id,
-    Kopecks,
-    Partial,
-    Pattern,
-    SortOrder,
-    Wire,
-    fields_as_in,
-    optional,
-)
+from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.catalog.operations.batches import (
     MAX_AT_ONCE,
     OK,
@@ -39,23 +29,18 @@ from chalicelib.domains.catalog.operations.batches import (
     commit_outcomes,
     in_order,
 )
-from chalicelib.domains.catalog.operations.products import (
-    MAX_SKU,
-    BarcodeText,
-    Description,
-    Name,
-    ProductPatch,
-    Sku,
-    Status,
-    Stock,
-    _stored,
-    unknown_category,
+from chalicelib.domains.catalog.operations.products import _stored, unknown_category
+from chalicelib.domains.catalog.operations.upsert_items import (
+    Item,
+    ItemById,
+    UpsertItem,
+    key_of,
+    sku_of,
 )
 from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.files.flows import images, rehosting
-from chalicelib.domains.files.flows.images import Images
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
 from chalicelib.engine.listing import ordering
 from chalicelib.engine.reading import fetch
@@ -72,38 +57,6 @@ IMAGES_A_HEAVY_CALL = 10
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
 
 Fetched = Mapping[str, StoredObject | RejectedImage]
-
-
-@fields_as_in(ProductPatch)
-class ProductItem(Partial):
-    """The values of a product; what is omitted stays as it is."""
-
-    name: Name = optional("Name; a new product needs it.")
-    price: Kopecks = optional("In kopecks; a new product needs it.")
-    description: Description | None = optional()
-    stock: Stock | None = optional()
-    category_id: Id | None = optional("Product category id.")
-    images: Images | None = optional()
-    barcode: BarcodeText | None = optional()
-    status: Status = optional("inactive hides it; a new one is active if omitted.")
-    sort_order: SortOrder = optional("Place in the list; a new one is last if omitted.")
-
-
-class UpsertItem(ProductItem):
-    """A product by its SKU; what is omitted stays as it is."""
-
-    sku: Sku = Field(description="Which product, whatever its case; a new one gets it.")
-
-
-class ItemById(ProductItem):
-    """A product by its id; what is omitted stays as it is."""
-
-    id: Annotated[str, Pattern("[0-9A-HJKMNP-TV-Z]{26}", "the id of a product")] = Field(
-        description="Which product; a new one gets it."
-    )
-
-
-Item = UpsertItem | ItemById
 
 
 class ProductUpsert(Wire):
@@ -192,13 +145,13 @@ def upsert_products_by_id(ctx: Context, args: UpsertById) -> UpsertResult:
 
 
 def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool) -> UpsertResult:
-    keys = Counter(_key(item) for item in items)
+    keys = Counter(key_of(item) for item in items)
     once: dict[int, Item] = {}
     results: dict[int, UpsertOutcome] = {}
     for number, item in enumerate(items):
         if isinstance(item, InvalidItem):
             results[number] = _failed(item, item.error)
-        elif keys[_key(item)] > 1:
+        elif keys[key_of(item)] > 1:
             results[number] = _failed(item, _named_twice(item))
         else:
             once[number] = item
@@ -309,7 +262,7 @@ def _would(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome]:
 
 @dataclass
 class _Rows:
-    """What some items refer to, as it is now: products by ``_key``, and ids of categories."""
+    """What some items refer to, as it is now: products by ``key_of``, and ids of categories."""
 
     products: dict[str, ProductRow]
     categories: set[str]
@@ -319,7 +272,7 @@ class _Rows:
     @classmethod
     def of(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
         """Read them, in two round trips."""
-        skus = {_key(item): item.sku for item in items if isinstance(item, UpsertItem)}
+        skus = {key_of(item): item.sku for item in items if isinstance(item, UpsertItem)}
         by_sku = PRODUCTS.find_unique(workspace_id, "sku", skus.values())
         held = {key: by_sku[sku] for key, sku in skus.items() if sku in by_sku}
         held |= {item.id: item.id for item in items if isinstance(item, ItemById)}
@@ -347,7 +300,7 @@ def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[U
 
 def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOutcome:
     """Stage one item; what is wrong with it is told before anything of it is staged."""
-    product, given = rows.products.get(_key(item)), item.provided("sku", "id")
+    product, given = rows.products.get(key_of(item)), item.provided("sku", "id")
     category_id = given.pop("category_id", None)
     if category_id is not None and category_id not in rows.categories:
         raise unknown_category()
@@ -374,7 +327,7 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
             message = UPDATED
             ctx.unit.save(product)
     return UpsertOutcome(
-        sku=_sku(item),
+        sku=sku_of(item),
         id=product.id,
         status=OK,
         message=message,
@@ -412,19 +365,4 @@ def _named_twice(item: Item) -> ValidationError:
 
 
 def _failed(item: Item | InvalidItem, error: AppError) -> UpsertOutcome:
-    return UpsertOutcome(sku=_sku(item), status=error.status, message=error.message)
-
-
-def _key(item: Item | InvalidItem) -> str:
-    """Return what items are told apart by: the SKU as it compares, or the id."""
-    return item.id if isinstance(item, ItemById) else line_fold(_sku(item))
-
-
-def _sku(item: Item | InvalidItem) -> str:
-    match item:
-        case UpsertItem():
-            return item.sku
-        case InvalidItem():
-            return item.text(MAX_SKU, "sku")
-        case _:
-            return ""
+    return UpsertOutcome(sku=sku_of(item), status=error.status, message=error.message)

@@ -1,0 +1,76 @@
+"""The items of an upsert: the values of a product, by its SKU or by its id."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from chalicelib.core.text import line_fold
+from chalicelib.core.wire.batch_items import InvalidItem
+from chalicelib.core.wire.schema import (
+    Id,
+    Kopecks,
+    Partial,
+    Pattern,
+    SortOrder,
+    fields_as_in,
+    optional,
+)
+from chalicelib.domains.catalog.operations.products import (
+    MAX_SKU,
+    BarcodeText,
+    Description,
+    Name,
+    ProductPatch,
+    Sku,
+    Status,
+    Stock,
+)
+from chalicelib.domains.files.flows.images import Images
+
+
+@fields_as_in(ProductPatch)
+class ProductItem(Partial):
+    """The values of a product; what is omitted stays as it is."""
+
+    name: Name = optional("Name; a new product needs it.")
+    price: Kopecks = optional("In kopecks; a new product needs it.")
+    description: Description | None = optional()
+    stock: Stock | None = optional()
+    category_id: Id | None = optional("Product category id.")
+    images: Images | None = optional()
+    barcode: BarcodeText | None = optional()
+    status: Status = optional("inactive hides it; a new one is active if omitted.")
+    sort_order: SortOrder = optional("Place in the list; a new one is last if omitted.")
+
+
+class UpsertItem(ProductItem):
+    """A product by its SKU; what is omitted stays as it is."""
+
+    sku: Sku = Field(description="Which product, whatever its case; a new one gets it.")
+
+
+class ItemById(ProductItem):
+    """A product by its id; what is omitted stays as it is."""
+
+    id: Annotated[str, Pattern("[0-9A-HJKMNP-TV-Z]{26}", "the id of a product")] = Field(
+        description="Which product; a new one gets it."
+    )
+
+
+Item = UpsertItem | ItemById
+
+
+def key_of(item: Item | InvalidItem) -> str:
+    """Return what items are told apart by: the SKU as it compares, or the id."""
+    return item.id if isinstance(item, ItemById) else line_fold(sku_of(item))
+
+
+def sku_of(item: Item | InvalidItem) -> str:
+    """Return the SKU of an item, as it was sent; an empty text if it has none."""
+    match item:
+        case UpsertItem():
+            return item.sku
+        case InvalidItem():
+            return item.text(MAX_SKU, "sku")
+        case _:
+            return ""
