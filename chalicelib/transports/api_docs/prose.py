@@ -10,7 +10,10 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chalicelib.lib import templates
+
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from markdown_it import MarkdownIt
 
     from chalicelib.transports.api_docs.model import Reference
@@ -73,19 +76,11 @@ def has_guide(name: str) -> bool:
 
 
 @cache
-def _guides() -> Any:  # noqa: ANN401  jinja2.Environment
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  30 ms for pages only
-
+def _guides() -> "Environment":
     from chalicelib.domains.catalog.flows import barcodes  # noqa: PLC0415  for pages only
     from chalicelib.domains.files.flows import photos  # noqa: PLC0415  for pages only
 
-    made = Environment(  # noqa: S701  Markdown, not HTML
-        loader=FileSystemLoader(GUIDES_FOLDER),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
+    made = templates.environment(GUIDES_FOLDER, autoescape=False)
     made.filters["thousands"] = "{:,}".format
     made.globals |= {"barcodes": barcodes, "photos": photos}
     return made

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from chalicelib.core.errors import NotFoundError
+from chalicelib.lib import css
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
 PATH = "/assets/{name}"
@@ -32,10 +33,7 @@ _CACHED = {
     False: "public, max-age=60",
 }
 _NAME = re.compile(r"([a-z]+)\.([0-9a-f]{12})\.(css|js)")
-_COMMENT = re.compile(r"/\*(?!!).*?\*/", re.DOTALL)
 _SPACE = re.compile(r"\s+")
-_AROUND = re.compile(r" ?([{};,]) ?|(:) (?!\")")
-"""White space that means nothing. A string may hold a colon with a space before its end."""
 
 
 @cache
@@ -47,8 +45,7 @@ def style_sheet(name: str) -> bytes:
 def minified(*names: str) -> bytes:
     """Return parts of style sheets as one, without comments and needless white space."""
     parts = [(_FOLDER / "static" / f"{name}.css").read_text() for name in names]
-    text = _SPACE.sub(" ", _COMMENT.sub("", "\n".join(parts)))
-    return _AROUND.sub(r"\1\2", text).replace(";}", "}").strip().encode()
+    return css.minify("\n".join(parts)).encode()
 
 
 @cache

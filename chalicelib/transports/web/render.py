@@ -17,6 +17,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, log_fields
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import iso
+from chalicelib.lib import templates
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import assets, texts
 from chalicelib.transports.web.texts import Language
@@ -42,17 +43,9 @@ log = logging.getLogger(__name__)
 @cache
 def environment() -> "Environment":
     """Return what makes pages of templates; it escapes everything that is not ``Markup``."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  30 ms for pages only
-    from markupsafe import Markup  # noqa: PLC0415  as above
+    from markupsafe import Markup  # noqa: PLC0415  it comes with Jinja, which only pages need
 
-    made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
+    made = templates.environment(Path(__file__).parent / "templates")
     made.globals["icon"] = lambda name: Markup(assets.icon(name))  # noqa: S704  an icon of ours
     made.globals["style_url"] = assets.style_url
     made.globals["script_url"] = assets.script_url
