@@ -194,7 +194,7 @@ class Visit:
         """Return what a page says of a failure, in its own words where it has some."""
 
         def own(key: str, otherwise: str) -> str:
-            return self.say(key) if key in texts.CATALOGUE else otherwise
+            return self.say(key) if texts.has(self.language, key) else otherwise
 
         fields = {e.field: own(f"wrong_{e.field}", e.message) for e in error.errors}
         summary = self.say("wrong_fields") if fields else own(f"error_{error.code}", error.message)
@@ -239,4 +239,4 @@ class Visit:
     def _done(self) -> str:
         """Return the text of what was just done, if the page was opened after that."""
         key = f"done_{self.asked('done')}"
-        return self.say(key) if key in texts.CATALOGUE else ""
+        return self.say(key) if texts.has(self.language, key) else ""

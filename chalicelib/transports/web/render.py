@@ -141,7 +141,7 @@ def with_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Hand
                 log.exception("a page failed", extra={"requestId": request.request_id})
             status = error.status if isinstance(error, AppError) else 500
             own = f"error_{error.code}" if isinstance(error, AppError) else ""
-            known = own in texts.CATALOGUE
+            known = texts.has(language(request), own)
             told = notice(
                 request,
                 status,

@@ -1,21 +1,22 @@
-"""What pages say, in Russian and English, and how dates, numbers and money read there.
+"""Texts of pages in Russian and English, and how dates, numbers and money are written there.
 
-Rules of plurals, names of months and signs of currencies are those of the CLDR, by Babel, of which
-the Lambda zip has these two languages only. It is imported when a page asks first.
+The texts and their plural forms are in the PO files of ``locale`` (ADR 47). Names of months and
+signs of currencies are those of the CLDR, by Babel, of which the Lambda zip has these two languages
+only. Babel is imported when a page first needs it.
 """
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from pathlib import Path
 
-from chalicelib.transports.web.catalogue import changes
-from chalicelib.transports.web.catalogue.console import CONSOLE
-from chalicelib.transports.web.catalogue.public import PUBLIC
-from chalicelib.transports.web.languages import LANGUAGES, Language, Text
+from chalicelib.lib import po_files
+from chalicelib.transports.web.languages import LANGUAGES, Language
 
-__all__ = ["CATALOGUE", "LANGUAGES", "Language"]
+__all__ = ["LANGUAGES", "Language"]
 
-CATALOGUE: Mapping[str, Mapping[Language, Text]] = {**PUBLIC, **CONSOLE}
+LOCALE = Path(__file__).parent / "locale"
+"""The folder of the PO files, one folder for each language."""
 _RANGE = re.compile(r"\s*([A-Za-z]+)(?:-[^;,]*)?\s*(?:;\s*q\s*=\s*([0-9.]+))?\s*")
 _CYRILLIC = re.compile("[\u0430-\u044f\u0451]", re.IGNORECASE)
 _LATIN = re.compile("[a-z]", re.IGNORECASE)
@@ -44,31 +45,41 @@ def language_of(text: str) -> Language:
     return "ru" if len(_CYRILLIC.findall(text)) > len(_LATIN.findall(text)) else "en"
 
 
+@cache
+def catalogue(language: Language) -> po_files.Catalogue:
+    """Return the texts of pages in a language, by key."""
+    return po_files.read(LOCALE, language, "public", "console")
+
+
+@cache
+def _changes(language: Language) -> po_files.Catalogue:
+    return po_files.read(LOCALE, language, "changes")
+
+
 def say(language: Language, key: str, **values: object) -> str:
     """Return a text of the catalogue; of several plural forms that of ``n``."""
-    text = CATALOGUE[key][language]
+    text = catalogue(language).texts[key]
     if isinstance(text, str):
         return text.format(**values)
     n = values["n"]
     if not isinstance(n, int):
         msg = f"{key} is said of whole numbers"
         raise TypeError(msg)
-    return text[plural_form(language, n)].format(**{**values, "n": number(language, n)})
+    form = text[catalogue(language).plural_index(n)]
+    return form.format(**{**values, "n": number(language, n)})
+
+
+def has(language: Language, key: str) -> bool:
+    """Return whether the catalogue has a text of this key."""
+    return key in catalogue(language).texts
 
 
 def change(language: Language, operation: str, title: str | None) -> str:
-    """Return in words what an entry of the audit log did; ``title`` is the operation's own."""
-    if operation in changes.OTHERS:
-        return changes.OTHERS[operation][language]
-    own = title or operation
-    return own if language == "en" else changes.OPERATIONS.get(operation, own)
+    """Return in words what an entry of the audit log did; ``title`` is the operation's own.
 
-
-def plural_form(language: Language, n: int) -> str:
-    """Return the CLDR's plural form of a number: ``one``, ``few``, ``many`` or ``other``."""
-    from babel import Locale  # noqa: PLC0415  80 ms that only pages need
-
-    return str(Locale.parse(language).plural_form(n))
+    The catalogue has no English texts of operations, because their titles are English.
+    """
+    return str(_changes(language).texts.get(operation, title or operation))
 
 
 def number(language: Language, n: int) -> str:

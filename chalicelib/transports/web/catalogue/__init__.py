@@ -1,1 +1,0 @@
-"""What pages say, by the kind of pages."""

@@ -1,0 +1,20 @@
+"""Texts of forms: each that the code names is there, and no other."""
+
+import re
+from pathlib import Path
+
+from chalicelib.domains import leads
+from chalicelib.domains.leads.rules import form_texts
+
+
+def test_every_text_of_forms_is_used_and_every_used_text_is_there() -> None:
+    folder = Path(leads.__file__).parent
+    files = [file for file in folder.rglob("*") if file.suffix in {".py", ".html"}]
+    sources = "\n".join(file.read_text() for file in files)
+    named = re.findall(r'\btext\([\w.]+, "(\w+)"|say\("(\w+)"\)|_RefusedError\("(\w+)"', sources)
+    keys = set(form_texts.catalogue("en").texts)
+    assert {key for keys_of_call in named for key in keys_of_call if key} <= keys
+    assert set(form_texts._FAILURES.values()) <= keys
+    quoted = set(re.findall(r'"(\w+)"', sources))
+    assert {key for key in keys if not key.startswith("cart_")} <= quoted
+    assert {key.removeprefix("cart_") for key in keys if key.startswith("cart_")} <= quoted
