@@ -16,8 +16,9 @@ from chalicelib.application.invoke import Reply
 from chalicelib.core.errors import AppError, ForbiddenError, TooFastError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation
+from chalicelib.domains.leads.flows import form_html
 from chalicelib.domains.leads.operations.submission import PublicForm, SubmissionResult, public_form
-from chalicelib.domains.leads.rules import form_fields, form_html, form_texts
+from chalicelib.domains.leads.rules import form_fields, form_texts
 from chalicelib.domains.sites.operations import visits
 from chalicelib.lib import crawlers as bots
 from chalicelib.transports import booking_calendar, form_data, rest

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.leads.rules.form_fields import FieldSpec
-from chalicelib.domains.leads.rules.form_html import (
+from chalicelib.domains.leads.flows.form_html import (
     HONEYPOT,
     PAGE_HEADERS,
     embed_html,
@@ -20,6 +19,7 @@ from chalicelib.domains.leads.rules.form_html import (
     failure_page,
     thanks_page,
 )
+from chalicelib.domains.leads.rules.form_fields import FieldSpec
 
 URL = "https://api.workspace.example/api/public/forms/01M80E9WFFXHYTPJSSDX3X22Y7/submit"
 ALL_TYPES = (

@@ -12,7 +12,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
-from chalicelib.domains.leads.rules import form_html
+from chalicelib.domains.leads.flows import form_html
 from chalicelib.engine import limits, visitors
 from chalicelib.transports import cors, public
 from chalicelib.transports.form_data import URLENCODED

@@ -26,8 +26,8 @@ from chalicelib.core.wire.schema import (
     optional,
     printable,
 )
+from chalicelib.domains.leads.flows.form_html import embed_html
 from chalicelib.domains.leads.rules.form_fields import CART
-from chalicelib.domains.leads.rules.form_html import embed_html
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED

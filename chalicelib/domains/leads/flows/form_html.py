@@ -1,0 +1,217 @@
+"""The HTML of capture forms: the code to paste into a page, and pages for browsers without script.
+
+The form is plain HTML. It has no ids, so that it may stand twice on a page, and few styles, whose
+weight beats a page's rules for bare elements. Its script is a convenience: it stays on the page,
+puts errors beside their fields, and sends where the visitor came from and how long the form took.
+Names that begin with an underscore are the service's own; no declared field can have one.
+
+The markup is in ``templates``, styles and script are in ``static`` (ADR 47). Jinja is imported when
+the first form is rendered.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chalicelib.domains.leads.rules.form_fields import (
+    CART,
+    MAX_EMAIL,
+    MAX_PHONE,
+    MAX_TEXT,
+    MAX_TEXTAREA,
+    FieldSpec,
+)
+from chalicelib.domains.leads.rules.form_texts import text
+from chalicelib.lib import css, templates
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HONEYPOT = "_url"
+"""A hidden field of the form. Only a program fills it in."""
+PAGE = "_page"
+REFERRER = "_referrer"
+ELAPSED = "_elapsed"
+"""Milliseconds since the form was shown; only the script of the embed code sends them."""
+
+_TYPES = {"phone": "tel", "consent": "checkbox"}
+_LENGTHS = {
+    "text": MAX_TEXT,
+    "textarea": MAX_TEXTAREA,
+    "email": MAX_EMAIL,
+    "phone": MAX_PHONE,
+}
+_COMPLETED_BY_TYPE = {"email": "email", "phone": "tel"}
+_COMPLETED_BY_NAME = {
+    "name": "name",
+    "fullname": "name",
+    "firstname": "given-name",
+    "lastname": "family-name",
+    "surname": "family-name",
+    "company": "organization",
+    "organization": "organization",
+    "country": "country-name",
+    "city": "address-level2",
+    "address": "street-address",
+    "zip": "postal-code",
+    "postcode": "postal-code",
+    "postalcode": "postal-code",
+    "birthday": "bday",
+    "birthdate": "bday",
+}
+"""What browsers may fill in (HTML, autofill field names)."""
+_FOLDER = Path(__file__).parent
+_MAX_HEADING = 80
+
+
+def _style_sheet(name: str) -> str:
+    """Return a style sheet with one line for each rule; blank lines separate rules in the file."""
+    rules = (_FOLDER / "static" / f"{name}.css").read_text().split("\n\n")
+    return "\n".join(filter(None, map(css.minify, rules)))
+
+
+_FORM_STYLE = _style_sheet("form")
+_PAGE_STYLE = f"{_FORM_STYLE}\n{_style_sheet('page')}"
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_PAGE_STYLE.encode()).digest()).decode()
+PAGE_HEADERS = {
+    # A form's redirect is followed within form-action, too (CSP 3, 6.4.1), hence all of https.
+    "Content-Security-Policy": (
+        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
+        "form-action 'self' https:"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Robots-Tag": "noindex",
+    "Referrer-Policy": "strict-origin-when-cross-origin",
+}
+"""Headers of every page of this module. It may be in a frame, because forms are."""
+
+
+class _Control(NamedTuple):
+    """A field as the templates show it; ``type`` is that of the HTML control."""
+
+    name: str
+    label: str
+    type: str
+    value: str
+    error: str
+    required: bool
+    options: tuple[str, ...]
+    max_length: int | None
+    autocomplete: str | None
+
+
+def embed_html(title: str, fields: Sequence[FieldSpec], submit_url: str, language: str) -> str:
+    """Return a form to paste into any page.
+
+    Without script the browser posts it, and shows one of the pages below.
+    """
+    return _render(
+        "embed",
+        language,
+        title=title,
+        submit_url=submit_url,
+        style=_FORM_STYLE,
+        script=_script(language),
+        **_form(fields, {}, {}, "send"),
+    )
+
+
+def error_page(  # noqa: PLR0913  what a form was, and what became of it
+    title: str,
+    fields: Sequence[FieldSpec],
+    language: str,
+    *,
+    message: str,
+    values: Mapping[str, object],
+    errors: Mapping[str, str],
+) -> str:
+    """Return a page with the form, the values that were sent, and errors beside their fields.
+
+    The form posts to the URL of the page, which is the one that it was posted to. ``values``
+    include those of hidden fields; ``errors`` are messages by field.
+    """
+    form = _form(fields, values, errors, "again")
+    return _page("error", language, title=title, message=message, **form)
+
+
+def thanks_page(message: str, language: str, back_url: str | None) -> str:
+    """Return the page after a form without a redirect of its own.
+
+    ``back_url`` is the browser's ``Referer``; no field of the form can set it.
+    """
+    is_heading = len(message) <= _MAX_HEADING and "\n" not in message
+    title = text(language, "thanks")
+    return _page("thanks", language, back_url, title=title, message=message, is_heading=is_heading)
+
+
+def failure_page(message: str, language: str, back_url: str | None) -> str:
+    """Return the page after a failure that the form cannot be shown with."""
+    title = text(language, "not_sent")
+    return _page("failure", language, back_url, title=title, message=message)
+
+
+def _page(template: str, language: str, back_url: str | None = None, **values: object) -> str:
+    """Return a page; only an http(s) ``back_url`` becomes a link."""
+    if back_url is not None and not back_url.startswith(("https://", "http://")):
+        back_url = None
+    page = _render(template, language, back_url=back_url, style=_PAGE_STYLE, **values)
+    return f"{page}\n"
+
+
+def _render(template: str, language: str, **values: object) -> str:
+    say = partial(text, language)
+    return _templates().get_template(f"{template}.html").render(lang=language, say=say, **values)
+
+
+@cache
+def _templates() -> "Environment":
+    return templates.environment(_FOLDER / "templates")
+
+
+@cache
+def _script(language: str) -> str:
+    script = (_FOLDER / "static" / "embed.js").read_text().strip()
+    return script.replace("OFFLINE", text(language, "offline"))
+
+
+def _form(
+    fields: Sequence[FieldSpec],
+    values: Mapping[str, object],
+    errors: Mapping[str, str],
+    button: str,
+) -> dict[str, Any]:
+    """Return the values of ``fields.html``; ``button`` is the key of the button's text."""
+    return {
+        "controls": list(_controls(fields, values, errors)),
+        "page_url": _typed(values.get(PAGE)),
+        "cart": _typed(values.get(CART)),
+        "button": button,
+    }
+
+
+def _controls(
+    fields: Sequence[FieldSpec], values: Mapping[str, object], errors: Mapping[str, str]
+) -> Iterator[_Control]:
+    for field in fields:
+        by_name = _COMPLETED_BY_NAME.get(field.name.replace("_", "").lower())
+        yield _Control(
+            name=field.name,
+            label=field.label + ("\u00a0*" if field.required else ""),
+            type=_TYPES.get(field.type, field.type),
+            value=_typed(values.get(field.name)),
+            error=errors.get(field.name, ""),
+            required=field.required,
+            options=field.options,
+            max_length=_LENGTHS.get(field.type),
+            autocomplete=_COMPLETED_BY_TYPE.get(field.type, by_name),
+        )
+
+
+def _typed(value: object) -> str:
+    """Return a value as a form shows it; a program's list or object is not shown."""
+    if isinstance(value, bool):
+        return "on" if value else ""
+    return str(value) if isinstance(value, str | int | float) else ""
