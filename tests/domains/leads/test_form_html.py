@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
@@ -266,3 +268,19 @@ class TestHostileTexts:
             found = Parsed(hostile)
             assert found.shape == Parsed(plain).shape
             assert found.ended == Parsed(plain).ended
+
+
+def test_jinja_is_imported_when_the_first_form_is_rendered() -> None:
+    """A submission by the form's script renders nothing, and must not pay for the import."""
+    script = """
+import sys
+from chalicelib.domains.leads.flows import form_html
+from chalicelib.transports import public
+before = "jinja2" in sys.modules
+form_html.thanks_page("Bye", "en", None)
+print(before, "jinja2" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "False True\n"
