@@ -138,9 +138,11 @@ class NotFoundError(AppError):
     code = "not_found"
 
     @classmethod
-    def of(cls, noun: str, hint: str) -> "NotFoundError":
-        """Return the error for an unknown id; ``hint`` says which call lists the valid ones."""
-        return cls(f"No {noun} has this id in the workspace. {hint}")
+    def of(cls, label: str, plural: str, listed_by: str) -> "NotFoundError":
+        """Return the error for an unknown id; the tool ``listed_by`` lists the valid ones."""
+        return cls(
+            f"No {label} has this id in the workspace. List {plural} ({listed_by}) for valid ids."
+        )
 
 
 class MethodNotAllowedError(AppError):

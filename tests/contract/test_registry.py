@@ -11,6 +11,7 @@ import app as application
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.fields import fields_of
+from chalicelib.engine.listing.listing import NOUNS
 from tests.factories.examples import every_documented_operation, every_operation
 
 KINDS = {int: "integer", bool: "boolean", list: "array"}
@@ -27,6 +28,11 @@ def test_tools_and_routes_are_unique() -> None:
     assert len({(o.method, o.path) for o in REGISTRY.of(Audience.KEY)}) == len(
         REGISTRY.of(Audience.KEY)
     )
+
+
+def test_every_noun_names_the_tool_that_lists_its_records() -> None:
+    tools = {operation.tool for operation in REGISTRY if operation.read_only}
+    assert {NOUNS[noun].listed_by for noun in NOUNS} <= tools - {None}
 
 
 def test_a_second_declaration_of_a_tool_or_route_is_refused() -> None:

@@ -15,7 +15,7 @@ from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincip
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.bots.store.agents import workspace_of
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.object_store import FolderStore
@@ -96,7 +96,7 @@ class Things:
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
         post = written(title="How we bake", content="With *time*.")
         agent = api.post("/api/agents/create", AGENT)["agent"]["id"]
-        workspace_id = workspace_of(agent)
+        workspace_id = AGENTS.workspace_of(agent)
         assert workspace_id
         top_up(workspaces.get(workspace_id).owner_id, 10_000)
         assert talk(agent, "Do you sell bread?").status == 200

@@ -18,9 +18,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.core.manifest import Declarations, manifest
 from chalicelib.core.text import cut_bytes, search_fold
+from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing import counters, lookups, queries
 from chalicelib.engine.listing.index_entries import (
@@ -47,6 +49,7 @@ from chalicelib.engine.reading import Cost, Key, Partition, fetch
 from chalicelib.engine.tables import ContentRow, Facets, Record, Row
 
 R = TypeVar("R", bound=Record)
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +76,11 @@ class Listing(Generic[R]):
     Args:
         row: the class of its records.
         noun: its name in partition keys and in the audit log.
+        label: its English name, as error messages use it; the noun in lower case if omitted.
+        plural: several of it, as error messages use it; "the" and the label with an "s" if omitted.
+        listed_by: the tool that lists its records.
+        not_found_message: says that an id is unknown, where the usual sentence does not apply.
+        unavailable_message: says to a visitor that a record does not exist or is not public.
         text: gives the searched texts, the first of which is also the name to sort by.
         sorts: wire names of sorts, each with what it sorts by: ``id`` (creation), ``t`` (the name),
             or the slot of a number, ``n1`` or ``n2``.
@@ -104,6 +112,11 @@ class Listing(Generic[R]):
     noun: str
     text: Callable[[R], Sequence[str]]
     sorts: Mapping[str, SortKey]
+    label: str = ""
+    plural: str = ""
+    listed_by: str = ""
+    not_found_message: str = ""
+    unavailable_message: str = ""
     status: str | None = None
     facets: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
@@ -264,6 +277,49 @@ class Listing(Generic[R]):
         Another workspace's id is None, too.
         """
         return self.row.find(self.partition(workspace_id), record_id)
+
+    def require(self, workspace_id: str, record_id: str) -> R:
+        """Return a live record by id, read consistently.
+
+        Raises:
+            NotFoundError: no live record of the workspace has this id.
+        """
+        return self.found(self.find(workspace_id, record_id))
+
+    def found(self, result: T | None) -> T:
+        """Return the result of a search by id.
+
+        Raises:
+            NotFoundError: the result is None.
+        """
+        if result is None:
+            raise self.not_found()
+        return result
+
+    def not_found(self) -> NotFoundError:
+        """Return the error for an id that no record of the workspace has."""
+        if self.not_found_message:
+            return NotFoundError(self.not_found_message)
+        label = self.label or self.noun.lower()
+        return NotFoundError.of(label, self.plural or f"the {label}s", self.listed_by)
+
+    def public(self, result: T | None) -> T:
+        """Return the result of a search for a visitor.
+
+        Raises:
+            NotFoundError: the result is None.
+        """
+        if result is None:
+            raise self.unavailable()
+        return result
+
+    def unavailable(self) -> NotFoundError:
+        """Return the error for a visitor's request of a record that is not there or not public."""
+        return NotFoundError(self.unavailable_message)
+
+    def workspace_of(self, record_id: str) -> str | None:
+        """Return the workspace of a live record, or None. Its ids must be claimed (``by_id``)."""
+        return ClaimRow.workspace_of(lookups.id_claim(self.noun), record_id)
 
     def find_by(
         self, workspace_id: str, lookup: str, value: str, cost: Cost | None = None

@@ -50,6 +50,16 @@ class Lookup(Generic[R]):
         return list(filter(None, [found] if isinstance(found, str) else found))
 
 
+def id_claim(noun: str) -> str:
+    """Return the name of the claim on the ids of a noun's records, such as ``form-id``."""
+    return f"{noun.lower()}-id"
+
+
+def by_id(noun: str) -> Lookup[R]:
+    """Return the look-up that leads from a record's id alone to its workspace."""
+    return Lookup(id_claim(noun), lambda record: record.id, platform_wide=True)
+
+
 class SideRow(NamedTuple):
     """A row that goes with a record; ``unique`` is the look-up that it claims, if any."""
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 from chalicelib.core.errors import AppError, ForbiddenError, UnauthorizedError
 from chalicelib.core.principals import MANAGING
 from chalicelib.core.settings import settings
-from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import accounts, console_sessions, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
@@ -155,7 +155,7 @@ def may_try(request: HttpRequest, agent_id: str) -> bool:
         return False
     check_form(request, request.headers.get(CSRF_HEADER, ""))
     _, account = found
-    membership = workspaces.membership(account.id, bots.workspace_of(agent_id))
+    membership = workspaces.membership(account.id, AGENTS.public(AGENTS.workspace_of(agent_id)))
     if membership is not None and membership.role not in MANAGING:
         msg = "Members of a workspace may look, not spend. Ask its owner or a manager."
         raise ForbiddenError(msg)

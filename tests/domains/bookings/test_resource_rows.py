@@ -169,8 +169,8 @@ def test_a_service_leads_to_its_workspace_and_its_resources_to_it() -> None:
     anna, boris = make_resource(), make_resource("Boris")
     both = make_service(resource_ids=[anna.id, boris.id], slot_step_min=15)
     one = make_service(resource_ids=[boris.id], category_id="c")
-    assert services.workspace_of(one.id) == WORKSPACE
-    assert services.workspace_of("nobody") is None
+    assert SERVICES.workspace_of(one.id) == WORKSPACE
+    assert SERVICES.workspace_of("nobody") is None
     expected = {anna.id: [both.id], boris.id: [both.id, one.id]}
     assert services.bound_to(WORKSPACE, [anna.id, boris.id]) == expected
     assert services.bound_to(WORKSPACE, [anna.id]) == {anna.id: [both.id]}

@@ -312,7 +312,7 @@ class TestDelete:
         assert listed(api) == []
         assert api.refused("GET", f"/api/services/{service['id']}").status == 404
         assert api.refused("POST", DELETE, {"id": service["id"]}).status == 404
-        assert services.workspace_of(service["id"]) is None
+        assert SERVICES.workspace_of(service["id"]) is None
 
     def test_its_category_and_resource_count_it_no_more(self, api: Api) -> None:
         resource = make_resource(api)

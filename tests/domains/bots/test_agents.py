@@ -12,7 +12,8 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import SessionPrincipal
 from chalicelib.domains.bots.operations import bots as records
-from chalicelib.domains.bots.store import agents, bot_keys
+from chalicelib.domains.bots.store import bot_keys
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.lib import tokens
 from tests.conftest import Api, Owner, Time, as_operator, at_once, everything
 from tests.factories.examples import AGENT
@@ -44,7 +45,7 @@ class TestCreateAgent:
         assert AGENT.items() <= agent.items()
         assert (agent["isActive"], agent["isPrivate"]) == (True, False)
         assert (agent["welcomeMessage"], agent["allowedOrigins"]) == (None, [])
-        assert agents.workspace_of(agent["id"]) == owner.workspace.id
+        assert AGENTS.workspace_of(agent["id"]) == owner.workspace.id
 
     def test_takes_everything(self, api: Api) -> None:
         values = {

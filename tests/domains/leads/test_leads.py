@@ -491,10 +491,10 @@ def _submit(form: str, email: str | None, source: str) -> str:
 
 
 def _newest(form: str) -> str:
-    from chalicelib.domains.leads.store.forms import workspace_of
+    from chalicelib.domains.leads.store.forms import FORMS
     from chalicelib.domains.leads.store.leads import LEADS
 
-    return LEADS.entries(workspace_of(form) or "", form_id=form)[-1].id
+    return LEADS.entries(FORMS.workspace_of(form) or "", form_id=form)[-1].id
 
 
 def _recount(

@@ -218,9 +218,10 @@ def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:  # noqa: A
     """Return a post with its Markdown by slug, drafts included."""
     post_id = posts.find_id(args.slug)
     found = posts.read(post_id) if post_id else None
-    if found is None:
-        raise _unknown(posts.find_former(args.slug))
-    post, content = found
+    if found is None and (moved := posts.find_former(args.slug)):
+        msg = f'No post has this slug any more: it is now "{moved.slug}".'
+        raise NotFoundError(msg)
+    post, content = POSTS.found(found)
     return FullPostResult(post=PostOut.of(post, content=content))
 
 
@@ -271,7 +272,7 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
 )
 def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
     """Change a post; what you omit stays as it is."""
-    post = _existing(ctx, args.id)
+    post = POSTS.require(ctx.workspace_id, args.id)
     changes = args.changes
     former = post.slug
     if "cover_image" in changes:
@@ -301,25 +302,10 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
 )
 def delete_blog_post(ctx: Context, args: PostDelete) -> DeletedResult:
     """Delete a blog post for good, with its cover."""
-    post = _existing(ctx, args.id)
+    post = POSTS.require(ctx.workspace_id, args.id)
     posts.delete(ctx.unit, post)
     covers.drop_cover(ctx.unit, post)
     return DeletedResult(id=args.id, deleted=not args.dry_run)
-
-
-def _existing(ctx: Context, post_id: str) -> PostRow:
-    post = POSTS.find(ctx.workspace_id, post_id)
-    if post is None:
-        raise _unknown()
-    return post
-
-
-def _unknown(moved: PostRow | None = None) -> NotFoundError:
-    if moved is not None:
-        return NotFoundError(f'No post has this slug any more: it is now "{moved.slug}".')
-    return NotFoundError(
-        "No post has this id or slug. List the posts (svc_list_blog_posts) for valid ones."
-    )
 
 
 def _taken(slug: str) -> SlugTakenError:

@@ -62,6 +62,10 @@ POSTS = listed(
     Listing(
         row=PostRow,
         noun="POST",
+        listed_by="svc_list_blog_posts",
+        not_found_message=(
+            "No post has this id or slug. List the posts (svc_list_blog_posts) for valid ones."
+        ),
         text=lambda post: (post.title,),
         status="status",
         tags=("tags",),

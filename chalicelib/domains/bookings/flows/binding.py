@@ -7,7 +7,7 @@ services, too, which are then written in the same transaction.
 from collections.abc import Iterable, Sequence
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.errors import ConflictError
 from chalicelib.domains.bookings.store import resources, services
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
@@ -20,28 +20,6 @@ MAX_SERVICES = 50
 """Services that a resource names at once."""
 MAX_CHANGED = 80
 """Services that one change of a resource binds and unbinds; DynamoDB takes 100 items at once."""
-
-
-def unknown_service() -> NotFoundError:
-    """Return the error for an id that no service of the workspace has."""
-    return NotFoundError.of("service", "List the services (svc_list_services) for valid ids.")
-
-
-def unknown_resource() -> NotFoundError:
-    """Return the error for an id that no resource of the workspace has."""
-    return NotFoundError.of("resource", "List the resources (svc_list_resources) for valid ids.")
-
-
-def existing_service(workspace_id: str, service_id: str) -> ServiceRow:
-    """Return a service.
-
-    Raises:
-        NotFoundError: no live service of the workspace has this id.
-    """
-    service = SERVICES.find(workspace_id, service_id)
-    if service is None:
-        raise unknown_service()
-    return service
 
 
 def site_of_service(workspace_id: str, site_id: str | None) -> SiteRow | None:
@@ -64,9 +42,9 @@ def require_resources(ctx: Context, ids: Sequence[str]) -> None:
     """
     found = RESOURCES.fetch(ctx.workspace_id, ids)
     if len(found) < len(ids):
-        raise unknown_resource()
+        raise RESOURCES.not_found()
     for resource in found:
-        resources.require(ctx.unit, resource.id, on_conflict=unknown_resource())
+        resources.require(ctx.unit, resource.id, on_conflict=RESOURCES.not_found())
     _warn_of_mixed_types(ctx, found)
 
 
@@ -88,7 +66,7 @@ def bind(ctx: Context, resource: ResourceRow, service_ids: Sequence[str]) -> lis
         raise ConflictError(msg)
     found = {row.id: row for row in SERVICES.fetch(ctx.workspace_id, {*changed, *wanted})}
     if not found.keys() >= set(wanted):
-        raise unknown_service()
+        raise SERVICES.not_found()
     for service_id in changed:
         if service_id in found:
             _stage(ctx, found[service_id], resource.id, bound=service_id in wanted)

@@ -14,7 +14,7 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import iso
-from chalicelib.domains.bookings.flows import binding, calendars
+from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.flows.placement import Place, Placement
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import bookings
@@ -27,6 +27,7 @@ from chalicelib.domains.bookings.store.bookings import (
 )
 from chalicelib.domains.bookings.store.calendar_days import Days
 from chalicelib.domains.bookings.store.resources import ResourceRow
+from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact, Match
 from chalicelib.domains.contacts.store import named_contacts
@@ -99,7 +100,7 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
         SlotUnavailableError: the time cannot be booked; says why, and which ones near it can.
     """
     workspace = calendars.workspace_of(unit)
-    service = binding.existing_service(unit.workspace_id, order.service_id)
+    service = SERVICES.require(unit.workspace_id, order.service_id)
     match = _match(unit, order)
     # Read last, for the days may not change from here to the commit.
     placement = Placement.of(unit, workspace, service, order.place)

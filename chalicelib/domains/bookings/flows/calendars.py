@@ -10,7 +10,6 @@ from typing import NamedTuple, Self
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
-from chalicelib.domains.bookings.flows import binding
 from chalicelib.domains.bookings.rules import slots
 from chalicelib.domains.bookings.rules.schedule import Schedule
 from chalicelib.domains.bookings.rules.slots import (
@@ -124,8 +123,7 @@ class Candidates(NamedTuple):
         rows.sort(key=lambda each: (each.resource.sort_order, each.resource.id))
         bound = [each.resource for each in rows]
         if resource_id is not None and resource_id not in {each.id for each in bound}:
-            if RESOURCES.find(workspace_id, resource_id) is None:
-                raise binding.unknown_resource()
+            RESOURCES.require(workspace_id, resource_id)
             return cls([], bound, NoSlotReason.NOT_BOUND)
         found = [
             each

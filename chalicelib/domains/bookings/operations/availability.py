@@ -14,7 +14,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day
-from chalicelib.domains.bookings.operations.resources import existing_resource, warn_of_zone
+from chalicelib.domains.bookings.operations.resources import warn_of_zone
 from chalicelib.domains.bookings.rules import schedule
 from chalicelib.domains.bookings.rules.schedule import (
     MAX_INTERVALS,
@@ -25,7 +25,7 @@ from chalicelib.domains.bookings.rules.schedule import (
 )
 from chalicelib.domains.bookings.store import bookings, resources
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.bookings.store.resources import ResourceRow
+from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import merge
@@ -154,7 +154,7 @@ def _rule_out(rule: Rule) -> OpeningRuleOut:
 )
 def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
     """Return a resource's opening hours. No rules: it cannot be booked."""
-    resource = existing_resource(ctx.workspace_id, args.resource_id)
+    resource = RESOURCES.require(ctx.workspace_id, args.resource_id)
     row = resources.find_schedule(ctx.workspace_id, resource.id)
     return Availability.of(resource, row)
 
@@ -181,12 +181,12 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
     Such as {weekdays: [mon, 5], start: "09:00", end: "18:00"}, {date: "2030-01-01", intervals: []}.
     """
     wanted = _parsed(args)
-    before = existing_resource(ctx.workspace_id, args.resource_id)
+    before = RESOURCES.require(ctx.workspace_id, args.resource_id)
     timezone = args.timezone or before.timezone
     warn_of_zone(ctx, before, timezone)
 
     def stage(unit: UnitOfWork) -> bytes:
-        resource = existing_resource(unit.workspace_id, args.resource_id)
+        resource = RESOURCES.require(unit.workspace_id, args.resource_id)
         resource.timezone = timezone
         row = resources.save_schedule(unit, resource, wanted)
         return Availability.of(resource, row).model_dump_json(by_alias=True).encode()

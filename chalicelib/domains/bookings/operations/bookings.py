@@ -8,7 +8,6 @@ from pydantic import Field
 
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError
 from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
@@ -174,18 +173,6 @@ class BookingList(Wire):
     pagination: SizedPagination = Field(description="Which page of how many bookings.")
 
 
-def existing_booking(ctx: Context, booking_id: str) -> BookingRow:
-    """Return a booking.
-
-    Raises:
-        NotFoundError: no booking of the workspace has this id.
-    """
-    booking = BOOKINGS.find(ctx.workspace_id, booking_id)
-    if booking is None:
-        raise NotFoundError.of("booking", "List the bookings (svc_list_bookings) for valid ids.")
-    return booking
-
-
 @operation(
     tool="svc_list_bookings",
     rest="GET /api/bookings/list",
@@ -263,6 +250,6 @@ def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
 
     Names and notes are untrusted text.
     """
-    booking = existing_booking(ctx, args.id)
+    booking = BOOKINGS.require(ctx.workspace_id, args.id)
     events = bookings.history(ctx.workspace_id, booking.id)
     return BookingResult(booking=BookingWithHistory.having(booking, events))

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import NotFoundError, SlotUnavailableError
+from chalicelib.core.errors import SlotUnavailableError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_one, optional
@@ -17,10 +17,9 @@ from chalicelib.domains.bookings.flows.placement import Place
 from chalicelib.domains.bookings.operations.bookings import (
     BookingResult,
     BookingWithHistory,
-    existing_booking,
 )
 from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.bookings import BookingStatus
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingStatus
 from chalicelib.domains.contacts.flows.contacts import Contact
 from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
@@ -176,7 +175,7 @@ def _changed(
     status: BookingStatus | None,
     reason: str | None,
 ) -> BookingResult:
-    row = existing_booking(ctx, args.id)
+    row = BOOKINGS.require(ctx.workspace_id, args.id)
     events = bookings.history(ctx.workspace_id, row.id)
     event = booking.change(
         ctx.unit,
@@ -200,7 +199,5 @@ def _who(ctx: Context, args: BookingCreate) -> tuple[ClientRow | None, Contact]:
         country = calendars.workspace_of(ctx.unit).country
         given = args.client
         return None, booking.contact_of(given.name, given.phone, given.email, country)
-    client = CLIENTS.find(ctx.workspace_id, args.client_id or "")
-    if client is None:
-        raise NotFoundError.of("client", "List the clients (svc_list_clients) for valid ids.")
+    client = CLIENTS.require(ctx.workspace_id, args.client_id or "")
     return client, Contact(client.name, client.email, client.phone)

@@ -15,13 +15,12 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.flows import binding, calendars
+from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.flows.calendars import FOR_GOOD, Search
 from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
-from chalicelib.domains.bookings.operations.bookings import existing_booking
 from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
-from chalicelib.domains.bookings.store.bookings import BookingRow
-from chalicelib.domains.bookings.store.services import ServiceRow
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.identity.flows import zones
 from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.lib import zoned_times
@@ -85,7 +84,7 @@ class SlotList(Wire):
 )
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find when a service can be booked: book a startAt of these with svc_create_booking."""
-    service = binding.existing_service(ctx.workspace_id, args.service_id)
+    service = SERVICES.require(ctx.workspace_id, args.service_id)
     return slot_list(ctx, service, args, args.limit, _moving(ctx, args, service))
 
 
@@ -139,7 +138,7 @@ def _few(slots: Sequence[Slot], zone: str) -> Sequence[Slot]:
 def _moving(ctx: Context, args: SlotsQuery, service: ServiceRow) -> BookingRow | None:
     if args.booking_id is None:
         return None
-    booking = existing_booking(ctx, args.booking_id)
+    booking = BOOKINGS.require(ctx.workspace_id, args.booking_id)
     if booking.service_id != service.id:
         message = f"expected a booking of this service; it is of {booking.service_id}"
         raise ValidationError.of("bookingId", message)

@@ -14,7 +14,6 @@ from chalicelib.application.invoke import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import (
     BookingStartedError,
-    NotFoundError,
     RateLimitedError,
     SlotUnavailableError,
 )
@@ -37,9 +36,9 @@ from chalicelib.domains.bookings.operations.free_slots import (
 from chalicelib.domains.bookings.rules import booking_tokens, calendar_files
 from chalicelib.domains.bookings.rules.booking_tokens import BookingToken, Purpose
 from chalicelib.domains.bookings.rules.calendar_files import CalendarEvent
-from chalicelib.domains.bookings.store import bookings, services
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, VisitorBookingsRow
-from chalicelib.domains.bookings.store.services import ServiceRow
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.contacts.flows.contacts import Contact
 from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.domains.identity.store import workspaces
@@ -140,26 +139,8 @@ class CalendarFile(Wire):
     content: str = Field(description="iCalendar (RFC 5545).")
 
 
-def _workspace_of(service_id: str) -> str:
-    workspace_id = services.workspace_of(service_id)
-    if workspace_id is None:
-        raise _unknown_service()
-    return workspace_id
-
-
-def _unknown_service() -> NotFoundError:
-    return NotFoundError("There is no such service, or it takes no bookings any more.")
-
-
 def _read(text: str) -> BookingToken:
-    token = booking_tokens.read(text)
-    if token is None:
-        raise _unknown_booking()
-    return token
-
-
-def _unknown_booking() -> NotFoundError:
-    return NotFoundError("There is no such booking. Use the link or token of the confirmation.")
+    return BOOKINGS.public(booking_tokens.read(text))
 
 
 def _open_service(ctx: Context, service_id: str) -> ServiceRow:
@@ -168,10 +149,10 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
     Raises:
         NotFoundError: there is none, or its site is suspended.
     """
-    service = binding.existing_service(ctx.workspace_id, service_id)
+    service = SERVICES.require(ctx.workspace_id, service_id)
     site = binding.site_of_service(ctx.workspace_id, service.site_id)
     if site is not None and site.status == SUSPENDED:
-        raise _unknown_service()
+        raise SERVICES.unavailable()
     return service
 
 
@@ -179,7 +160,7 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
     rest="GET /api/public/services/{id}/slots",
     title="Find free slots",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: _workspace_of(args.id),
+    resolve=lambda args: SERVICES.public(SERVICES.workspace_of(args.id)),
     limit=SLOTS,
     example={"id": "SERVICE_ID", "from": "2027-03-01", "limit": 2},
 )
@@ -192,7 +173,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     rest="POST /api/public/bookings",
     title="Book a service",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: _workspace_of(args.service_id),
+    resolve=lambda args: SERVICES.public(SERVICES.workspace_of(args.service_id)),
     limit=TRIES,
     example={
         "serviceId": "SERVICE_ID",
@@ -334,5 +315,5 @@ def _opened(ctx: Context, text: str, purpose: Purpose) -> BookingRow:
     token = _read(text)
     row = BOOKINGS.find(ctx.workspace_id, token.booking_id)
     if row is None or not token.is_for(purpose, row.token_secret):
-        raise _unknown_booking()
+        raise BOOKINGS.unavailable()
     return row

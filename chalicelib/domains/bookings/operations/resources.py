@@ -152,18 +152,6 @@ class ResourceDeleted(DeletedResult):
     future_bookings: int = Field(description="Its bookings to come, which stay.")
 
 
-def existing_resource(workspace_id: str, resource_id: str) -> ResourceRow:
-    """Return a resource.
-
-    Raises:
-        NotFoundError: no live resource of the workspace has this id.
-    """
-    resource = RESOURCES.find(workspace_id, resource_id)
-    if resource is None:
-        raise binding.unknown_resource()
-    return resource
-
-
 def warn_of_zone(ctx: Context, resource: ResourceRow, timezone: str) -> None:
     """Warn that opening hours move with a resource's zone, and bookings do not."""
     if timezone != resource.timezone:
@@ -228,7 +216,7 @@ def _wanted(ctx: Context, args: ResourceListQuery) -> set[str] | None:
 )
 def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     """Return one resource, its whole description included."""
-    resource = existing_resource(ctx.workspace_id, args.id)
+    resource = RESOURCES.require(ctx.workspace_id, args.id)
     bound = services.bound_to(ctx.workspace_id, [resource.id])
     return ResourceResult(resource=ResourceOut.of(resource, bound[resource.id]))
 
@@ -274,7 +262,7 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
 )
 def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     """Change a resource, or which services are booked with it."""
-    resource = existing_resource(ctx.workspace_id, args.id)
+    resource = RESOURCES.require(ctx.workspace_id, args.id)
     changes = args.changes
     descriptions.require_whole(changes.get("description"), resource.description)
     warn_of_zone(ctx, resource, changes.get("timezone", resource.timezone))
@@ -307,7 +295,7 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
 
     Without force, one with bookings to come stays (409 has_future_bookings).
     """
-    resource = existing_resource(ctx.workspace_id, args.id)
+    resource = RESOURCES.require(ctx.workspace_id, args.id)
     ahead = bookings.future_count(ctx.workspace_id, resource_id=resource.id)
     if ahead and not args.force:
         msg = (

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from chalicelib.application import descriptions
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -32,9 +32,8 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.bookings.flows import binding
 from chalicelib.domains.bookings.store import bookings, services
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
-from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.catalog.store import categories
-from chalicelib.domains.catalog.store.categories import CATEGORIES
 from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageOut, Images
 from chalicelib.domains.files.store.images import ImageMap
@@ -247,7 +246,7 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
 )
 def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
     """Return one service, its whole description included."""
-    return ServiceResult(service=ServiceOut.of(binding.existing_service(ctx.workspace_id, args.id)))
+    return ServiceResult(service=ServiceOut.of(SERVICES.require(ctx.workspace_id, args.id)))
 
 
 @operation(
@@ -292,7 +291,7 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
 )
 def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     """Change a service, or bind it. Bookings keep their duration and price."""
-    service = binding.existing_service(ctx.workspace_id, args.id)
+    service = SERVICES.require(ctx.workspace_id, args.id)
     if args.changes.get("site_id", service.site_id) != service.site_id:
         _check_leaving(ctx, service.site_id)
     descriptions.require_whole(args.changes.get("description"), service.description)
@@ -313,7 +312,7 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
 )
 def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
     """Delete a service: its slots end, its bookings stay."""
-    service = binding.existing_service(ctx.workspace_id, args.id)
+    service = SERVICES.require(ctx.workspace_id, args.id)
     ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
     ahead = bookings.future_count(ctx.workspace_id, service_id=service.id)
     return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=ahead)
@@ -327,12 +326,15 @@ def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) 
     """
     values = dict(given)
     if values.get("category_id") is not None:
-        _require_category(ctx, values["category_id"])
+        kind, category_id = "service", values["category_id"]
+        categories.check(ctx.workspace_id, category_id, kind)
+        categories.require(ctx.unit, category_id, kind, on_conflict=categories.not_found(kind))
     if values.get("site_id") is not None:
-        _require_site(ctx, values["site_id"])
+        site = SITES.require(ctx.workspace_id, values["site_id"])
+        ctx.unit.require(site, on_conflict=SITES.not_found())
     if values.get("agent_id") is not None:
-        agent = bots.existing_bot(ctx.workspace_id, values["agent_id"])
-        ctx.unit.require(agent, on_conflict=bots.unknown_bot())
+        agent = AGENTS.require(ctx.workspace_id, values["agent_id"])
+        ctx.unit.require(agent, on_conflict=AGENTS.not_found())
     if "resource_ids" in values:
         binding.require_resources(ctx, values["resource_ids"])
     if "images" in values:
@@ -357,20 +359,3 @@ def _check_leaving(ctx: Context, site_id: str | None) -> None:
         )
         raise ConflictError(msg)
     ctx.unit.require(site, SiteRow.pk.exists() & (SiteRow.status != SUSPENDED))
-
-
-def _require_category(ctx: Context, category_id: str) -> None:
-    hint = "List the categories (svc_list_categories with kind service) for valid ids."
-    unknown = NotFoundError.of("service category", hint)
-    category = CATEGORIES.find(ctx.workspace_id, category_id)
-    if category is None or category.kind != "service":
-        raise unknown
-    categories.require(ctx.unit, category_id, "service", on_conflict=unknown)
-
-
-def _require_site(ctx: Context, site_id: str) -> None:
-    unknown = NotFoundError.of("site", "List the sites (svc_list_sites) for valid ids.")
-    site = SITES.find(ctx.workspace_id, site_id)
-    if site is None:
-        raise unknown
-    ctx.unit.require(site, on_conflict=unknown)

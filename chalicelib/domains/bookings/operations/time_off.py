@@ -15,7 +15,6 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Timestamp, Wire, iso, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.operations.resources import existing_resource
 from chalicelib.domains.bookings.store import bookings, time_off
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.time_off import TimeOff, TimeOffRow
@@ -149,7 +148,7 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     def stage(unit: UnitOfWork) -> bytes:
         resource = None
         if args.resource_id is not None:
-            resource = existing_resource(unit.workspace_id, args.resource_id)
+            resource = RESOURCES.require(unit.workspace_id, args.resource_id)
         timezone = resource.timezone if resource else zones.of_workspace(ctx)
         period = _period(args, timezone)
         row = time_off.new_row(
@@ -184,8 +183,7 @@ def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
     """Delete time off: what it closed can be booked again."""
     row = time_off.find(ctx.workspace_id, args.id)
     if row is None:
-        hint = "List the time off (svc_list_time_off) for valid ids."
-        raise NotFoundError.of("time off", hint)
+        raise NotFoundError.of("time off", "the time off", "svc_list_time_off")
     resource = RESOURCES.find(ctx.workspace_id, row.f1) if row.f1 else None
     time_off.stage_deletion(ctx.unit, row, resource)
     return DeletedResult(id=args.id, deleted=not args.dry_run)

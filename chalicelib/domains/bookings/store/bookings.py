@@ -95,6 +95,8 @@ BOOKINGS = listed(
     Listing(
         row=BookingRow,
         noun="BOOKING",
+        listed_by="svc_list_bookings",
+        unavailable_message="There is no such booking. Use the link or token of the confirmation.",
         text=lambda booking: [
             booking.client_name or "",
             booking.client_email or "",

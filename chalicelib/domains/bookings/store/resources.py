@@ -48,6 +48,7 @@ RESOURCES = listed(
     Listing(
         row=ResourceRow,
         noun="RESOURCE",
+        listed_by="svc_list_resources",
         text=lambda resource: (resource.name,),
         status="status",
         numbers=("sort_order",),

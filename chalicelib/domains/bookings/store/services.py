@@ -12,16 +12,12 @@ from pynamodb.attributes import (
 from chalicelib.core.text import fold
 from chalicelib.domains.bookings.rules.slots import ServiceRules
 from chalicelib.domains.files.store.images import SHOWN_IMAGES, ImageMap
-from chalicelib.engine.claims import ClaimRow
-from chalicelib.engine.listing import ordering
+from chalicelib.engine.listing import lookups, ordering
 from chalicelib.engine.listing.index_entries import BY_ROW, NAME_BYTES, token_values
 from chalicelib.engine.listing.listing import Listing, SortIndex, listed
-from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import Record
 
-ID_CLAIM = "service-id"
-"""The platform-wide look-up from a service's id, with which visitors come, to its workspace."""
 IN_ORDER = SortIndex("sortOrder")
 
 
@@ -71,6 +67,8 @@ SERVICES = listed(
     Listing(
         row=ServiceRow,
         noun="SERVICE",
+        listed_by="svc_list_services",
+        unavailable_message="There is no such service, or it takes no bookings any more.",
         text=lambda service: (service.name,),
         status="status",
         facets=("category_id", "site_id", "agent_id"),
@@ -85,16 +83,11 @@ SERVICES = listed(
             SortIndex("name"),
             SortIndex("sortOrder", partition_by="status"),
         ),
-        lookups=(Lookup(ID_CLAIM, lambda service: service.id, platform_wide=True),),
+        lookups=(lookups.by_id("SERVICE"),),
         files=SHOWN_IMAGES,
         inline_bytes=NAME_BYTES,
     )
 )
-
-
-def workspace_of(service_id: str) -> str | None:
-    """Return the workspace that a live service is of, or None."""
-    return ClaimRow.workspace_of(ID_CLAIM, service_id)
 
 
 def number_at_end(workspace_id: str) -> int:

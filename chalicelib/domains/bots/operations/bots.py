@@ -21,9 +21,8 @@ from chalicelib.core.wire.schema import (
     optional,
     printable,
 )
-from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.store import agents, bot_keys
-from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.engine import locks
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.queries import Query
@@ -170,27 +169,6 @@ class AgentAccessResult(Wire):
     is_private: bool = Field(description="Whether it asks for a bot key.")
 
 
-def existing_agent(ctx: Context, agent_id: str) -> AgentRow:
-    """Return a bot.
-
-    Raises:
-        NotFoundError: no bot of the workspace has this id.
-    """
-    return bots.existing_bot(ctx.workspace_id, agent_id)
-
-
-def workspace_of(agent_id: str) -> str:
-    """Return the workspace of a bot, for callers who have none.
-
-    Raises:
-        NotFoundError: there is no such bot.
-    """
-    workspace_id = agents.workspace_of(agent_id)
-    if workspace_id is None:
-        raise bots.unknown_bot()
-    return workspace_id
-
-
 def _check_model(ctx: Context, name: str) -> None:
     """Warn of a name that the catalogue does not know; it goes to the provider as it is."""
     if models.find(name) is None:
@@ -227,7 +205,7 @@ def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  ever
 )
 def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     """Return one bot with its prompt, and its keys masked."""
-    agent = existing_agent(ctx, args.id)
+    agent = AGENTS.require(ctx.workspace_id, args.id)
     keys = bot_keys.of_agent(ctx.workspace_id, agent.id)
     return AgentWithKeys(agent=AgentOut.from_row(agent.values), keys=[key.masked for key in keys])
 
@@ -274,7 +252,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
 )
 def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
     """Change a bot; what you omit stays as it is. Treat systemPrompt as public."""
-    agent = existing_agent(ctx, args.id)
+    agent = AGENTS.require(ctx.workspace_id, args.id)
     for name, value in args.changes.items():
         setattr(agent, name, value)
     if "model" in args.changes:
@@ -283,19 +261,15 @@ def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
     return AgentResult(agent=AgentOut.from_row(agent.values))
 
 
-def _workspace_of(args: AgentAccess) -> str:
-    return workspace_of(args.id)
-
-
 @operation(
     title="Set whether a bot answers",
     audience=(Audience.OPERATOR,),
-    resolve=_workspace_of,
+    resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.id)),
     idempotent=True,
 )
 def set_bot(ctx: Context, args: AgentAccess) -> AgentAccessResult:
     """Set whether a bot answers, and whether it asks for a bot key."""
-    agent = existing_agent(ctx, args.id)
+    agent = AGENTS.require(ctx.workspace_id, args.id)
     for name, value in args.changes.items():
         setattr(agent, name, value)
     ctx.unit.save(agent)

@@ -11,8 +11,8 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, printable
-from chalicelib.domains.bots.operations.bots import existing_agent, workspace_of
 from chalicelib.domains.bots.store import bot_keys
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.engine import locks
 from chalicelib.lib import tokens
 
@@ -74,14 +74,15 @@ class BotKeyList(Wire):
     most: int = Field(description="How many a bot may have.")
 
 
-def _workspace_of(args: BotKeyCreate | BotKeyRef | BotKeyListQuery) -> str:
-    return workspace_of(args.agent_id)
-
-
-@operation(title="List a bot's keys", audience=MANAGED, resolve=_workspace_of, reads=True)
+@operation(
+    title="List a bot's keys",
+    audience=MANAGED,
+    resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
+    reads=True,
+)
 def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
     """List the keys of a bot, newest first; tokens are shown by nothing."""
-    agent = existing_agent(ctx, args.agent_id)
+    agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     rows = bot_keys.of_agent(ctx.workspace_id, agent.id)[::-1]
     shown = [BotKeyOut.from_row(row.attribute_values, id=row.key_id) for row in rows]
     return BotKeyList(keys=shown, most=MAX_KEYS)
@@ -90,13 +91,13 @@ def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
 @operation(
     title="Create a bot key",
     audience=MANAGED,
-    resolve=_workspace_of,
+    resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     secret="token",  # noqa: S106  the name of the field
 )
 def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
     """Create a key of a bot; its token is shown this once. A private bot asks for one."""
     lock = locks.lock_row(ctx.workspace_id, bot_keys.lock_name(args.agent_id))
-    agent = existing_agent(ctx, args.agent_id)
+    agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     if len(bot_keys.of_agent(ctx.workspace_id, agent.id)) >= MAX_KEYS:
         msg = f"The bot has {MAX_KEYS} keys, the most it can have. Delete one first."
         raise ConflictError(msg)
@@ -120,14 +121,14 @@ def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
 @operation(
     title="Delete a bot key",
     audience=MANAGED,
-    resolve=_workspace_of,
+    resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     destructive=True,
     idempotent=True,
 )
 def delete_bot_key(ctx: Context, args: BotKeyRef) -> BotKeyDeleted:
     """Delete a key of a bot: it does not work any more."""
     lock = locks.lock_row(ctx.workspace_id, bot_keys.lock_name(args.agent_id))
-    agent = existing_agent(ctx, args.agent_id)
+    agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     key = bot_keys.get(ctx.workspace_id, agent.id, args.key_id)
     ctx.unit.save(lock)
     ctx.unit.delete(key)

@@ -18,7 +18,7 @@ from chalicelib.domains.billing.rules.spending import (
 )
 from chalicelib.domains.billing.store import budgets
 from chalicelib.domains.billing.store.budgets import BudgetRow
-from chalicelib.domains.bots.operations.bots import existing_agent, workspace_of
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import workspaces
 
 MANAGED = (Audience.SESSION, Audience.OPERATOR)
@@ -100,19 +100,15 @@ class HeldBackBots(Wire):
     bots: list[HeldBackBot] = Field(description="The bots, in no order.")
 
 
-def _workspace_of(args: BotLimits | BotBudgetQuery) -> str:
-    return workspace_of(args.agent_id)
-
-
 @operation(
     title="Set a bot's spending limits",
     audience=MANAGED,
-    resolve=_workspace_of,
+    resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     idempotent=True,
 )
 def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
     """Set what a bot may spend; what it has spent before counts."""
-    agent = existing_agent(ctx, args.agent_id)
+    agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     budget = budgets.budget(ctx.workspace_id, agent.id)
     changes = args.changes
     wanted = {window: changes[window] for window in WINDOWS if window in changes}
@@ -124,12 +120,12 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
 @operation(
     title="Read what a bot may spend and has spent",
     audience=MANAGED,
-    resolve=_workspace_of,
+    resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     reads=True,
 )
 def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
     """Return a bot's limits, and what is spent of each in the present day, week and month."""
-    agent = existing_agent(ctx, args.agent_id)
+    agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     zone = workspaces.get(ctx.workspace_id).timezone
     budget = budgets.budget(ctx.workspace_id, agent.id)
     keys = budget.current(window_keys(clock.now(), zone))

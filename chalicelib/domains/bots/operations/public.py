@@ -11,6 +11,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.operations.bots import AgentRef
+from chalicelib.domains.bots.store.agents import AGENTS
 
 READINGS = Limit(
     "widget-settings",
@@ -42,7 +43,7 @@ class PublicAgentResult(Wire):
     rest="GET /api/public/agents/{id}",
     title="Read what a widget shows of a bot",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: bots.workspace_of(args.id),
+    resolve=lambda args: AGENTS.public(AGENTS.workspace_of(args.id)),
     limit=READINGS,
     audit=False,
     example={"id": "AGENT_ID"},

@@ -7,13 +7,13 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.store import visits
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine.metrics import Increments
 from chalicelib.lib.sources import without_query
@@ -51,7 +51,7 @@ class WidgetEventResult(Wire):
     rest="POST /api/public/widget-event",
     title="Report a visit of a widget",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: bots.workspace_of(args.agent_id),
+    resolve=lambda args: AGENTS.public(AGENTS.workspace_of(args.agent_id)),
     limit=EVENTS,
     idempotent=True,
     audit=False,
@@ -68,8 +68,8 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
     Earlier stages that it lacks count with it.
     """
     agent, workspace = bots.active_bot(ctx.workspace_id, args.agent_id)
-    if args.project_id and SITES.find(ctx.workspace_id, args.project_id) is None:
-        raise NotFoundError("There is no such site.")
+    if args.project_id:
+        SITES.public(SITES.find(ctx.workspace_id, args.project_id))
     today = clock.local_day(clock.now(), workspace.timezone)
     counts = Increments(ctx.workspace_id)
     counted = visits.reach(

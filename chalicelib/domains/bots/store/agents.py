@@ -4,13 +4,10 @@ from typing import Any
 
 from pynamodb.attributes import BooleanAttribute, ListAttribute, UnicodeAttribute
 
-from chalicelib.engine.claims import ClaimRow
+from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.listing import Listing, listed
-from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.tables import Record
 
-ID_CLAIM = "agent-id"
-"""The platform-wide look-up from a bot's id, with which visitors come, to its workspace."""
 LOCK = "agents"
 """The lock row (``engine.locks``) of adding bots."""
 
@@ -34,14 +31,12 @@ AGENTS = listed(
     Listing(
         row=AgentRow,
         noun="AGENT",
+        label="bot",
+        listed_by="svc_list_agents",
+        unavailable_message="There is no such bot, or it is switched off.",
         text=lambda agent: (agent.name,),
         sorts={"createdAt": "id"},
         presence=("is_active",),
-        lookups=(Lookup(ID_CLAIM, lambda agent: agent.id, platform_wide=True),),
+        lookups=(lookups.by_id("AGENT"),),
     )
 )
-
-
-def workspace_of(agent_id: str) -> str | None:
-    """Return the workspace that a bot is of, or None."""
-    return ClaimRow.workspace_of(ID_CLAIM, agent_id)

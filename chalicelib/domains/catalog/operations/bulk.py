@@ -28,11 +28,8 @@ from chalicelib.domains.catalog.operations.order import EVERY_ID_ONCE
 from chalicelib.domains.catalog.operations.products import (
     Stock,
     stage_deletion,
-    unknown_category,
-    unknown_product,
 )
 from chalicelib.domains.catalog.store import categories
-from chalicelib.domains.catalog.store.categories import CATEGORIES
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.unit import UnitOfWork, in_batches
 from chalicelib.lib.percentages import changed_by
@@ -200,7 +197,7 @@ def _stage(unit: UnitOfWork, ids: Sequence[str], action: _Action) -> list[BulkOu
     for product_id in ids:
         try:
             if product_id not in found:
-                raise unknown_product()
+                raise PRODUCTS.not_found()
             outcomes.append(action.stage(unit, found[product_id]))
         except AppError as error:
             outcomes.append(_failed(product_id, error))
@@ -251,13 +248,13 @@ def _value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type i
 def _to_category(ctx: Context, category_id: str | None) -> _Action:
     """Return the move to a category, which must exist now and at every commit."""
     if category_id is not None:
-        category = CATEGORIES.find(ctx.workspace_id, category_id)
-        if category is None or category.kind != "product":
-            raise unknown_category()
+        categories.check(ctx.workspace_id, category_id, "product")
 
     def demand(unit: UnitOfWork) -> None:
         if category_id is not None:
-            categories.require(unit, category_id, "product", on_conflict=unknown_category())
+            categories.require(
+                unit, category_id, "product", on_conflict=categories.not_found("product")
+            )
 
     return _Action("category_id", lambda _: category_id, demand)
 

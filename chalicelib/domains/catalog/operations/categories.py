@@ -188,7 +188,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
 )
 def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     """Rename a category, or move it with all below it."""
-    category = _existing(ctx, args.id)
+    category = CATEGORIES.require(ctx.workspace_id, args.id)
     changes = args.changes
     if changes.get("parent_id", category.parent_id) != category.parent_id:
         tree = _Tree(ctx.workspace_id, category.kind)
@@ -212,7 +212,7 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
 )
 def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     """Delete a category, never what is in it: its items move, its subcategories go one level up."""
-    category = _existing(ctx, args.id)
+    category = CATEGORIES.require(ctx.workspace_id, args.id)
     tree = _Tree(ctx.workspace_id, category.kind)
     _check_target(tree, category, args.move_to)
     count = categories.items_count(ctx.workspace_id, category.kind).get(category.id, 0)
@@ -325,15 +325,9 @@ def _raise_children(unit: UnitOfWork, tree: _Tree, category_id: str, parent_id: 
     return bool(children)
 
 
-def _existing(ctx: Context, category_id: str) -> CategoryRow:
-    category = CATEGORIES.find(ctx.workspace_id, category_id)
-    if category is None:
-        raise _unknown("category")
-    return category
-
-
-def _unknown(noun: str) -> NotFoundError:
-    return NotFoundError.of(noun, "List the categories (svc_list_categories) for valid ids.")
+def _unknown_in_kind() -> NotFoundError:
+    label = "category of this kind"
+    return NotFoundError.of(label, CATEGORIES.plural, CATEGORIES.listed_by)
 
 
 def _check_parent(tree: _Tree, node: str | None, parent_id: str | None) -> None:
@@ -341,7 +335,7 @@ def _check_parent(tree: _Tree, node: str | None, parent_id: str | None) -> None:
     if parent_id is None:
         return
     if parent_id not in tree.rows:
-        raise _unknown("category of this kind")
+        raise _unknown_in_kind()
     if node is not None and tree.is_cycle(parent_id, node):
         raise CycleError.of("parentId", "a category cannot be moved below itself")
     if not tree.holds(parent_id, node):
@@ -353,7 +347,7 @@ def _check_target(tree: _Tree, category: CategoryRow, move_to: str | None) -> No
     if move_to == category.id:
         raise ValidationError.of("moveTo", "expected another category than the deleted one")
     if move_to is not None and move_to not in tree.rows:
-        raise _unknown("category of this kind")
+        raise _unknown_in_kind()
 
 
 def _free_slug(ctx: Context, tree: _Tree, name: str) -> str:

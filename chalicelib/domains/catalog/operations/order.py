@@ -13,8 +13,6 @@ from chalicelib.domains.catalog.operations.products import (
     Name,
     ProductOut,
     ProductResult,
-    existing_product,
-    unknown_category,
 )
 from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
@@ -74,7 +72,7 @@ class ProductOrder(Wire):
 )
 def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
     """Copy a product right behind it: inactive, without SKU and barcode."""
-    source = existing_product(ctx, args.id)
+    source = PRODUCTS.require(ctx.workspace_id, args.id)
     changed = {
         "name": args.name or source.name[: MAX_NAME - len(COPY)] + COPY,
         "category_id": _kept_category(ctx, source),
@@ -139,7 +137,7 @@ def _named(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], L
     rows = fetch(keys)
     kinds = [row.kind for row in rows if isinstance(row, CategoryRow)]
     if args.category_id is not None and kinds != ["product"]:
-        raise unknown_category()
+        raise categories.not_found("product")
     found = {
         row.id: row
         for row in rows

@@ -21,7 +21,6 @@ from chalicelib.core.errors import (
     ConflictError,
     InsufficientStockError,
     InvalidBarcodeError,
-    NotFoundError,
     SkuTakenError,
 )
 from chalicelib.core.limits import HEAVY
@@ -45,7 +44,6 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.catalog.flows import stock
 from chalicelib.domains.catalog.flows.stock import MAX_STOCK
 from chalicelib.domains.catalog.store import categories, products
-from chalicelib.domains.catalog.store.categories import CATEGORIES
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageOut, Images
@@ -193,29 +191,6 @@ class ProductDelete(Wire):
     dry_run: bool = Field(default=False, description="Only report.")
 
 
-def unknown_product() -> NotFoundError:
-    """Return the error for an id that no product of the workspace has."""
-    return NotFoundError.of("product", "List the products (svc_list_products) for valid ids.")
-
-
-def unknown_category() -> NotFoundError:
-    """Return the error for an id that no product category of the workspace has."""
-    hint = "List the categories (svc_list_categories with kind product) for valid ids."
-    return NotFoundError.of("product category", hint)
-
-
-def existing_product(ctx: Context, product_id: str) -> ProductRow:
-    """Return a product.
-
-    Raises:
-        NotFoundError: no live product of the workspace has this id.
-    """
-    product = PRODUCTS.find(ctx.workspace_id, product_id)
-    if product is None:
-        raise unknown_product()
-    return product
-
-
 def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
     """Stage a product's deletion: it is kept for a month, its SKU and barcode are free at once."""
     unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
@@ -282,7 +257,7 @@ def _wanted_categories(ctx: Context, args: ProductListQuery) -> str | list[str] 
 )
 def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     """Return one product, its whole description included."""
-    return ProductResult(product=ProductOut.of(existing_product(ctx, args.id)))
+    return ProductResult(product=ProductOut.of(PRODUCTS.require(ctx.workspace_id, args.id)))
 
 
 @operation(
@@ -317,7 +292,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     """Change a product. stockDelta adds to the stock atomically; below 0 is refused."""
-    product = existing_product(ctx, args.id)
+    product = PRODUCTS.require(ctx.workspace_id, args.id)
     changes = args.changes
     delta = changes.pop("stock_delta", None)
     if delta is not None:
@@ -345,7 +320,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
 )
 def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
     """Delete a product and free its SKU. Its images stay in the files."""
-    stage_deletion(ctx.unit, existing_product(ctx, args.id))
+    stage_deletion(ctx.unit, PRODUCTS.require(ctx.workspace_id, args.id))
     return DeletedResult(id=args.id, deleted=not args.dry_run)
 
 
@@ -360,18 +335,14 @@ def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) 
     if values.get("category_id") is not None:
         category_id = values["category_id"]
         if values.get("images"):  # an unknown id is told before anything is fetched
-            _check_category(ctx, category_id)
-        categories.require(ctx.unit, category_id, "product", on_conflict=unknown_category())
+            categories.check(ctx.workspace_id, category_id, "product")
+        categories.require(
+            ctx.unit, category_id, "product", on_conflict=categories.not_found("product")
+        )
     if "images" in values:
         wanted = values["images"] or ()
         values["images"] = images.take_images(ctx, wanted, FOLDER, before=before)
     return values
-
-
-def _check_category(ctx: Context, category_id: str) -> None:
-    category = CATEGORIES.find(ctx.workspace_id, category_id)
-    if category is None or category.kind != "product":
-        raise unknown_category()
 
 
 def _barcode(text: str) -> str:

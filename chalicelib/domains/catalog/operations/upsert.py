@@ -29,7 +29,7 @@ from chalicelib.domains.catalog.operations.batches import (
     commit_outcomes,
     in_order,
 )
-from chalicelib.domains.catalog.operations.products import _stored, unknown_category
+from chalicelib.domains.catalog.operations.products import _stored
 from chalicelib.domains.catalog.operations.upsert_items import (
     Item,
     ItemById,
@@ -303,7 +303,7 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
     product, given = rows.products.get(key_of(item)), item.provided("sku", "id")
     category_id = given.pop("category_id", None)
     if category_id is not None and category_id not in rows.categories:
-        raise unknown_category()
+        raise categories.not_found("product")
     if product is None and (missing := [n for n in ("name", "price") if given.get(n) is None]):
         msg = f"A new product needs a {' and a '.join(missing)}."
         raise ValidationError(msg)

@@ -4,7 +4,7 @@ from typing import Any
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
-from chalicelib.core.errors import AppError
+from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.listing import Listing, listed, listing_of
 from chalicelib.engine.listing.lookups import Lookup
@@ -30,6 +30,8 @@ CATEGORIES = listed(
     Listing(
         row=CategoryRow,
         noun="CATEGORY",
+        plural="the categories",
+        listed_by="svc_list_categories",
         text=lambda category: (category.name,),
         sorts={"sortOrder": "n1"},
         numbers=("sort_order",),
@@ -53,6 +55,23 @@ def with_all_below(workspace_id: str, category_id: str, kind: str) -> list[str]:
 def tree_lock(kind: str) -> str:
     """Return the lock row of changing the shape of a kind's tree (``engine.locks``)."""
     return f"category-tree#{kind}"
+
+
+def not_found(kind: str) -> NotFoundError:
+    """Return the error for an id that no category of a kind has."""
+    tool = f"{CATEGORIES.listed_by} with kind {kind}"
+    return NotFoundError.of(f"{kind} category", CATEGORIES.plural, tool)
+
+
+def check(workspace_id: str, category_id: str, kind: str) -> None:
+    """Check that a category of this kind exists.
+
+    Raises:
+        NotFoundError: it does not exist.
+    """
+    category = CATEGORIES.find(workspace_id, category_id)
+    if category is None or category.kind != kind:
+        raise not_found(kind)
 
 
 def require(

@@ -61,6 +61,7 @@ PRODUCTS = listed(
     Listing(
         row=ProductRow,
         noun="PRODUCT",
+        listed_by="svc_list_products",
         text=lambda product: (product.name, product.sku or ""),
         status="status",
         facets=("category_id",),

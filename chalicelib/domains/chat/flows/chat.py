@@ -31,7 +31,7 @@ from chalicelib.domains.billing.flows.charging import Hold, Prices, Terms
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.rules.channels import TEST, Channel
 from chalicelib.domains.bots.store import bot_keys, bot_metrics, visits
-from chalicelib.domains.bots.store.agents import AgentRow
+from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.chat.flows import chat_leads, chat_prompt, chat_replays
 from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange, message_id
 from chalicelib.domains.chat.flows.chat_prompt import Prompt
@@ -137,7 +137,7 @@ def _behind_edge() -> bool:
 
 
 def _find_bot(agent_id: str) -> _Bot:
-    workspace_id = bots.workspace_of(agent_id)
+    workspace_id = AGENTS.public(AGENTS.workspace_of(agent_id))
     return _Bot(*bots.active_bot(workspace_id, agent_id))
 
 

@@ -13,8 +13,8 @@ from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import Day
 from chalicelib.domains.bots.rules.channels import CHANNELS, TEST, Channel
 from chalicelib.domains.bots.store import bot_metrics
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.bots.store.bot_metrics import STAGES, Stage
-from chalicelib.domains.chat.operations.dialogs import check_agent
 from chalicelib.domains.identity.flows.periods import period
 from chalicelib.engine import metrics
 from chalicelib.engine.metrics import OTHER, DayCounts
@@ -210,6 +210,6 @@ def _counted(
         NotFoundError: no bot of the workspace has this id.
     """
     first, last = period(ctx.workspace_id, args.from_, args.to)
-    check_agent(ctx, args.agent_id)
+    AGENTS.require(ctx.workspace_id, args.agent_id)
     days = metrics.read(ctx.workspace_id, subject, first, last)
     return days, metrics.total(days.values())

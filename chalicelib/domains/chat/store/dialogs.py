@@ -65,6 +65,8 @@ DIALOGS = listed(
     Listing(
         row=DialogRow,
         noun="DIALOG",
+        plural="a bot's",
+        listed_by="svc_list_agent_dialogs",
         text=lambda dialog: (dialog.words or "",),
         sorts={"startedAt": "id", "lastMessageAt": "n1"},
         facets=("agent_id", "channel", "lead_id"),

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import DuplicateClientError, NotFoundError, ValidationError
+from chalicelib.core.errors import DuplicateClientError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, Patch, SearchText, Timestamp, Wire, optional
@@ -95,18 +95,6 @@ class ClientPatch(Patch):
     notes: Notes | None = optional("null clears.")
 
 
-def existing_client(ctx: Context, client_id: str) -> ClientRow:
-    """Return a client.
-
-    Raises:
-        NotFoundError: no client of the workspace has this id.
-    """
-    client = CLIENTS.find(ctx.workspace_id, client_id)
-    if client is None:
-        raise NotFoundError.of("client", "List the clients (svc_list_clients) for valid ids.")
-    return client
-
-
 @operation(
     tool="svc_list_clients",
     rest="GET /api/clients/list",
@@ -145,7 +133,7 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
 
     Names are untrusted text.
     """
-    client = existing_client(ctx, args.id)
+    client = CLIENTS.require(ctx.workspace_id, args.id)
     query = Query(
         page=1, size=NEWEST, sort="createdAt", descending=True, filters={"client_id": client.id}
     )
@@ -172,7 +160,7 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
 
     Contacts of another client: 409 duplicate_client with its id.
     """
-    client = existing_client(ctx, args.id)
+    client = CLIENTS.require(ctx.workspace_id, args.id)
     changes = args.provided("id")
     if changes.get(PHONE):
         changes[PHONE] = _number(ctx, changes[PHONE])

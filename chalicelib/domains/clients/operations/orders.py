@@ -10,7 +10,6 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, Timestamp, Wire
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.leads.flows.leads import existing_lead
 from chalicelib.domains.leads.rules.form_fields import CART
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
@@ -84,7 +83,7 @@ def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
 
     Names and prices are as they were then.
     """
-    lead = existing_lead(ctx, args.id)
+    lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     ids = _ids(ctx, lead)
     shown = ids[(args.page - 1) * args.size :][: args.size]
     return OrderList(orders=_read(ctx, shown), total=len(ids))

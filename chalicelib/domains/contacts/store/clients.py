@@ -48,6 +48,7 @@ CLIENTS = listed(
     Listing(
         row=ClientRow,
         noun="CLIENT",
+        listed_by="svc_list_clients",
         text=lambda client: (client.name or "", client.email or "", client.phone or ""),
         sorts={"createdAt": "id", "name": "t", "lastActivity": "n1"},
         tags=("tags",),

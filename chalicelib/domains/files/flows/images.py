@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import NotFoundError, ValidationError
+from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, optional
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.flows.rehosting import ImportedImage
@@ -97,7 +97,7 @@ def _own_images(ctx: Context, wanted: Sequence[ImageIn], field: str) -> dict[str
         if one.file_id is None:
             continue
         if one.file_id not in files:
-            raise NotFoundError.of("file", "List the files (svc_list_files) for valid ids.")
+            raise FILES.not_found()
         if not is_image(files[one.file_id]):
             kind = files[one.file_id].mime_type
             message = f"expected the id of an image, received that of a file of type {kind}"

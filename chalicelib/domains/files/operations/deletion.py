@@ -14,8 +14,8 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.files.flows import rehosting
-from chalicelib.domains.files.operations.files import existing_file
 from chalicelib.domains.files.store import files
+from chalicelib.domains.files.store.files import FILES
 from chalicelib.engine import file_uses, jobs
 from chalicelib.engine.listing.listing import Listing, listing_of
 from chalicelib.engine.reading import fetch
@@ -74,7 +74,7 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     With force it goes all the same: products lose the image, pages keep their HTML as it is. Try
     dryRun first to see what shows it.
     """
-    file = existing_file(ctx, args.id)
+    file = FILES.require(ctx.workspace_id, args.id)
     records = file_uses.records_showing(ctx.workspace_id, file.id)
     used_by = _uses(ctx.workspace_id, records[:PLACES_NAMED])
     if records and not args.force:

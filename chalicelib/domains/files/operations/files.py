@@ -6,7 +6,6 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import NotFoundError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import search_fold
@@ -22,10 +21,10 @@ from chalicelib.core.wire.schema import (
     optional,
 )
 from chalicelib.domains.files.flows.rehosting import public_url
-from chalicelib.domains.files.operations.folders import FolderOut, require_folder, unknown_folder
+from chalicelib.domains.files.operations.folders import FolderOut, require_folder
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store import files
-from chalicelib.domains.files.store.files import FILES, FileRow
+from chalicelib.domains.files.store.files import FILES, FOLDERS, FileRow
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.queries import Query
 
@@ -103,7 +102,7 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
     folders = files.folders(ctx.workspace_id)
     current = next((folder for folder in folders if folder.id == args.folder_id), None)
     if args.folder_id is not None and current is None:
-        raise unknown_folder()
+        raise FOLDERS.not_found()
     if args.q and current is not None:
         ctx.warn("q searches all folders; folderId was ignored.")
         current = None
@@ -146,18 +145,6 @@ class FilePatch(Patch):
     folder_id: Id | None = optional("Folder to move it to; null is the root.")
 
 
-def existing_file(ctx: Context, file_id: str) -> FileRow:
-    """Return a file.
-
-    Raises:
-        NotFoundError: no file of the workspace has this id.
-    """
-    file = FILES.find(ctx.workspace_id, file_id)
-    if file is None:
-        raise NotFoundError.of("file", "List the files (svc_list_files) for valid ids.")
-    return file
-
-
 @operation(
     tool=None,
     rest="POST /api/files/update",
@@ -168,7 +155,7 @@ def existing_file(ctx: Context, file_id: str) -> FileRow:
 )
 def update_file(ctx: Context, args: FilePatch) -> FileResult:
     """Rename a file, or move it to another folder. Its URL stays, and so does all that shows it."""
-    file = existing_file(ctx, args.id)
+    file = FILES.require(ctx.workspace_id, args.id)
     changes = args.provided("id")
     require_folder(ctx, changes.get("folder_id"))
     for name, value in changes.items():

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import ConflictError, CycleError, NotFoundError, ValidationError
+from chalicelib.core.errors import ConflictError, CycleError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Patch, Title, Wire, fields_as_in, optional
@@ -90,11 +90,6 @@ class NameTakenError(ConflictError):
     code = "name_taken"
 
 
-def unknown_folder() -> NotFoundError:
-    """Return the error of a folder that is not there."""
-    return NotFoundError.of("folder", "List the folders (svc_list_folders) for valid ids.")
-
-
 def name_taken(name: str) -> NameTakenError:
     """Return the error of a name that a folder beside has."""
     return NameTakenError(f'A folder "{name}" is there. Use it, or choose a name.')
@@ -119,7 +114,7 @@ class FolderForest:
             NotFoundError: no such folder.
         """
         if folder_id not in self.rows:
-            raise unknown_folder()
+            raise FOLDERS.not_found()
         return self.rows[folder_id]
 
     def children(self, parent_id: str | None) -> list[FolderRow]:
@@ -153,10 +148,7 @@ class FolderForest:
 def require_folder(ctx: Context, folder_id: str | None) -> None:
     """Demand that a folder exists now and when the unit commits."""
     if folder_id is not None:
-        folder = FOLDERS.find(ctx.workspace_id, folder_id)
-        if folder is None:
-            raise unknown_folder()
-        ctx.unit.require(folder)
+        ctx.unit.require(FOLDERS.require(ctx.workspace_id, folder_id))
 
 
 @operation(

@@ -257,7 +257,11 @@ def _completed(ctx: Context, upload_id: str) -> FileResult:
     """Return the file that an upload has become, which has its id."""
     file = FILES.find(ctx.workspace_id, upload_id)
     if file is None:
-        raise NotFoundError.of("upload", "Announce it again: POST /api/files/uploads/create.")
+        msg = (
+            "No upload has this id in the workspace. "
+            "Announce it again: POST /api/files/uploads/create."
+        )
+        raise NotFoundError(msg)
     ctx.unit.undo()  # what this call stored before a rival was first
     return FileResult(file=FileOut.of(file))
 

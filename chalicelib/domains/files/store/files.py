@@ -48,6 +48,7 @@ FILES = listed(
     Listing(
         row=FileRow,
         noun=FILE,
+        listed_by="svc_list_files",
         text=lambda file: (file.name,),
         facets=("place",),
         counted=("place",),
@@ -80,6 +81,7 @@ FOLDERS = listed(
     Listing(
         row=FolderRow,
         noun="FOLDER",
+        listed_by="svc_list_folders",
         text=lambda folder: (folder.name,),
         sorts={"name": "t"},
         lookups=(

@@ -148,14 +148,10 @@ def _choice(args: AuditQuery, areas: Mapping[str, str | None]) -> Callable[[str,
     return wanted
 
 
-def _workspace_of(args: AuditQuery) -> str:
-    return workspaces.get(args.workspace_id or "").id
-
-
 @operation(
     title="Read the audit log",
     audience=(Audience.SESSION, Audience.OPERATOR),
-    resolve=_workspace_of,
+    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,
 )
 def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:

@@ -60,11 +60,12 @@ class KeyList(Wire):
     most: int = Field(description="How many may work at once.")
 
 
-def _workspace_of(args: KeyListQuery) -> str:
-    return workspaces.get(args.workspace_id or "").id
-
-
-@operation(title="List API keys", audience=MANAGED, resolve=_workspace_of, reads=True)
+@operation(
+    title="List API keys",
+    audience=MANAGED,
+    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
+    reads=True,
+)
 def list_keys(ctx: Context, args: KeyListQuery) -> KeyList:  # noqa: ARG001  every handler has this shape
     """List all API keys of a workspace, newest first; tokens are shown by nothing."""
     rows = api_keys.of_workspace(ctx.workspace_id)[::-1]

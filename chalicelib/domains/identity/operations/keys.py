@@ -86,14 +86,10 @@ class KeyRevoked(Wire):
     revoked_at: Timestamp = Field(description="Since when.")
 
 
-def _workspace_of(args: KeyCreate) -> str:
-    return args.workspace_id or ""
-
-
 @operation(
     title="Create an API key",
     audience=MANAGED,
-    resolve=_workspace_of,
+    resolve=lambda args: args.workspace_id or "",
     secret="token",  # noqa: S106  the name of the field
 )
 def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
@@ -151,11 +147,12 @@ def _check_holder(account: AccountRow, workspace_id: str) -> None:
         raise ConflictError(msg)
 
 
-def _workspace_of_key(args: KeyRef) -> str:
-    return api_keys.by_id(args.id).workspace_id
-
-
-@operation(title="Revoke an API key", audience=MANAGED, resolve=_workspace_of_key, idempotent=True)
+@operation(
+    title="Revoke an API key",
+    audience=MANAGED,
+    resolve=lambda args: api_keys.by_id(args.id).workspace_id,
+    idempotent=True,
+)
 def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
     """Revoke a key for good; revoking it again keeps the first time.
 

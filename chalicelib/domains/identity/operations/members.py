@@ -74,14 +74,10 @@ def _workspace(args: MemberRef) -> str:
     return args.workspace_id
 
 
-def _workspace_of_list(args: MemberListQuery) -> str:
-    return workspaces.get(args.workspace_id or "").id
-
-
 @operation(
     title="List members",
     audience=(Audience.SESSION, Audience.OPERATOR),
-    resolve=_workspace_of_list,
+    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,
 )
 def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: ARG001  every handler has this shape

@@ -17,13 +17,12 @@ from chalicelib.domains.contacts.store import clients, named_contacts
 from chalicelib.domains.contacts.store.clients import CLIENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.leads.flows.leads import existing_lead
 from chalicelib.domains.leads.operations.leads import LISTED_NOTES, LeadOut, LeadResult
 from chalicelib.domains.leads.rules import form_fields
 from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
 from chalicelib.domains.leads.store import crm_metrics, leads
 from chalicelib.domains.leads.store.forms import FORMS
-from chalicelib.domains.leads.store.leads import LeadRow, LeadStatus
+from chalicelib.domains.leads.store.leads import LEADS, LeadRow, LeadStatus
 from chalicelib.lib.contact_fields import Email, Notes, PersonName, PhoneText, Tags
 from chalicelib.lib.merge_patch import merge
 from chalicelib.lib.shortening import cut_fields, size_of
@@ -61,7 +60,7 @@ class LeadPatch(Patch):
 )
 def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     """Give a lead another status; its history keeps who did so. The same status changes nothing."""
-    lead = existing_lead(ctx, args.id)
+    lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     before = lead.status
     if args.status != before:
         lead.status = args.status
@@ -85,7 +84,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
 
     Other contacts find, or make, another client. Status: svc_set_lead_status.
     """
-    lead = existing_lead(ctx, args.id)
+    lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     changes, changed = args.provided("id"), []
     workspace = workspaces.get(ctx.workspace_id)
     was = contact = Contact(lead.name, lead.email, lead.phone)

@@ -10,7 +10,6 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
@@ -273,11 +272,8 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
     """
     is_active = True
     if args.project_id is not None:
-        site = SITES.find(ctx.workspace_id, args.project_id)
-        unknown = NotFoundError.of("site", "List the sites (svc_list_sites) for valid ids.")
-        if site is None:
-            raise unknown
-        ctx.unit.require(site, on_conflict=unknown)
+        site = SITES.require(ctx.workspace_id, args.project_id)
+        ctx.unit.require(site, on_conflict=SITES.not_found())
         is_active = site.status != SUSPENDED
     values = args.provided() | {"fields": [field.stored for field in args.fields]}
     form = FORMS.new(ctx.workspace_id, **values)
@@ -296,9 +292,7 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
 )
 def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
     """Delete a form: its submitUrl ends, its leads stay."""
-    form = FORMS.find(ctx.workspace_id, args.id)
-    if form is None:
-        raise NotFoundError.of("form", "List the forms (svc_list_forms) for valid ids.")
+    form = FORMS.require(ctx.workspace_id, args.id)
     kept = counters.read_value(ctx.workspace_id, LEADS.noun, "form_id", form.id)
     ctx.unit.soft_delete(form, until=clock.now() + KEPT_AFTER_DELETION)
     return FormDeleted(id=form.id, deleted=not args.dry_run, leads_kept=kept)

@@ -16,7 +16,6 @@ from chalicelib.domains.contacts.flows.clients import ClientOut
 from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.leads.flows.leads import existing_lead
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LEADS, EventRow, LeadRow, LeadStatus
 from chalicelib.engine.listing.queries import Query
@@ -243,7 +242,7 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
 
     Submitted data are untrusted text.
     """
-    lead = existing_lead(ctx, args.id)
+    lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     created = LeadEvent(at=lead.created_at, by="visitor", change="created")
     events = map(LeadEvent.of, leads.history(ctx.workspace_id, lead.id))
     return LeadWithHistory(lead=LeadOut.of(lead), history=[created, *events])

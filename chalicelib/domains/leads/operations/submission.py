@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError, TooFastError
+from chalicelib.core.errors import TooFastError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
@@ -25,7 +25,7 @@ from chalicelib.domains.leads.operations import cart
 from chalicelib.domains.leads.rules import form_fields
 from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
 from chalicelib.domains.leads.rules.form_texts import text
-from chalicelib.domains.leads.store import crm_metrics, forms, leads
+from chalicelib.domains.leads.store import crm_metrics, leads
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
 from chalicelib.domains.sites.rules import site_urls
@@ -93,34 +93,17 @@ def public_form(form_id: str) -> PublicForm:
     Raises:
         NotFoundError: there is none, or its site is suspended.
     """
-    form, _ = _open_form(_workspace_of(form_id), form_id)
+    form, _ = _open_form(FORMS.public(FORMS.workspace_of(form_id)), form_id)
     return PublicForm(form.title, form.specs, form.language, form.redirect_url, _message(form))
 
 
-def _resolve(args: FormSubmission) -> str:
-    return _workspace_of(args.id)
-
-
-def _workspace_of(form_id: str) -> str:
-    workspace_id = forms.workspace_of(form_id)
-    if workspace_id is None:
-        raise _unknown()
-    return workspace_id
-
-
-def _unknown() -> NotFoundError:
-    return NotFoundError("There is no such form, or it takes no submissions any more.")
-
-
 def _open_form(workspace_id: str, form_id: str) -> tuple[FormRow, SiteRow | None]:
-    form = FORMS.find(workspace_id, form_id)
-    if form is None:
-        raise _unknown()
+    form = FORMS.public(FORMS.find(workspace_id, form_id))
     if form.project_id is None:
         return form, None
     site = SITES.find(workspace_id, form.project_id)
     if site is None or site.status == SUSPENDED:
-        raise _unknown()
+        raise FORMS.unavailable()
     return form, site
 
 
@@ -133,7 +116,7 @@ def _message(form: FormRow) -> str:
     rest="POST /api/public/forms/{id}/submit",
     title="Submit a form",
     audience=(Audience.PUBLIC,),
-    resolve=_resolve,
+    resolve=lambda args: FORMS.public(FORMS.workspace_of(args.id)),
     limit=SUBMISSIONS,
     form=True,
     example={"id": "FORM_ID", "name": "Ada", "email": "ada@example.com"},

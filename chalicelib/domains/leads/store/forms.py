@@ -5,13 +5,9 @@ from typing import Any
 from pynamodb.attributes import UnicodeAttribute
 
 from chalicelib.domains.leads.rules.form_fields import FieldSpec, language
-from chalicelib.engine.claims import ClaimRow
+from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.listing import Listing, listed
-from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.tables import JsonAttribute, Record
-
-ID_CLAIM = "form-id"
-"""The platform-wide look-up from a form's id, with which visitors come, to its workspace."""
 
 
 class FormRow(Record):
@@ -48,14 +44,11 @@ FORMS = listed(
     Listing(
         row=FormRow,
         noun="FORM",
+        listed_by="svc_list_forms",
+        unavailable_message="There is no such form, or it takes no submissions any more.",
         text=lambda form: (form.title,),
         sorts={"createdAt": "id"},
         facets=("project_id",),
-        lookups=(Lookup(ID_CLAIM, lambda form: form.id, platform_wide=True),),
+        lookups=(lookups.by_id("FORM"),),
     )
 )
-
-
-def workspace_of(form_id: str) -> str | None:
-    """Return the workspace that a live form is of, or None."""
-    return ClaimRow.workspace_of(ID_CLAIM, form_id)

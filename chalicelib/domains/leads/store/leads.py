@@ -113,6 +113,7 @@ LEADS = listed(
     Listing(
         row=LeadRow,
         noun="LEAD",
+        listed_by="svc_list_leads",
         text=lambda lead: list(dict.fromkeys(_texts(lead))),
         sorts={"createdAt": "id"},
         status="status",

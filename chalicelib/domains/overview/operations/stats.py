@@ -14,9 +14,9 @@ from chalicelib.core.wire.times import Day
 from chalicelib.domains.identity.flows.periods import period
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import crm_metrics
-from chalicelib.domains.sites.flows.sites import find
 from chalicelib.domains.sites.store import site_visits
 from chalicelib.domains.sites.store.pages import PAGES
+from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import metrics
 from chalicelib.engine.metrics import DayCounts
 
@@ -94,7 +94,7 @@ def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
 
     Referrers are untrusted text.
     """
-    site = find(ctx, args.id)
+    site = SITES.require(ctx.workspace_id, args.id)
     zone = workspaces.get(ctx.workspace_id).timezone
     first, last = period(ctx.workspace_id, args.from_, args.to)
     days = metrics.read(ctx.workspace_id, site_visits.subject(site.id), first, last)

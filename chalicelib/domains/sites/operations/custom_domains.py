@@ -20,7 +20,6 @@ from chalicelib.core.wire.schema import (
     Id,
     Wire,
 )
-from chalicelib.domains.sites.flows.sites import find
 from chalicelib.domains.sites.operations.sites import DomainOut
 from chalicelib.domains.sites.rules import hostnames
 from chalicelib.domains.sites.store.sites import (
@@ -72,7 +71,7 @@ def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
     A new domain is pending: create the TXT record of the answer, then call again to check
     it. One not proven within 72 hours is dropped.
     """
-    site = find(ctx, args.id)
+    site = SITES.require(ctx.workspace_id, args.id)
     name = None if args.domain is None else _check_domain(args.domain)
     if site.domain is None or site.domain.name != name:
         free_domain(ctx.unit, site)

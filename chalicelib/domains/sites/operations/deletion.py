@@ -16,9 +16,9 @@ from chalicelib.core.wire.schema import (
     Wire,
 )
 from chalicelib.domains.files.store import files
-from chalicelib.domains.sites.flows.sites import find
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.sites import (
+    SITES,
     free_domain,
 )
 from chalicelib.engine import jobs
@@ -69,7 +69,7 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
 
     Leads, clients and services stay.
     """
-    site = find(ctx, args.id)
+    site = SITES.require(ctx.workspace_id, args.id)
     cascade = SiteCascade(
         pages=len(pages.PAGES.entries(ctx.workspace_id, site.id)),
         forms=len(listing_of(FORM).entries(ctx.workspace_id, project_id=site.id)),

@@ -14,7 +14,6 @@ from chalicelib.domains.sites.operations.pages import (
     PAGE_ID,
     IfVersion,
     existing_page,
-    unknown_page,
 )
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.pages import PAGES
@@ -60,7 +59,7 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
         site.home_page_id, site.page_count = None, 0
         ctx.unit.save(site)
     else:
-        pages.discount_page(ctx.unit, page, on_conflict=unknown_page())
+        pages.discount_page(ctx.unit, page, on_conflict=PAGES.not_found())
     files.give_back(ctx.unit, int(page.html_bytes))
     folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
     job = jobs.row(PURGE, ctx.workspace_id, {"folder": folder})

@@ -10,7 +10,6 @@ from chalicelib.application import new_slugs
 from chalicelib.application.invoke import Context
 from chalicelib.core.errors import (
     ConflictError,
-    NotFoundError,
     SlugTakenError,
     VersionConflictError,
 )
@@ -191,22 +190,11 @@ def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> 
         NotFoundError: no such page.
         VersionConflictError: it is not at the version that the caller demands.
     """
-    page = pages.find(ctx.workspace_id, page_id)
-    if page is None:
-        raise unknown_page()
+    page = PAGES.found(pages.find(ctx.workspace_id, page_id))
     if if_version is not None and if_version != page.version:
         msg = f"The page is at version {page.version}, not {if_version}. Read it and merge."
         raise VersionConflictError(msg, details={"version": page.version})
     return page
-
-
-def unknown_page() -> NotFoundError:
-    """Return the error for an id that no page of the workspace has."""
-    return NotFoundError.of("page", "List a site's pages (svc_list_pages) for valid ids.")
-
-
-def _unknown_site() -> NotFoundError:
-    return NotFoundError.of("site", "List the sites (svc_list_sites) for valid ids.")
 
 
 def _taken(slug: str) -> SlugTakenError:
@@ -224,7 +212,7 @@ def list_pages(ctx: Context, args: PageListQuery) -> PageList:
     """List all pages of a site without their HTML."""
     site, rows = pages.of_site(ctx.workspace_id, args.project_id)
     if site is None:
-        raise _unknown_site()
+        raise SITES.not_found()
     if shortened := sum(page.design_revision is not None for page in rows):
         ctx.warn(f"designSystem of {shortened} pages is long and shown as null; get the page.")
     return PageList(pages=[PageRecord.of(page) for page in rows])
@@ -292,7 +280,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
     """
     options = [slug] if slug else list(slugs.candidates(slugs.slugify(title, "page")))
     site, taken = pages.site_and_taken_slugs(ctx.workspace_id, site_id, options)
-    site = _with_room(site)
+    site = _with_room(SITES.found(site))
     page = PageRow(
         PAGES.partition(ctx.workspace_id),
         ctx.unit.run_side_effect_once("page id", new_id),
@@ -319,12 +307,10 @@ def site_with_room(ctx: Context, site_id: str) -> SiteRow:
         NotFoundError: no such site.
         ConflictError: the site is full.
     """
-    return _with_room(SITES.find(ctx.workspace_id, site_id))
+    return _with_room(SITES.require(ctx.workspace_id, site_id))
 
 
-def _with_room(site: SiteRow | None) -> SiteRow:
-    if site is None:
-        raise _unknown_site()
+def _with_room(site: SiteRow) -> SiteRow:
     if (site.page_count or 0) >= MAX_PAGES:
         msg = f"The site has {MAX_PAGES:,} pages, the most it may have. Delete some first."
         raise ConflictError(msg)

@@ -26,7 +26,6 @@ from chalicelib.core.wire.schema import (
     fields_as_in,
     optional,
 )
-from chalicelib.domains.sites.flows.sites import find
 from chalicelib.domains.sites.rules import hostnames
 from chalicelib.domains.sites.store.sites import (
     SITES,
@@ -224,7 +223,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
 )
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     """Change a site; what you omit stays as it is."""
-    site = find(ctx, args.id)
+    site = SITES.require(ctx.workspace_id, args.id)
     changes = args.changes
     if changes.get("slug", site.slug) != site.slug:
         _check_slug(changes["slug"])
@@ -248,7 +247,7 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
 )
 def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
     """Switch the counting of a site's visits on or off."""
-    site = find(ctx, args.id)
+    site = SITES.require(ctx.workspace_id, args.id)
     site.stats_enabled = args.provided().get("enabled", not site.stats_enabled)
     ctx.unit.save(site)
     return SiteStatsResult.from_row(site.values)

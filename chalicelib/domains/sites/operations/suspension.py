@@ -12,12 +12,10 @@ from chalicelib.core.wire.schema import (
     Id,
     Wire,
 )
-from chalicelib.domains.sites.flows.sites import find
 from chalicelib.domains.sites.store.sites import (
-    ID_CLAIM,
+    SITES,
     SUSPENDED,
 )
-from chalicelib.engine.claims import ClaimRow
 
 
 class SiteRef(Wire):
@@ -40,11 +38,11 @@ class SiteStatusResult(Wire):
 
 
 def _workspace_of(args: SiteRef) -> str:
-    held = ClaimRow.find_claim(ID_CLAIM, args.id)
-    if held is None:
+    workspace_id = SITES.workspace_of(args.id)
+    if workspace_id is None:
         msg = f'No site has the id "{args.id}".'
         raise NotFoundError(msg)
-    return held.workspace_id or ""
+    return workspace_id
 
 
 @operation(
@@ -52,7 +50,7 @@ def _workspace_of(args: SiteRef) -> str:
 )
 def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     """Suspend a site, whatever its status; only resuming it lifts that."""
-    site = find(ctx, args.id)
+    site = SITES.require(ctx.workspace_id, args.id)
     if site.status != SUSPENDED:
         site.status_when_resumed, site.status = site.status, SUSPENDED
         ctx.unit.save(site)
@@ -64,7 +62,7 @@ def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
 )
 def resume_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     """Give a suspended site its former status back; another site is left alone."""
-    site = find(ctx, args.id)
+    site = SITES.require(ctx.workspace_id, args.id)
     if site.status == SUSPENDED:
         site.status, site.status_when_resumed = site.status_when_resumed or "active", None
         ctx.unit.save(site)

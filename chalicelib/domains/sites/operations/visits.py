@@ -6,7 +6,6 @@ from pydantic import Field
 
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, VisitorPrincipal
@@ -14,8 +13,7 @@ from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.store import site_visits
 from chalicelib.domains.sites.store.pages import PAGES
-from chalicelib.domains.sites.store.sites import ID_CLAIM, SITES, SUSPENDED
-from chalicelib.engine.claims import ClaimRow
+from chalicelib.domains.sites.store.sites import SITES, SUSPENDED
 from chalicelib.lib import sources
 
 HITS = Limit(
@@ -45,33 +43,17 @@ class PageHitResult(Wire):
 
 def local_day(project_id: object) -> date | None:
     """Return today's date where a site is; None if there is no such site."""
-    held = _claim(project_id) if isinstance(project_id, str) else None
-    if held is None:
+    workspace_id = SITES.workspace_of(project_id) if isinstance(project_id, str) else None
+    if workspace_id is None:
         return None
-    return clock.local_day(clock.now(), workspaces.get(held.workspace_id).timezone)
-
-
-def _claim(project_id: str) -> ClaimRow | None:
-    return ClaimRow.find_claim(ID_CLAIM, project_id)
-
-
-def _resolve(args: PageHit) -> str:
-    held = _claim(args.project_id)
-    if held is None:
-        raise _unknown()
-    workspace_id: str = held.workspace_id
-    return workspace_id
-
-
-def _unknown() -> NotFoundError:
-    return NotFoundError("There is no such page.")
+    return clock.local_day(clock.now(), workspaces.get(workspace_id).timezone)
 
 
 @operation(
     rest="POST /api/public/hit",
     title="Count a visit",
     audience=(Audience.PUBLIC,),
-    resolve=_resolve,
+    resolve=lambda args: PAGES.public(SITES.workspace_of(args.project_id)),
     limit=HITS,
     accepts_idempotency_key=False,
     audit=False,
@@ -82,7 +64,7 @@ def record_hit(ctx: Context, args: PageHit) -> PageHitResult:
     site = SITES.find(ctx.workspace_id, args.project_id)
     page = PAGES.find(ctx.workspace_id, args.page_id)
     if site is None or page is None or page.project_id != site.id or site.status == SUSPENDED:
-        raise _unknown()
+        raise PAGES.unavailable()
     visitor = ctx.principal
     counted = site.stats_enabled and site.status == "active"
     if not counted or not isinstance(visitor, VisitorPrincipal):

@@ -77,6 +77,9 @@ PAGES = listed(
     Listing(
         row=PageRow,
         noun="PAGE",
+        plural="a site's pages",
+        listed_by="svc_list_pages",
+        unavailable_message="There is no such page.",
         text=lambda page: (page.title, page.slug),
         sorts={"createdAt": "id"},
         parent="project_id",

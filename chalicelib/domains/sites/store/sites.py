@@ -15,6 +15,7 @@ from chalicelib.core import clock
 from chalicelib.core.settings import settings
 from chalicelib.domains.sites.rules import site_urls
 from chalicelib.engine.claims import ClaimRow, claim
+from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing, listed
 from chalicelib.engine.listing.lookups import Lookup
@@ -22,7 +23,6 @@ from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork
 
 SLUG_CLAIM = "site-slug"
-ID_CLAIM = "site-id"
 DOMAIN_CLAIM = "domain"
 SUSPENDED = "suspended"
 PENDING = "pending"
@@ -88,6 +88,8 @@ SITES = listed(
     Listing(
         row=SiteRow,
         noun="SITE",
+        listed_by="svc_list_sites",
+        unavailable_message="There is no such site.",
         text=lambda site: (site.title, site.slug),
         sorts={"createdAt": "id", "updatedAt": "n1", "title": "t"},
         status="status",
@@ -95,7 +97,7 @@ SITES = listed(
         lookups=(
             # A slug is part of a public URL; the id leads callers without a workspace to it.
             Lookup(SLUG_CLAIM, lambda site: site.slug, platform_wide=True),
-            Lookup(ID_CLAIM, lambda site: site.id, platform_wide=True),
+            lookups.by_id("SITE"),
         ),
         inline_bytes=NAME_BYTES,
     )
