@@ -20,7 +20,8 @@ from chalicelib.engine.listing.index_entries import (
     TextRow,
     texts_partition,
 )
-from chalicelib.engine.listing.listing import NOUNS, Listing, listing_of
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import NOUNS, listing_of
 from chalicelib.engine.tables import ContentRow, Record, Row
 from chalicelib.engine.unit import UnitOfWork, run_unit
 

@@ -25,7 +25,8 @@ from chalicelib.engine import audit, file_uses, idempotency, jobs
 from chalicelib.engine.file_uses import RAISE, FileUseTracker
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.index_entries import EntryRow
-from chalicelib.engine.listing.listing import LISTINGS, NOUNS, Listing, listing_of
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import LISTINGS, NOUNS, listing_of
 from chalicelib.engine.tables import Record, Row
 from chalicelib.engine.transactions import (
     MAX_ITEMS,
@@ -165,6 +166,11 @@ class UnitOfWork:
         kept = type(record)(listing.trash(self.tenant), **values | {"expires": until})
         self.delete(record)
         self._transaction.puts.append((lambda t: t.save(kept), None))
+
+    def delete_counter(self, noun: str, facet: str, value: str) -> None:
+        """Stage the removal of the counter of a facet's value that no record can have any more."""
+        for row in counters.value_rows(self.tenant, noun, facet, value):
+            self.delete(row)
 
     def require(
         self, row: Row, condition: Condition | None = None, *, on_conflict: AppError | None = None

@@ -16,7 +16,7 @@ from chalicelib.core import clock
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.listing import LISTINGS
+from chalicelib.engine.listing.registry import LISTINGS
 from chalicelib.engine.tables import Record, Row
 from chalicelib.engine.unit import UnitOfWork
 from infra.local.seed import last_moment, parents, records

@@ -13,7 +13,8 @@ from typing import Any
 from chalicelib.core.text import search_fold
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.queries import CONSISTENT_ROWS, Query
+from chalicelib.engine.listing.queries import CONSISTENT_ROWS
+from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Cost, Partition
 from infra.bench import database
 from infra.bench.made_up import APPOINTMENTS, CONTACTS, TAGS

@@ -6,7 +6,9 @@ from typing import Any
 
 from pynamodb.attributes import ListAttribute, UnicodeAttribute, UTCDateTimeAttribute
 
-from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.tables import Record
 from infra.local.seed import FIRST_MADE_AT, NOUNS, WORDS
 

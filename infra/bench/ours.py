@@ -12,7 +12,7 @@ from chalicelib.core import clock
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.sites.store.sites import SITES
-from chalicelib.engine.listing.queries import ResultPage
+from chalicelib.engine.listing.query import ResultPage
 from chalicelib.engine.reading import Cost
 
 TOOL = "svc_list_sites"

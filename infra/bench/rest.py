@@ -21,7 +21,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.wire.schema import Pagination, Wire
 from chalicelib.domains.sites.operations.sites import SiteList, SiteListQuery, SiteOut
 from chalicelib.domains.sites.store.sites import SITES
-from chalicelib.engine.listing.queries import Query, ResultPage
+from chalicelib.engine.listing.query import Query, ResultPage
 from chalicelib.transports.auth import authenticate
 from infra.bench import ours
 from infra.bench.timing import beside

@@ -11,7 +11,7 @@ from chalicelib.core.settings import settings
 from chalicelib.core.text import fold
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.engine.connection import connection
-from chalicelib.engine.listing import listing, lookups
+from chalicelib.engine.listing import declaration, lookups
 from chalicelib.engine.listing.index_entries import TextRow, texts_partition
 from chalicelib.engine.listing.lookups import LookupRow
 from chalicelib.transports import schedules
@@ -29,7 +29,7 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     @contextmanager
     def former() -> Iterator[None]:
         with monkeypatch.context() as patch:
-            patch.setattr(listing, "search_fold", fold)
+            patch.setattr(declaration, "search_fold", fold)
             yield
 
     return former

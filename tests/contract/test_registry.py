@@ -11,7 +11,7 @@ import app as application
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.fields import fields_of
-from chalicelib.engine.listing.listing import NOUNS
+from chalicelib.engine.listing.registry import NOUNS
 from tests.factories.examples import every_documented_operation, every_operation
 
 KINDS = {int: "integer", bool: "boolean", list: "array"}

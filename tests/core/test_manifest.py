@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.manifest import Declarations, Manifest, digest_of, sources
 from chalicelib.core.operations import REGISTRY, Entry, load_all
-from chalicelib.engine.listing.listing import NOUNS
+from chalicelib.engine.listing.registry import NOUNS
 from chalicelib.transports import tools
 from chalicelib.transports.api_docs import openapi
 
@@ -123,7 +123,7 @@ import app
 from types import SimpleNamespace
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains.identity.store import api_keys
-from chalicelib.engine.listing.listing import NOUNS
+from chalicelib.engine.listing.registry import NOUNS
 
 logging.disable()
 api_keys.touch = lambda _: None
@@ -196,7 +196,7 @@ import os, sys
 import app
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.operations import REGISTRY
-from chalicelib.engine.listing.listing import NOUNS
+from chalicelib.engine.listing.registry import NOUNS
 
 def domains():
     parts = (name.split(".") for name in sys.modules)

@@ -22,8 +22,8 @@ from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine import reading, tables
 from chalicelib.engine.connection import ATTEMPTS, connection
 from chalicelib.engine.listing import counters, index_entries, queries
-from chalicelib.engine.listing.listing import SortIndex
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.query import Query, ResultPage
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
@@ -324,7 +324,7 @@ class Shop:
         return self
 
 
-def page(sort: str = "sortOrder", **asked: Any) -> queries.ResultPage[ProductRow]:
+def page(sort: str = "sortOrder", **asked: Any) -> ResultPage[ProductRow]:
     return PRODUCTS.page(WORKSPACE, Query(**{"page": 1, "size": 20, "sort": sort, **asked}))
 
 

@@ -8,7 +8,6 @@ together, because every list reads them. Each value of a counted facet has rows 
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.operand import Path
@@ -16,9 +15,6 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.engine.reading import Cost, Item, Partition
 from chalicelib.engine.tables import ContentRow
-
-if TYPE_CHECKING:
-    from chalicelib.engine.unit import UnitOfWork
 
 SHARDS = 4
 VALUE_SHARDS = 2
@@ -96,11 +92,10 @@ def read_all(workspace_id: str, noun: str, cost: Cost | None = None) -> Counter[
     return _sum(workspace_id, noun, None, cost)
 
 
-def forget(unit: "UnitOfWork", noun: str, facet: str, value: str) -> None:
-    """Stage the end of the counters of a value that nothing can have any more."""
-    pk = _partition(unit.tenant, noun)
-    for shard in range(VALUE_SHARDS):
-        unit.delete(CounterRow(pk, f"{facet}#{value}#{shard}"))
+def value_rows(workspace_id: str, noun: str, facet: str, value: str) -> list[CounterRow]:
+    """Return all rows that may hold the counter of a facet's value."""
+    pk = _partition(workspace_id, noun)
+    return [CounterRow(pk, f"{facet}#{value}#{shard}") for shard in range(VALUE_SHARDS)]
 
 
 def _sum(workspace_id: str, noun: str, shards: Condition | None, cost: Cost | None) -> Counter[str]:

@@ -19,15 +19,13 @@ there, are read eventually consistently, at half the units: they may miss the la
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import and_
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pynamodb.expressions.condition import Condition
-
-from chalicelib.engine.listing import counters
+from chalicelib.engine.listing import counters, lookups
+from chalicelib.engine.listing.declaration import INDEX_SLOTS, Declaration, SortIndex
+from chalicelib.engine.listing.filters import Filters
 from chalicelib.engine.listing.index_entries import (
     BY_ROW,
     SEPARATOR,
@@ -39,21 +37,16 @@ from chalicelib.engine.listing.index_entries import (
     may_hold,
     partition_of,
     texts_partition,
-    token,
     wanted_in,
 )
 from chalicelib.engine.listing.index_ranges import (
-    Bounds,
     IndexRange,
-    as_number,
     id_bounds,
     key_bounds,
 )
+from chalicelib.engine.listing.query import Plan, Query, ResultPage
 from chalicelib.engine.reading import Cost, Key, MergedPartitions, Partition, fetch
-from chalicelib.engine.tables import ContentRow, Record
-
-if TYPE_CHECKING:
-    from chalicelib.engine.listing.listing import Listing, SortIndex
+from chalicelib.engine.tables import Record
 
 SMALL_ROWS = 500
 """Partitions up to this size are scanned whole, for about 25 units."""
@@ -68,55 +61,10 @@ FETCHED_TEXTS = 100
 """Up to so many long texts are fetched by their keys; more are searched where they all lie."""
 
 R = TypeVar("R", bound=Record)
-Plan = Literal["index scan", "range scan", "full scan", "look-up"]
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """What a list operation asks for.
-
-    ``page`` counts from 1. ``filters`` maps attributes to a wanted value (one of several that a
-    record has), or a facet to several values, any of which will do; ``lookups`` look-ups to a
-    value; ``present`` attributes to whether they are set; ``ranges`` numbers, times, or
-    ``created_at`` to their bounds, both inclusive. None means any. ``ids`` are those to choose
-    from. ``parent`` is the wanted parent's id. ``charge`` is called with a weight before a search
-    reads a large collection, and may refuse it.
-    """
-
-    page: int
-    size: int
-    sort: str
-    descending: bool = False
-    filters: Mapping[str, str | Collection[str] | None] = field(default_factory=dict)
-    lookups: Mapping[str, str | None] = field(default_factory=dict)
-    present: Mapping[str, bool | None] = field(default_factory=dict)
-    ranges: Mapping[str, Bounds] = field(default_factory=dict)
-    search: str | None = None
-    ids: Collection[str] | None = None
-    parent: str | None = None
-    charge: Callable[[int], object] | None = None
-
-    @property
-    def offset(self) -> int:
-        """How many rows come before the page."""
-        return (self.page - 1) * self.size
-
-
-@dataclass(frozen=True, slots=True)
-class ResultPage(Generic[R]):
-    """One page of a list, and how many records match over all pages.
-
-    ``plan`` says how it was read, and ``cost`` what that took.
-    """
-
-    records: list[R]
-    total: int
-    plan: Plan
-    cost: Cost
 
 
 def read(
-    listing: "Listing[R]", workspace_id: str, query: Query, counts: Counter[str] | None
+    listing: Declaration[R], workspace_id: str, query: Query, counts: Counter[str] | None
 ) -> ResultPage[R]:
     """Return one page; ``counts`` are all counters of the noun, if the caller has read them.
 
@@ -130,49 +78,23 @@ def read(
 class _Reading(Generic[R]):
     """One page being read."""
 
-    listing: "Listing[R]"
+    listing: Declaration[R]
     workspace_id: str
     query: Query
     cost: Cost
     all_counts: Counter[str] | None
     counts: Counter[str] = field(init=False)
     partition: Partition | MergedPartitions = field(init=False)
-    filters: dict[str, str] = field(init=False)
-    any_of: dict[str, frozenset[str]] = field(init=False)
-    lookups: dict[str, str] = field(init=False)
-    ranges: dict[str, Bounds] = field(init=False)
-    present: dict[str, bool] = field(init=False)
+    filters: Filters[R] = field(init=False)
 
     def __post_init__(self) -> None:
-        listing, query = self.listing, self.query
-        self.filters = {n: v for n, v in query.filters.items() if isinstance(v, str)}
-        self.any_of = {
-            name: frozenset(values)
-            for name, values in query.filters.items()
-            if values is not None and not isinstance(values, str)
-        }
-        self.lookups = {n: v for n, v in query.lookups.items() if v is not None}
-        self.ranges = {n: b for n, b in query.ranges.items() if b != (None, None)}
-        self.present = {n: p for n, p in query.present.items() if p is not None}
-        unknown = [
-            *(self.filters.keys() - {*listing.facet_slots, *listing.tags}),
-            *(self.any_of.keys() - listing.facet_slots.keys()),
-            *(self.lookups.keys() - {lookup.name for lookup in listing.lookups}),
-            *(self.present.keys() - set(listing.presence)),
-            *(self.ranges.keys() - {*listing.numbers, "created_at"}),
-            *({query.sort} - listing.sorts.keys()),
-            *(self.ranges.keys() & {"created_at"} if listing.parent or listing.scan_along else ()),
-            *([] if query.parent is None or listing.parent else ["parent"]),
-        ]
-        if unknown:
-            msg = f"the listing of {listing.noun} knows no {', '.join(unknown)}"
-            raise ValueError(msg)
-        self.partition = Partition(listing.partition(self.workspace_id), self.cost)
+        self.filters = Filters.of(self.listing, self.query)
+        self.partition = Partition(self.listing.partition(self.workspace_id), self.cost)
 
     def page(self) -> ResultPage[R]:
-        if any(None not in bounds and bounds[0] > bounds[1] for bounds in self.ranges.values()):
+        if self.filters.excludes_all:
             return ResultPage([], 0, "range scan", self.cost)
-        if self.lookups or self.query.ids is not None:
+        if self.filters.lookups or self.query.ids is not None:
             return self._look_up()
         if not self.listing.indexes and not self.listing.partitioned:
             return self._full_scan(consistent=True)
@@ -181,7 +103,7 @@ class _Reading(Generic[R]):
         if rows > SMALL_ROWS:
             if self._scannable() and (found := self._range_in_order()) is not None:
                 return self._index_scan(found, rows, consistent=consistent)
-            if self.listing.scan_along in self.ranges:
+            if self.listing.scan_along in self.filters.ranges:
                 rows = self._count_along(rows)
                 consistent = rows <= CONSISTENT_ROWS
             elif (narrow := self._narrow_range(rows, consistent=consistent)) is not None:
@@ -193,15 +115,15 @@ class _Reading(Generic[R]):
     def _choose_partition(self) -> int:
         """Go to the partition of a value that is asked for, if there is one; return its rows."""
         for facet in self.listing.partitioned:
-            if (value := self.filters.get(facet)) is not None:
-                del self.filters[facet]
+            if (value := self.filters.equal.get(facet)) is not None:
+                del self.filters.equal[facet]
                 noun = self.listing.noun
                 place = partition_of(self.workspace_id, noun, facet, value)
                 self.partition = Partition(place, self.cost)
                 if self.all_counts is not None:
                     return self.all_counts[counters.name(facet, value)]
                 return counters.read_value(self.workspace_id, noun, facet, value, self.cost)
-            if facet in self.any_of:
+            if facet in self.filters.any_of:
                 return self._choose_partitions(facet)
         noun = self.listing.noun
         self.counts = self.all_counts or counters.read(self.workspace_id, noun, self.cost)
@@ -213,14 +135,14 @@ class _Reading(Generic[R]):
         Of a partition that an index leads through, no more is read than up to the page's end.
         Counting the rows asks for the counters of all values: a unit for each twenty of them.
         """
-        noun, values = self.listing.noun, self.any_of.pop(facet)
+        noun, values = self.listing.noun, self.filters.any_of.pop(facet)
         self.counts = self.all_counts or counters.read_all(self.workspace_id, noun, self.cost)
         rows = {v: n for v in sorted(values) if (n := self.counts[counters.name(facet, v)])}
         total = self.counts[counters.TOTAL]
         in_order = self._scannable() and self._range_in_order() is not None
         most = self.query.offset + self.query.size if in_order else total
         if sum(ROWS_A_QUERY + min(n, most) for n in rows.values()) >= total:
-            self.any_of[facet] = values
+            self.filters.any_of[facet] = values
             return total
         places = [partition_of(self.workspace_id, noun, facet, value) for value in rows]
         self.partition = MergedPartitions(places, self.cost)
@@ -235,14 +157,14 @@ class _Reading(Generic[R]):
     def _scannable(self) -> bool:
         """Whether all that is asked for, beside one filter and one range, is an order."""
         return (
-            not (self.query.search or self.present or self.any_of)
-            and max(len(self.filters), len(self.ranges)) <= 1
+            not (self.query.search or self.filters.present or self.filters.any_of)
+            and max(len(self.filters.equal), len(self.filters.ranges)) <= 1
         )
 
     def _range_in_order(self) -> IndexRange | None:
         """Return the index, and the range of it, that is the list asked for."""
-        facet, value = next(iter(self.filters.items()), (None, ""))
-        number, bounds = next(iter(self.ranges.items()), (None, (None, None)))
+        facet, value = next(iter(self.filters.equal.items()), (None, ""))
+        number, bounds = next(iter(self.filters.ranges.items()), (None, (None, None)))
         sort = self.listing.sorts[self.query.sort]
         by_creation = sort == "id" and number in {None, "created_at"}
         if facet is None and by_creation and not self.listing.scan_along:
@@ -266,7 +188,7 @@ class _Reading(Generic[R]):
             for each in self._indexes()
             if each[1].partition_by is None and self.listing.sorts[each[1].sort] == slot
         ]
-        found = IndexRange(f"by_{order}", "", *key_bounds(self.ranges[name]))
+        found = IndexRange(f"by_{order}", "", *key_bounds(self.filters.ranges[name]))
         most = CONSISTENT_ROWS + 1
         options = found.options(descending=False)
         counted = self.partition.count(most, consistent_read=False, **options)
@@ -275,7 +197,7 @@ class _Reading(Generic[R]):
     def _narrow_range(self, rows: int, *, consistent: bool) -> IndexRange | None:
         """Return a range along an index whose records cost less than a full scan."""
         affordable = rows // ROWS_A_RECORD * (2 if consistent else 1)
-        for number, bounds in self.ranges.items():
+        for number, bounds in self.filters.ranges.items():
             if number == "created_at":
                 found = IndexRange(None, "", *id_bounds(bounds))
             else:
@@ -294,8 +216,8 @@ class _Reading(Generic[R]):
                 return found
         return None
 
-    def _indexes(self) -> "Iterable[tuple[str, SortIndex]]":
-        return zip(("o1", "o2", "o3", "o4"), self.listing.indexes, strict=False)
+    def _indexes(self) -> Iterable[tuple[str, SortIndex]]:
+        return zip(INDEX_SLOTS, self.listing.indexes, strict=False)
 
     def _index_scan(self, found: IndexRange, rows: int, *, consistent: bool) -> ResultPage[R]:
         """Go to the page along an index; the entries before it are counted, not fetched."""
@@ -332,11 +254,11 @@ class _Reading(Generic[R]):
 
     def _total(self, rows: int, options: dict[str, Any], *, consistent: bool) -> int:
         """Return how many records an index scan leads past."""
-        if self.ranges:
+        if self.filters.ranges:
             return self.partition.count(None, consistent_read=consistent, **options)
-        if not self.filters:
+        if not self.filters.equal:
             return rows
-        ((facet, value),) = self.filters.items()
+        ((facet, value),) = self.filters.equal.items()
         if facet == self.listing.status and self._whole:
             return self.counts[counters.name("status", value)]
         if self._whole and self.all_counts is not None:
@@ -359,7 +281,7 @@ class _Reading(Generic[R]):
         or else, unless a range is asked for, the compact one.
         """
         offset, size = self.query.offset, self.query.size
-        way = {"index_name": BY_ROW, **skipping} if not self.ranges else skipping
+        way = {"index_name": BY_ROW, **skipping} if not self.filters.ranges else skipping
         start = partition.skip(offset, consistent_read=consistent, **way)
         if offset and start is None:
             return []
@@ -375,65 +297,40 @@ class _Reading(Generic[R]):
 
     def _look_up(self) -> ResultPage[R]:
         """Read the records of the ids, and those that look-ups lead to, changed since or not."""
+        wanted = {self.listing.lookup(n): value for n, value in self.filters.lookups.items()}
         found: list[Collection[str]] = [] if self.query.ids is None else [self.query.ids]
         found += [
-            self.listing.find_by(self.workspace_id, name, value, self.cost)
-            for name, value in self.lookups.items()
+            lookups.find(lookup, self.workspace_id, self.listing.noun, value, cost=self.cost)
+            for lookup, value in wanted.items()
         ]
         ids = set(found[0]).intersection(*found[1:])
-        declared = [each for each in self.listing.lookups if each.name in self.lookups]
-        wanted = {each: each.key(self.lookups[each.name]) for each in declared}
+        keys = {lookup: lookup.key(value) for lookup, value in wanted.items()}
         records = [
             record
             for record in self._records(ids)
-            if all(value in map(each.key, each.values(record)) for each, value in wanted.items())
+            if all(key in map(each.key, each.values(record)) for each, key in keys.items())
         ]
         return self._of(records, "look-up")
 
     def _of(self, candidates: Iterable[R], plan: Plan) -> ResultPage[R]:
         """Return the page of those records that are in the list asked for."""
-        records = {record.id: record for record in candidates if self._fits(record)}
+        records = {record.id: record for record in candidates if self.filters.fits(record)}
         rows = self._searched(map(_entry, records.values()), consistent=True)
         page = [records[row.id] for row in self._sorted_page(rows)]
         return ResultPage(page, len(rows), plan, self.cost)
-
-    def _fits(self, record: R) -> bool:
-        """Whether a record is in the list asked for, but for what is searched."""
-        slots, tokens = self.listing.facet_slots, record.c or ""
-        return (
-            all(
-                token(name, value) in tokens
-                if name in self.listing.tags
-                else getattr(record, slots[name]) == value
-                for name, value in self.filters.items()
-            )
-            and all(getattr(record, slots[n]) in values for n, values in self.any_of.items())
-            and all((token("has", name) in tokens) == there for name, there in self.present.items())
-            and all(self._within(record, name, bounds) for name, bounds in self.ranges.items())
-        )
-
-    def _within(self, record: R, name: str, bounds: Bounds) -> bool:
-        if name == "created_at":
-            first, last = id_bounds(bounds)
-            return (first or "") <= record.id and (last is None or record.id <= last + "~")
-        number = getattr(record, self.listing.number_slots[name])
-        least, most = map(as_number, bounds)
-        return number is not None and (
-            (least is None or number >= least) and (most is None or number <= most)
-        )
 
     def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
         """Look at every entry that DynamoDB's filter lets through."""
         query, wanted = self.query, wanted_in(self.query.search)
         keys = IndexRange(
-            BY_ROW, "" if query.parent is None else group(query.parent), *self._scan_bounds()
+            BY_ROW, "" if query.parent is None else group(query.parent), *self.filters.scan_bounds()
         )
         let_through = entries(
             self.partition,
             keys.condition,
-            self._where(wanted),
+            self.filters.where(wanted),
             consistent=consistent,
-            any_of={self.listing.facet_slots[n]: v for n, v in self.any_of.items()},
+            any_of={self.listing.facet_slots[n]: v for n, v in self.filters.any_of.items()},
         )
         found = self._searched(let_through, consistent=consistent)
         ids = [entry.id for entry in self._sorted_page(found)]
@@ -462,37 +359,6 @@ class _Reading(Generic[R]):
             filter_condition=may_hold(TextRow.whole, wanted), consistent_read=consistent
         )
         return {item["sk"]["S"] for item in texts if holds(item["whole"]["S"], wanted)}
-
-    def _where(self, wanted: str) -> Condition | None:
-        """Return the filter that DynamoDB applies to a full scan."""
-        having = self.listing.having(self.filters)
-        conditions: list[Condition] = [] if having is None else [having]
-        for name, there in self.present.items():
-            has = ContentRow.c.contains(token("has", name))
-            conditions.append(has if there else ~has)
-        for name, bounds in self.ranges.items():
-            if name not in {"created_at", self.listing.scan_along}:
-                conditions += self._bounds(name, bounds)
-        if wanted:
-            conditions.append(may_hold(ContentRow.t, wanted) | ContentRow.x.exists())
-        return reduce(and_, conditions) if conditions else None
-
-    def _bounds(self, name: str, bounds: Bounds) -> list[Condition]:
-        slot = getattr(ContentRow, self.listing.number_slots[name])
-        least, most = map(as_number, bounds)
-        return [
-            *([slot >= least] if least is not None else []),
-            *([slot <= most] if most is not None else []),
-        ]
-
-    def _scan_bounds(self) -> tuple[str | None, str | None]:
-        """Return the bounds on what keys begin with: a number, or the time of creation.
-
-        DynamoDB refuses a key of the index that it reads in a filter.
-        """
-        if self.listing.scan_along:
-            return key_bounds(self.ranges.get(self.listing.scan_along, (None, None)))
-        return id_bounds(self.ranges.get("created_at", (None, None)))
 
     def _records(self, ids: Iterable[str]) -> list[R]:
         return self.listing.fetch(self.workspace_id, ids, self.cost)

@@ -24,7 +24,7 @@ def write(project: Path) -> None:
             msg = f"{manifest.PACKAGE / name} is there already; only a fresh copy gets a manifest."
             raise ValueError(msg)
     operations.load_all()  # Before anything else imports a domain, for the order is kept.
-    from chalicelib.engine.listing import listing  # noqa: PLC0415
+    from chalicelib.engine.listing import registry  # noqa: PLC0415
     from chalicelib.transports import tools  # noqa: PLC0415
     from chalicelib.transports.api_docs import openapi  # noqa: PLC0415
 
@@ -34,7 +34,7 @@ def write(project: Path) -> None:
         operations=tuple(entry.packed() for entry in operations.REGISTRY.entries()),
         tools=tools.definitions(),
         jobs=jobs.JOB_HANDLERS.modules,
-        nouns=listing.NOUNS.modules,
+        nouns=registry.NOUNS.modules,
     )
     head = "What is where, as ``infra.deploy.package.manifest`` found it."
     text = f'"""{head}"""\n\nMANIFEST = {tuple(made)!r}\n'

@@ -40,7 +40,8 @@ from chalicelib.engine import (
     visitors,
 )
 from chalicelib.engine.listing import counters, index_entries, lookups
-from chalicelib.engine.listing.listing import NOUNS, Listing
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import NOUNS
 from chalicelib.engine.reading import Item
 from chalicelib.engine.tables import Row
 from infra.operator.transfer.marks import ImportRow

@@ -14,7 +14,7 @@ from chalicelib.domains.bookings.store import bookings, calendar_days
 from chalicelib.domains.bookings.store.bookings import BLOCKING, BOOKINGS, STATUSES, BookingRow
 from chalicelib.domains.bookings.store.calendar_days import CalendarDayRow, DayFullError, Days
 from chalicelib.engine.listing import queries
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib.spans import Span
 from infra.bench.dynamodb_usage import metering

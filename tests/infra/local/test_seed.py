@@ -13,7 +13,7 @@ from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine import metrics
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from infra.local.seed import BATCH, FIRST_MADE_AT, records, seed
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -26,7 +26,7 @@ from chalicelib.domains.identity.store import api_keys, workspaces
 from chalicelib.engine import jobs, tables
 from chalicelib.engine.connection import connection
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.listing import LISTINGS, NOUNS
+from chalicelib.engine.listing.registry import LISTINGS, NOUNS
 from chalicelib.engine.tables import Row
 from chalicelib.gateways.object_store import object_store
 from infra.operator import admin as command_line

@@ -17,7 +17,7 @@ from chalicelib.core.wire.schema import MAX_KOPECKS, Id, Timestamp, Wire, option
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.billing.store.ledger import LedgerEntryRow, WalletRow
 from chalicelib.domains.identity.store import accounts
-from chalicelib.engine.listing.listing import listing_of
+from chalicelib.engine.listing.registry import listing_of
 from chalicelib.lib.contact_fields import Email
 
 OPERATOR = (Audience.OPERATOR,)

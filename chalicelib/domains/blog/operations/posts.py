@@ -30,7 +30,7 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.blog.store.posts import POSTS, PUBLISHED, PostRow
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.lib import markdown, slugs
 from chalicelib.lib.contact_fields import PersonName, Tags
 

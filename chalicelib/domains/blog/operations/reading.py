@@ -18,7 +18,7 @@ from chalicelib.domains.blog.store.posts import POSTS, PUBLISHED, PostRow
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.rules import images
 from chalicelib.domains.files.store.files import FILES
-from chalicelib.engine.listing.queries import Query, ResultPage
+from chalicelib.engine.listing.query import Query, ResultPage
 
 READS = Limit(
     "blog", "reads a minute of the blog's list", 120, timedelta(minutes=1), fails_open=True

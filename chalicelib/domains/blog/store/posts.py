@@ -15,8 +15,10 @@ from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.files.store.images import ImageMap
 from chalicelib.engine.claims import name_hash
 from chalicelib.engine.file_uses import ShownFiles
-from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import SORT_KEY, Lookup
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork, in_batches

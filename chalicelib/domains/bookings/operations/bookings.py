@@ -26,7 +26,7 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, Eve
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.lib import phones, zoned_times
 
 SORTS = {

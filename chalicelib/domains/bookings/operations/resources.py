@@ -38,7 +38,7 @@ from chalicelib.domains.files.store.images import ImageMap
 from chalicelib.domains.identity.flows import zones
 from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.engine import jobs
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 
 KEPT_AFTER_DELETION = timedelta(days=30)

@@ -38,7 +38,7 @@ from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageOut, Images
 from chalicelib.domains.files.store.images import ImageMap
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.lib.contact_fields import Tags
 
 KEPT_AFTER_DELETION = timedelta(days=30)

@@ -18,10 +18,12 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.contacts.store.named_contacts import NAMED
 from chalicelib.engine.claims import name_hash
+from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex
 from chalicelib.engine.listing.index_entries import BY_ROW, group, partition_of
 from chalicelib.engine.listing.index_ranges import IndexRange, key_bounds
-from chalicelib.engine.listing.listing import INDEX_SLOTS, Listing, SortIndex, listed
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.reading import PARALLEL_PARTITIONS, Cost, Partition
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork

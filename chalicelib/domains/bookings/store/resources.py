@@ -21,8 +21,10 @@ from chalicelib.core.errors import AppError
 from chalicelib.domains.bookings.rules.schedule import Schedule
 from chalicelib.domains.files.store.images import SHOWN_IMAGES, ImageMap
 from chalicelib.engine.listing import ordering
+from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import NAME_BYTES
-from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork

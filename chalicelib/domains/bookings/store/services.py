@@ -13,8 +13,10 @@ from chalicelib.core.text import fold
 from chalicelib.domains.bookings.rules.slots import ServiceRules
 from chalicelib.domains.files.store.images import SHOWN_IMAGES, ImageMap
 from chalicelib.engine.listing import lookups, ordering
+from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import BY_ROW, NAME_BYTES, token_values
-from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import Record
 

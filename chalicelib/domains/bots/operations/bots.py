@@ -25,7 +25,7 @@ from chalicelib.domains.bots.store import agents, bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.engine import locks
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.gateways.llm import models
 from chalicelib.lib import origins
 

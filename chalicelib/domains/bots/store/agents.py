@@ -5,7 +5,8 @@ from typing import Any
 from pynamodb.attributes import BooleanAttribute, ListAttribute, UnicodeAttribute
 
 from chalicelib.engine.listing import lookups
-from chalicelib.engine.listing.listing import Listing, listed
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.tables import Record
 
 LOCK = "agents"

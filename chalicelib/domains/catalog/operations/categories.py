@@ -34,7 +34,7 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.categories import CATEGORIES, KINDS, CategoryRow
 from chalicelib.engine import jobs, locks
-from chalicelib.engine.listing import counters, ordering
+from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import slugs, trees
@@ -260,13 +260,8 @@ def empty_category(job: Job) -> None:
         rows = left[start : start + MOVED_AT_ONCE]
         run_unit(workspace_id, event, partial(_move_some, gone=gone, rows=rows))
     if listing:
-        forget = partial(
-            counters.forget,
-            noun=listing.noun,
-            facet="category_id",
-            value=gone["categoryId"],
-        )
-        run_unit(workspace_id, event, forget)
+        counter = listing.noun, "category_id", gone["categoryId"]
+        run_unit(workspace_id, event, lambda unit: unit.delete_counter(*counter))
 
 
 def _move_some(unit: UnitOfWork, gone: Mapping[str, Any], rows: Sequence[IndexEntry]) -> None:

@@ -48,7 +48,7 @@ from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageOut, Images
 from chalicelib.domains.files.store.images import ImageMap
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes
 

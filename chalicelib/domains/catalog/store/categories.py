@@ -6,8 +6,9 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.listing import Listing, listed, listing_of
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.listing.registry import listed, listing_of
 from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import trees

@@ -13,10 +13,12 @@ from chalicelib.core import clock
 from chalicelib.core.text import fold, line_fold
 from chalicelib.domains.files.store.images import SHOWN_IMAGES, ImageMap
 from chalicelib.engine.listing import ordering
+from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import EntryRow, partition_of
-from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.ordering import Place
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes

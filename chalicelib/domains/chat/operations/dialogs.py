@@ -18,7 +18,7 @@ from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.messages import MessageRow, MessageStatus
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 
 PREVIEW_CHARACTERS = 120
 

@@ -17,8 +17,9 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core.text import cut_bytes
 from chalicelib.domains.contacts.store.named_contacts import NAMED
-from chalicelib.engine.listing.listing import Listing, listed
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
 

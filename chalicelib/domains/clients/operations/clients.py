@@ -15,7 +15,7 @@ from chalicelib.domains.contacts.store import clients, named_contacts
 from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.leads import LEADS
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.lib import phones
 from chalicelib.lib.contact_fields import Email, Notes, PersonName, PhoneText, Tags
 

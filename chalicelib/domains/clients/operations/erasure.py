@@ -24,7 +24,7 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.engine import idempotency
-from chalicelib.engine.listing.listing import LISTINGS
+from chalicelib.engine.listing.registry import LISTINGS
 from chalicelib.engine.transactions import MAX_ITEMS
 from chalicelib.engine.unit import UnitOfWork, in_batches
 from chalicelib.lib import phones

@@ -15,9 +15,11 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.contacts.store.named_contacts import NAMED
+from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import IndexEntry
-from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork

@@ -17,7 +17,8 @@ from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.engine import file_uses, jobs
-from chalicelib.engine.listing.listing import Listing, listing_of
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import listing_of
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, run_unit

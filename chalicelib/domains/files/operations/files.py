@@ -26,7 +26,7 @@ from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES, FOLDERS, FileRow
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 
 
 def _without_path(name: str) -> str:

@@ -23,7 +23,7 @@ from chalicelib.domains.files.operations.folders import (
 from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
 from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import trees
 
@@ -124,8 +124,8 @@ def empty_folder(job: Job) -> None:
     for move in (_move_folders, _move_files):
         while run_unit(job.workspace_id, event, partial(move, gone=gone, target=target)):
             pass
-    forget = partial(counters.forget, noun=FILES.noun, facet="place", value=gone)
-    run_unit(job.workspace_id, event, forget)
+    counter = FILES.noun, "place", gone
+    run_unit(job.workspace_id, event, lambda unit: unit.delete_counter(*counter))
 
 
 def _move_folders(unit: UnitOfWork, gone: str, target: str | None) -> bool:

@@ -9,9 +9,11 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.text import fold
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.engine.file_uses import FILE
+from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import NAME_BYTES
-from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork

@@ -31,7 +31,7 @@ from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 MAX_FIELDS = 30

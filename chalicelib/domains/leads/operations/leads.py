@@ -18,7 +18,7 @@ from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LEADS, EventRow, LeadRow, LeadStatus
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.lib import emails, phones
 from chalicelib.lib.contact_fields import Tag
 from chalicelib.lib.shortening import cut, shorten, size_of

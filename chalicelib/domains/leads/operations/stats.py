@@ -15,7 +15,7 @@ from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LEADS, STATUSES, LeadStatus
 from chalicelib.engine import metrics
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.engine.metrics import DayCounts
 
 

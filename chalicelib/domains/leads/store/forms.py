@@ -6,7 +6,8 @@ from pynamodb.attributes import UnicodeAttribute
 
 from chalicelib.domains.leads.rules.form_fields import FieldSpec, language
 from chalicelib.engine.listing import lookups
-from chalicelib.engine.listing.listing import Listing, listed
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.tables import JsonAttribute, Record
 
 

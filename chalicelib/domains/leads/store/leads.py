@@ -16,9 +16,11 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.contacts.store.named_contacts import NAMED
+from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import group
-from chalicelib.engine.listing.listing import Listing, SortIndex, listed
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record, Row
 from chalicelib.engine.unit import UnitOfWork

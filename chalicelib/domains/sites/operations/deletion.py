@@ -22,7 +22,7 @@ from chalicelib.domains.sites.store.sites import (
     free_domain,
 )
 from chalicelib.engine import jobs
-from chalicelib.engine.listing.listing import listing_of
+from chalicelib.engine.listing.registry import listing_of
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.object_store import object_store
 

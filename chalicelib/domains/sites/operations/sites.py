@@ -35,7 +35,7 @@ from chalicelib.domains.sites.store.sites import (
     SiteRow,
 )
 from chalicelib.engine.claims import ClaimRow
-from chalicelib.engine.listing.queries import Query
+from chalicelib.engine.listing.query import Query
 from chalicelib.lib import slugs
 
 Description = Annotated[str, StringConstraints(max_length=1000)]

@@ -11,8 +11,9 @@ from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine.connection import reaching
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing.index_entries import IndexEntry, entries, group, under
-from chalicelib.engine.listing.listing import Listing, listed
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.reading import Cost, Key, Partition, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork

@@ -17,8 +17,9 @@ from chalicelib.domains.sites.rules import site_urls
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.index_entries import NAME_BYTES
-from chalicelib.engine.listing.listing import Listing, listed
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork
 

@@ -1,0 +1,285 @@
+"""The declaration of a noun: what its records are listed, found and counted by.
+
+The index keys, the entries, the look-ups and the counters of a record follow from it. Units of work
+write them (``engine.indexing``), and ``engine.listing.queries`` reads pages by them.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from operator import and_
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pynamodb.expressions.condition import Condition
+
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.text import cut_bytes, search_fold
+from chalicelib.engine.file_uses import ShownFiles
+from chalicelib.engine.listing import counters, lookups
+from chalicelib.engine.listing.index_entries import (
+    ENTRY_ATTRIBUTES,
+    INLINE_TEXT_BYTES,
+    NAME_BYTES,
+    EntryRow,
+    IndexEntry,
+    SortKey,
+    TextRow,
+    group,
+    number_key,
+    partition_of,
+    texts_partition,
+    token,
+)
+from chalicelib.engine.listing.lookups import Lookup, SideRow
+from chalicelib.engine.reading import Cost, Key, fetch
+from chalicelib.engine.tables import ContentRow, Facets, Record
+
+R = TypeVar("R", bound=Record)
+
+FACET_SLOTS = ("s", "f1", "f2", "f3")
+NUMBER_SLOTS = ("n1", "n2", "y1", "y2")
+"""The first two numbers can be sorted by, too."""
+INDEX_SLOTS = ("o1", "o2", "o3", "o4")
+
+
+class SortIndex(NamedTuple):
+    """An index to read large collections along.
+
+    By a sort and, if ``partition_by`` names a facet, separately for each of its values.
+    """
+
+    sort: str
+    partition_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration(Generic[R]):
+    """How a noun is listed.
+
+    Args:
+        row: the class of its records.
+        noun: its name in partition keys and in the audit log.
+        label: its English name, as error messages use it; the noun in lower case if omitted.
+        plural: several of it, as error messages use it; "the" and the label with an "s" if omitted.
+        listed_by: the tool that lists its records.
+        not_found_message: says that an id is unknown, where the usual sentence does not apply.
+        unavailable_message: says to a visitor that a record does not exist or is not public.
+        text: gives the searched texts, the first of which is also the name to sort by.
+        sorts: wire names of sorts, each with what it sorts by: ``id`` (creation), ``t`` (the name),
+            or the slot of a number, ``n1`` or ``n2``.
+        status: the attribute that holds the status; records are counted by it.
+        facets: up to three attributes to filter by.
+        counted: those facets by whose values records are counted, too.
+        partitioned: those counted facets whose values have a partition of index entries each, so
+            that listing one value costs in proportion to what it holds; a row more a record.
+        tags: attributes to filter by that hold several values, texts.
+        presence: attributes to filter by that are set, or true, or not.
+        numbers: up to four attributes, integers or times, to filter by ranges of; the first two
+            can be sorted by.
+        scan_along: the one of them that the entries lie in the order of, instead of creation: what
+            is looked for within a range of it, by whatever it may be, costs what the range holds.
+        parent: the attribute that groups records, such as a page's site; lists of such a noun are
+            those of one parent.
+        indexes: up to four, for nouns that grow large; creation is one by itself. A noun without
+            them is read whole, whatever its size.
+        lookups: what a record is found by, or what is unique among records.
+        files: which files a record shows.
+        complete: reads what the texts of records need beyond their rows.
+        inline_bytes: of search text in an index entry; longer texts cost a row more.
+
+    Raises:
+        ValueError: a declaration that would make wrong pages.
+    """
+
+    row: type[R]
+    noun: str
+    text: Callable[[R], Sequence[str]]
+    sorts: Mapping[str, SortKey]
+    label: str = ""
+    plural: str = ""
+    listed_by: str = ""
+    not_found_message: str = ""
+    unavailable_message: str = ""
+    status: str | None = None
+    facets: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
+    partitioned: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    presence: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    scan_along: str | None = None
+    parent: str | None = None
+    indexes: tuple[SortIndex, ...] = ()
+    lookups: tuple[Lookup[R], ...] = ()
+    files: ShownFiles[Any] | None = None
+    complete: Callable[[str, list[R]], list[R]] | None = None
+    inline_bytes: int = INLINE_TEXT_BYTES
+
+    def __post_init__(self) -> None:
+        """Check the declaration, so that a mistake is an error at import, never a wrong page."""
+        names = {self.status, *self.facets}
+        problems = {
+            "more than three facets": len(self.facets) >= len(FACET_SLOTS),
+            "more than four numbers": len(self.numbers) > len(NUMBER_SLOTS),
+            "more than four indexes": len(self.indexes) > len(INDEX_SLOTS),
+            "counted attributes that are no facets": bool(set(self.counted) - set(self.facets)),
+            "partitioned facets that are not counted": bool(
+                set(self.partitioned) - set(self.counted)
+            ),
+            "indexes by what is no sort": any(i.sort not in self.sorts for i in self.indexes),
+            "indexes by what is not counted": any(
+                i.partition_by not in {None, self.status, *self.counted} for i in self.indexes
+            ),
+            "sorts by numbers that there are not": any(
+                slot in NUMBER_SLOTS[len(self.numbers) :] for slot in self.sorts.values()
+            ),
+            "indexes, which know no parent": bool(self.parent and self.indexes),
+            "entries along no number, or with no index by creation or by that number": (
+                self.scan_along is not None and not self._serves_scans_along()
+            ),
+            "a sort by names longer than an entry holds": (
+                "t" in self.sorts.values() and self.inline_bytes < NAME_BYTES
+            ),
+            "an attribute of the record that it has not": not all(
+                name is None or hasattr(self.row, name) for name in names
+            ),
+        }
+        if wrong := [problem for problem, there in problems.items() if there]:
+            msg = f"the listing of {self.noun} has {', '.join(wrong)}"
+            raise ValueError(msg)
+
+    def _serves_scans_along(self) -> bool:
+        """Whether an index is there for what entries along a number do not serve."""
+        slots = {self.sorts[index.sort] for index in self.indexes if index.partition_by is None}
+        along = self.number_slots.get(self.scan_along or "")
+        return along is not None and not self.parent and {"id", along} <= slots
+
+    def partition(self, workspace_id: str) -> str:
+        """Return the partition key of the noun's live records."""
+        return f"W#{workspace_id}#{self.noun}"
+
+    def trash(self, workspace_id: str) -> str:
+        """Return the partition key of soft-deleted records, which expire by time-to-live."""
+        return f"W#{workspace_id}#{self.noun}#TRASH"
+
+    @property
+    def facet_slots(self) -> dict[str, str]:
+        """The slot of each attribute to filter by."""
+        names = (self.status, *self.facets)
+        return {name: slot for name, slot in zip(names, FACET_SLOTS, strict=False) if name}
+
+    @property
+    def number_slots(self) -> dict[str, str]:
+        """The slot of each number."""
+        return dict(zip(self.numbers, NUMBER_SLOTS, strict=False))
+
+    def set_index_keys(self, record: R) -> None:
+        """Set what the indexes hold of a record, from its own attributes."""
+        text = self.folded(record)
+        record.t = cut_bytes(text, self.inline_bytes)
+        record.x = None if record.t == text else 1
+        record.r = self._place(record) + record.id
+        record.c = self._tokens(record)
+        for name, slot in self.facet_slots.items():
+            setattr(record, slot, getattr(record, name))
+        numbers = [_whole(getattr(record, name)) for name in self.numbers]
+        for slot, number in zip(NUMBER_SLOTS, numbers, strict=False):
+            setattr(record, slot, number)
+        n1, n2, *_ = (*(number or 0 for number in numbers), 0, 0)
+        entry = IndexEntry(record.id, (n1, n2), text, cut=False)
+        for slot, index in zip(INDEX_SLOTS, self.indexes, strict=False):
+            within = group(getattr(record, index.partition_by)) if index.partition_by else ""
+            setattr(record, slot, within + entry.sort_key(self.sorts[index.sort]))
+
+    def _place(self, record: R) -> str:
+        """Return what goes before a record's id in the order of the entries."""
+        if self.scan_along:
+            return group(number_key(_whole(getattr(record, self.scan_along)) or 0))
+        return group(getattr(record, self.parent)) if self.parent else ""
+
+    def _tokens(self, record: R) -> str | None:
+        tokens = [token(name, value) for name in self.tags for value in getattr(record, name) or ()]
+        tokens += [token("has", name) for name in self.presence if getattr(record, name)]
+        return "".join(tokens) or None
+
+    def side_rows(self, workspace_id: str, record: R) -> dict[tuple[str, str], SideRow]:
+        """Return the rows that go with a record, by their keys.
+
+        Its entries in the partitions of its values, its whole search text if that is long, and what
+        it is found by.
+        """
+        rows: list[SideRow] = []
+        attributes = {name: getattr(record, name) for name in ENTRY_ATTRIBUTES}
+        for facet in self.partitioned:
+            if value := getattr(record, facet):
+                place = partition_of(workspace_id, self.noun, facet, value)
+                rows.append(SideRow(EntryRow(place, record.id, **attributes)))
+        if record.x:
+            place = texts_partition(workspace_id, self.noun)
+            rows.append(SideRow(TextRow(place, record.id, whole=self.folded(record))))
+        for lookup in self.lookups:
+            rows += lookups.rows(lookup, workspace_id, self.noun, record)
+        return {(side.row.pk, side.row.sk): side for side in rows}
+
+    def held_side_rows(
+        self, workspace_id: str, record: R, staying: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], SideRow]:
+        """Return the rows that a stored record has, but for those that stay.
+
+        They are those of ``side_rows``; only where a value was once kept under another key, the
+        database is asked under which of the two it is, if under any.
+        """
+        rows = self.side_rows(workspace_id, record)
+        for lookup in self.lookups:
+            moved = lookups.moved(lookup, workspace_id, self.noun, record)
+            if moved and (moved.now.pk, moved.now.sk) not in staying:
+                rows.pop((moved.now.pk, moved.now.sk), None)
+                rows.update({(row.pk, row.sk): SideRow(row) for row in moved.held_by(record.id)})
+        return rows
+
+    def counters(self, facets: Facets) -> list[str]:
+        """Return the names of the counters that a record with these facets is in."""
+        values = dict(zip(FACET_SLOTS, facets, strict=True))
+        kept = {self.status, *self.counted}
+        return [
+            counters.TOTAL,
+            *(
+                counters.name("status" if name == self.status else name, value)
+                for name, slot in self.facet_slots.items()
+                if name in kept and (value := values[slot])
+            ),
+        ]
+
+    def having(self, filters: Mapping[str, str]) -> Condition | None:
+        """Return the condition that an entry has these values."""
+        slots = self.facet_slots
+        conditions: list[Condition] = [
+            ContentRow.c.contains(token(name, value))
+            if name in self.tags
+            else getattr(ContentRow, slots[name]) == value
+            for name, value in filters.items()
+        ]
+        return reduce(and_, conditions) if conditions else None
+
+    def key(self, workspace_id: str, record_id: str) -> Key:
+        """Return the record's key, for ``fetch``."""
+        return Key(self.row, self.partition(workspace_id), record_id)
+
+    def fetch(self, workspace_id: str, ids: Iterable[str], cost: Cost | None = None) -> list[R]:
+        """Return the live records with these ids, in their order; missing ones are left out."""
+        found = fetch((self.key(workspace_id, record_id) for record_id in ids), cost)
+        return [record for record in found if isinstance(record, self.row)]
+
+    def lookup(self, name: str) -> Lookup[R]:
+        """Return a declared look-up."""
+        (declared,) = (each for each in self.lookups if each.name == name)
+        return declared
+
+    def folded(self, record: R) -> str:
+        """Return the searched texts as they compare, a line each."""
+        return "\n".join(search_fold(part) for part in self.text(record))
+
+
+def _whole(value: int | datetime | None) -> int | None:
+    return epoch_ms(value) if isinstance(value, datetime) else value

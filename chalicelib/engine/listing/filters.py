@@ -1,0 +1,135 @@
+"""The filters of a query, checked against the noun's declaration."""
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Generic, Self, TypeVar
+
+from pynamodb.expressions.condition import Condition
+
+from chalicelib.engine.listing.declaration import Declaration
+from chalicelib.engine.listing.index_entries import may_hold, token
+from chalicelib.engine.listing.index_ranges import Bounds, as_number, id_bounds, key_bounds
+from chalicelib.engine.listing.query import Query
+from chalicelib.engine.tables import ContentRow, Record
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(slots=True)
+class Filters(Generic[R]):
+    """The filters of a query.
+
+    Args:
+        listing: the declaration of the noun.
+        equal: attributes, and the value that each must have.
+        any_of: facets, and the values of which each must have one.
+        lookups: look-ups, and the value that each must have.
+        ranges: numbers, and the bounds that each must lie within.
+        present: attributes, and whether each must be set.
+    """
+
+    listing: Declaration[R]
+    equal: dict[str, str]
+    any_of: dict[str, frozenset[str]]
+    lookups: dict[str, str]
+    ranges: dict[str, Bounds]
+    present: dict[str, bool]
+
+    @classmethod
+    def of(cls, listing: Declaration[R], query: Query) -> Self:
+        """Return the filters of a query.
+
+        Raises:
+            ValueError: the noun does not declare a filter, a range or the sort.
+        """
+        filters = cls(
+            listing,
+            equal={n: v for n, v in query.filters.items() if isinstance(v, str)},
+            any_of={
+                name: frozenset(values)
+                for name, values in query.filters.items()
+                if values is not None and not isinstance(values, str)
+            },
+            lookups={n: v for n, v in query.lookups.items() if v is not None},
+            ranges={n: b for n, b in query.ranges.items() if b != (None, None)},
+            present={n: p for n, p in query.present.items() if p is not None},
+        )
+        if unknown := filters._unknown(query):
+            msg = f"the listing of {listing.noun} knows no {', '.join(unknown)}"
+            raise ValueError(msg)
+        return filters
+
+    def _unknown(self, query: Query) -> list[str]:
+        listing = self.listing
+        return [
+            *(self.equal.keys() - {*listing.facet_slots, *listing.tags}),
+            *(self.any_of.keys() - listing.facet_slots.keys()),
+            *(self.lookups.keys() - {lookup.name for lookup in listing.lookups}),
+            *(self.present.keys() - set(listing.presence)),
+            *(self.ranges.keys() - {*listing.numbers, "created_at"}),
+            *({query.sort} - listing.sorts.keys()),
+            *(self.ranges.keys() & {"created_at"} if listing.parent or listing.scan_along else ()),
+            *([] if query.parent is None or listing.parent else ["parent"]),
+        ]
+
+    @property
+    def excludes_all(self) -> bool:
+        """Whether a range ends before it begins."""
+        return any(None not in each and each[0] > each[1] for each in self.ranges.values())
+
+    def fits(self, record: R) -> bool:
+        """Whether a record is in the list asked for, but for what is searched."""
+        slots, tokens = self.listing.facet_slots, record.c or ""
+        return (
+            all(
+                token(name, value) in tokens
+                if name in self.listing.tags
+                else getattr(record, slots[name]) == value
+                for name, value in self.equal.items()
+            )
+            and all(getattr(record, slots[n]) in values for n, values in self.any_of.items())
+            and all((token("has", name) in tokens) == there for name, there in self.present.items())
+            and all(self._within(record, name, bounds) for name, bounds in self.ranges.items())
+        )
+
+    def _within(self, record: R, name: str, bounds: Bounds) -> bool:
+        if name == "created_at":
+            first, last = id_bounds(bounds)
+            return (first or "") <= record.id and (last is None or record.id <= last + "~")
+        number = getattr(record, self.listing.number_slots[name])
+        least, most = map(as_number, bounds)
+        return number is not None and (
+            (least is None or number >= least) and (most is None or number <= most)
+        )
+
+    def where(self, wanted: str) -> Condition | None:
+        """Return the filter that DynamoDB applies to a full scan."""
+        having = self.listing.having(self.equal)
+        conditions: list[Condition] = [] if having is None else [having]
+        for name, there in self.present.items():
+            has = ContentRow.c.contains(token("has", name))
+            conditions.append(has if there else ~has)
+        for name, bounds in self.ranges.items():
+            if name not in {"created_at", self.listing.scan_along}:
+                conditions += self._bounds(name, bounds)
+        if wanted:
+            conditions.append(may_hold(ContentRow.t, wanted) | ContentRow.x.exists())
+        return reduce(and_, conditions) if conditions else None
+
+    def _bounds(self, name: str, bounds: Bounds) -> list[Condition]:
+        slot = getattr(ContentRow, self.listing.number_slots[name])
+        least, most = map(as_number, bounds)
+        return [
+            *([slot >= least] if least is not None else []),
+            *([slot <= most] if most is not None else []),
+        ]
+
+    def scan_bounds(self) -> tuple[str | None, str | None]:
+        """Return the bounds on what keys begin with: a number, or the time of creation.
+
+        DynamoDB refuses a key of the index that it reads in a filter.
+        """
+        if self.listing.scan_along:
+            return key_bounds(self.ranges.get(self.listing.scan_along, (None, None)))
+        return id_bounds(self.ranges.get("created_at", (None, None)))
