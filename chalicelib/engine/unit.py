@@ -5,8 +5,7 @@ operation, the command line, a scheduled job, a cascade.
 """
 
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -16,42 +15,26 @@ from uuid import uuid4
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from chalicelib.core import clock
 from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import JOB_HANDLERS, Job, job_handler
 from chalicelib.core.retry import PATIENCE, Patience, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.engine import audit, file_uses, idempotency, jobs
-from chalicelib.engine.file_uses import RAISE, FileUseTracker
+from chalicelib.engine.file_uses import RAISE
+from chalicelib.engine.indexing import LATE_ENTRIES, LATE_FILE_USES, NOTHING, Indexer, Taken
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.index_entries import EntryRow
-from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import LISTINGS, NOUNS, listing_of
 from chalicelib.engine.tables import Record, Row
 from chalicelib.engine.transactions import (
     MAX_ITEMS,
     OutcomeUnknownError,
     Stage,
-    Staged,
     Transaction,
-    delete_stage,
-    put_stage,
-    update_stage,
 )
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
-
-LATE_ENTRIES = "late-entries"
-"""The scheduled job of writing index entries that did not fit into their transaction."""
-LATE_FILE_USES = "late-file-uses"
-"""The same of rows that say which records show which files."""
-Taken = Mapping[str, AppError | Callable[[str], AppError]]
-"""What it means that a unique look-up is held by another, by its name; or made of the holder's id.
-
-Without one the operation begins again.
-"""
-NOTHING: Taken = {}
 
 log = logging.getLogger(__name__)
 
@@ -70,19 +53,17 @@ class UnitOfWork:
     patience: Patience = PATIENCE
     """How long it is begun again after lost races; a stage may find that it takes longer."""
     _transaction: Transaction = field(default_factory=Transaction)
-    _entries: list[tuple[str, Staged]] = field(default_factory=list)
-    _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     _resources: dict[str, None] = field(default_factory=dict)
     _event: AuditEvent | None = None
     _record: IdempotencyRecord | None = None
     _after_commit: list[Callable[[], object]] = field(default_factory=list)
     _on_failure: list[Callable[[], object]] = field(default_factory=list)
     _effects: dict[str, Any] = field(default_factory=dict)
-    _file_uses: FileUseTracker = field(init=False)
+    _indexer: Indexer = field(init=False)
 
     def __post_init__(self) -> None:
-        """Follow which files the tenant's records show."""
-        self._file_uses = FileUseTracker(self.tenant)
+        """Begin with an empty transaction."""
+        self._indexer = Indexer(self.tenant, self._transaction)
 
     @property
     def workspace_id(self) -> str:
@@ -98,11 +79,9 @@ class UnitOfWork:
         """
         self._event, self._record = event, record
         self._transaction = Transaction()
-        self._entries.clear()
+        self._indexer = Indexer(self.tenant, self._transaction)
         self._after_commit.clear()
-        self._counts.clear()
         self._resources.clear()
-        self._file_uses.clear()
 
     def create(
         self,
@@ -112,8 +91,9 @@ class UnitOfWork:
         taken: Taken = NOTHING,
     ) -> None:
         """Stage a new row; if one with its key exists at commit, ``on_conflict`` is raised."""
-        self._index(row, taken)
-        self._file_uses.note_creation(row)
+        self._indexer.add(row, taken)
+        self._indexer.file_uses.note_creation(row)
+        self._name(row)
         stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
         self._transaction.puts.append((stage, on_conflict))
 
@@ -122,8 +102,9 @@ class UnitOfWork:
 
         Of a record, only the attributes that have changed are written.
         """
-        self._uncount(row)
-        self._index(row, taken)
+        self._indexer.subtract(row)
+        self._indexer.add(row, taken)
+        self._name(row)
         if isinstance(row, Record) and row.stored:
             self._transaction.updates.append((lambda t: t.update(row, row.changes()), None))
         else:
@@ -150,10 +131,8 @@ class UnitOfWork:
 
         One without a version must still exist if ``if_there`` says so.
         """
-        self._uncount(row)
+        self._indexer.remove(row)
         self._name(row)
-        if (listing := self._listing(row)) and isinstance(row, Record):
-            self._keep_in_step(listing, row.as_read or row, None, NOTHING)
         demand = Row.pk.exists() if if_there else None
         stage: Stage = lambda t: t.delete(row, condition=demand)  # noqa: E731
         self._transaction.deletes.append((stage, on_conflict))
@@ -244,7 +223,7 @@ class UnitOfWork:
     @property
     def created_files(self) -> Collection[str]:
         """The ids of the files that the unit creates."""
-        return self._file_uses.created
+        return self._indexer.file_uses.created
 
     def mention(self, resource: str) -> None:
         """Name a resource, such as ``key:<id>``, that the audit log would not name by itself."""
@@ -279,11 +258,8 @@ class UnitOfWork:
             UnavailableError: DynamoDB failed.
         """
         transaction = self._transaction
-        for noun, deltas in self._counts.items():
-            for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
-                transaction.updates.append((update_stage(shard, additions), None))
-        self._stage_file_uses()
-        self._stage_entries()
+        for late in self._indexer.stage():
+            self.after_commit(partial(jobs.attempt, late, JOB_HANDLERS[late.kind]))
         if transaction.staged:
             resources = (*(event.resources if event else ()), *self._resources)
             marker = audit.row(self.tenant, replace(event, resources=resources)) if event else None
@@ -301,93 +277,6 @@ class UnitOfWork:
         condition = idempotency.is_free_for(self.request_id)
         stage: Stage = lambda t: t.save(row, condition=condition)  # noqa: E731
         self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
-
-    def _index(self, row: Row, taken: Taken) -> None:
-        """Set a record's times, revision and index keys, and count it. Other rows are not listed.
-
-        The rows that go with it are written with it.
-        """
-        if (listing := self._listing(row)) and isinstance(row, Record):
-            row.updated_at = clock.now()
-            row.created_at = row.created_at or row.updated_at
-            row.revision = int(row.version or 0) + 1
-            listing.set_index_keys(row)
-            self._counts[listing.noun].update(listing.counters(row.facets))
-            self._keep_in_step(listing, row.as_read, row, taken)
-        self._name(row)
-
-    def _keep_in_step(
-        self,
-        listing: Listing[Any],
-        before: Record | None,
-        after: Record | None,
-        taken: Taken,
-    ) -> None:
-        """Stage what changes of the rows that go with a record; note which files it shows."""
-        if listing.files and (record := after or before):
-            name = f"{listing.noun}#{record.id}"
-            self._file_uses.note(name, listing.files, before, after)
-        new = listing.side_rows(self.tenant, after) if after else {}
-        old = listing.held_side_rows(self.tenant, before, new) if before else {}
-        for key in old.keys() - new.keys():
-            row = old[key].row
-            self._transaction.deletes.append((delete_stage(row), None))
-        for key, side in new.items():
-            if key not in old and side.unique:
-                stage = put_stage(side.row, Row.pk.does_not_exist())
-                self._transaction.puts.append((stage, taken.get(side.unique)))
-            elif key not in old or old[key].row.serialize() != side.row.serialize():
-                put = (put_stage(side.row), None)
-                if isinstance(side.row, EntryRow):
-                    self._entries.append((f"{listing.noun}#{side.row.sk}", put))
-                else:
-                    self._transaction.puts.append(put)
-
-    def _stage_file_uses(self) -> None:
-        """Stage the rows of which records show which files, if they fit into the transaction.
-
-        If not, as when a page with fifty new images is imported, they are written right after it,
-        as entries are. A place is left for the job of those, and for the audit event.
-        """
-        transaction, changes = self._transaction, self._file_uses.changes()
-        rows = file_uses.rows(self.tenant, changes, self._file_uses.created)
-        there = Row.pk.exists()
-        if len(transaction.staged) + len(rows) < MAX_ITEMS - 1:
-            transaction.puts += [(put_stage(row), None) for row in rows.put]
-            transaction.deletes += [(delete_stage(row), None) for row in rows.deleted]
-            transaction.updates += [(update_stage(row, RAISE, there), None) for row in rows.shown]
-        elif rows:
-            payload = {record: list(files) for record, files in changes.items()}
-            job = jobs.row(LATE_FILE_USES, self.tenant, payload)
-            self.create(job)
-            self.after_commit(lambda: jobs.attempt(job, write_file_uses))
-
-    def _stage_entries(self) -> None:
-        """Stage the entries in partitions of values, if they fit into the transaction.
-
-        If not, as when ninety products are put in another order, they are written right after it; a
-        job that is committed with it sees to that if this process does not.
-        """
-        if len(self._transaction.staged) + len(self._entries) < MAX_ITEMS:
-            self._transaction.puts += [put for _, put in self._entries]
-            return
-        records = sorted({record for record, _ in self._entries})
-        job = jobs.row(LATE_ENTRIES, self.tenant, {"records": records})
-        self.create(job)
-        self.after_commit(lambda: jobs.attempt(job, write_entries))
-
-    def _uncount(self, row: Row) -> None:
-        """Take a record out of the counters it was in when it was read."""
-        if (listing := self._listing(row)) and isinstance(row, Record):
-            self._counts[listing.noun].subtract(listing.counters(row.facets_read))
-
-    def _listing(self, row: Row) -> Listing[Any] | None:
-        """Return the listing of a noun's live record.
-
-        Rows of no noun, and those in its trash, have none.
-        """
-        listing = LISTINGS.get(type(row))
-        return listing if listing and row.pk == listing.partition(self.tenant) else None
 
     def _name(self, row: Row) -> None:
         """Remember a record that is written, for the audit log."""
