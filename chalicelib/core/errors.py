@@ -74,12 +74,6 @@ class ValidationError(AppError):
         return cls(f"{field}: {message}", errors=[FieldError(field, message)])
 
 
-class InvalidBarcodeError(ValidationError):
-    """A text is no barcode: other characters, another length, or a wrong check digit."""
-
-    code = "invalid_barcode"
-
-
 class CycleError(ValidationError):
     """A record would come to stand below itself."""
 
@@ -165,63 +159,6 @@ class SlugTakenError(ConflictError):
     code = "slug_taken"
 
 
-class SkuTakenError(ConflictError):
-    """Another product of the workspace already has this SKU: ``productId``."""
-
-    code = "sku_taken"
-
-
-class DuplicateClientError(ConflictError):
-    """Another client of the workspace already has this e-mail address or phone: ``clientId``."""
-
-    code = "duplicate_client"
-
-
-class InsufficientStockError(ConflictError):
-    """A product's stock would fall below 0; ``stock`` is what there is."""
-
-    code = "insufficient_stock"
-
-
-class SlotUnavailableError(ConflictError):
-    """A time cannot be booked; ``reason`` says why, ``alternatives`` which ones near it can.
-
-    ``resources`` says why each of them is not free.
-    """
-
-    code = "slot_unavailable"
-
-
-class BookingStartedError(ConflictError):
-    """A booking has begun, so its visitor cannot cancel it any more."""
-
-    code = "booking_started"
-
-
-class DomainTakenError(ConflictError):
-    """Another site has proven that it owns this domain."""
-
-    code = "domain_taken"
-
-
-class VersionConflictError(ConflictError):
-    """The record has changed since the version that was named; ``version`` is the present one."""
-
-    code = "version_conflict"
-
-
-class HasFutureBookingsError(ConflictError):
-    """A resource is to be deleted that clients still have bookings with: ``futureBookings``."""
-
-    code = "has_future_bookings"
-
-
-class QuotaExceededError(ConflictError):
-    """The workspace's files would take more than its plan allows."""
-
-    code = "quota_exceeded"
-
-
 class IdempotencyMismatchError(ConflictError):
     """The idempotency key was used before with other arguments."""
 
@@ -243,25 +180,6 @@ class InProgressError(ConflictError):
     code = "in_progress"
 
 
-class SessionBusyError(ConflictError):
-    """An answer is still being streamed in the chat session."""
-
-    code = "session_busy"
-    precedence = 0
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The bot is still answering in this session. Wait for the end of that answer.",
-            headers={"Retry-After": "2"},
-        )
-
-
-class MessageTooLongError(ValidationError):
-    """A chat message does not fit what the bot's model takes, even without the dialog so far."""
-
-    code = "message_too_long"
-
-
 class PayloadTooLargeError(AppError):
     """The body, a field of it, or the answer passes a size limit."""
 
@@ -281,42 +199,6 @@ class RateLimitedError(AppError):
 
     status = 429
     code = "rate_limited"
-
-
-class TooFastError(RateLimitedError):
-    """A form came back sooner than a person fills it in; a moment later it is taken."""
-
-    code = "too_fast"
-
-
-class SpendingError(AppError):
-    """A bot may not spend what its answer would cost; a message names no amounts."""
-
-    status = 429
-
-
-class DailyLimitError(SpendingError):
-    """The bot's limit of the day is reached."""
-
-    code = "limit_daily"
-
-
-class WeeklyLimitError(SpendingError):
-    """The bot's limit of the week is reached."""
-
-    code = "limit_weekly"
-
-
-class MonthlyLimitError(SpendingError):
-    """The bot's limit of the month is reached."""
-
-    code = "limit_monthly"
-
-
-class InsufficientBalanceError(SpendingError):
-    """The balance of the bot's owner does not suffice."""
-
-    code = "insufficient_balance"
 
 
 class UnavailableError(AppError):

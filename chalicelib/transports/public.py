@@ -13,11 +13,16 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic_core import from_json, to_json
 
 from chalicelib.application.invoke import Reply
-from chalicelib.core.errors import AppError, ForbiddenError, TooFastError
+from chalicelib.core.errors import AppError, ForbiddenError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation
 from chalicelib.domains.leads.flows import form_html
-from chalicelib.domains.leads.operations.submission import PublicForm, SubmissionResult, public_form
+from chalicelib.domains.leads.operations.submission import (
+    PublicForm,
+    SubmissionResult,
+    TooFastError,
+    public_form,
+)
 from chalicelib.domains.leads.rules import form_fields, form_texts
 from chalicelib.domains.sites.operations import visits
 from chalicelib.lib import crawlers as bots

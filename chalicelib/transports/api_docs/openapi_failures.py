@@ -6,6 +6,14 @@ from typing import Any
 from chalicelib.core import errors
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import Audience
+from chalicelib.domains.billing.rules.spending import (
+    DailyLimitError,
+    InsufficientBalanceError,
+    MonthlyLimitError,
+    WeeklyLimitError,
+)
+from chalicelib.domains.chat.flows.chat_history import MessageTooLongError
+from chalicelib.domains.chat.store.chat_sessions import SessionBusyError
 
 STATUSES = {
     "400": "The input does not fit; `errors` names the fields.",
@@ -33,16 +41,16 @@ _ALWAYS: tuple[type[errors.AppError], ...] = (
 )
 CHAT: tuple[type[errors.AppError], ...] = (
     *_ALWAYS,
-    errors.MessageTooLongError,
+    MessageTooLongError,
     errors.ForbiddenError,
     errors.IdempotencyMismatchError,
     errors.InProgressError,
-    errors.SessionBusyError,
+    SessionBusyError,
     errors.UnsupportedMediaTypeError,
-    errors.DailyLimitError,
-    errors.WeeklyLimitError,
-    errors.MonthlyLimitError,
-    errors.InsufficientBalanceError,
+    DailyLimitError,
+    WeeklyLimitError,
+    MonthlyLimitError,
+    InsufficientBalanceError,
     errors.NotConfiguredError,
 )
 """What the bot chat answers with before its first byte (chat.md)."""

@@ -17,10 +17,11 @@ from typing import Any
 
 from chalicelib.application.invoke import invoke
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, NotFoundError, SkuTakenError
+from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.core.settings import settings
+from chalicelib.domains.catalog.store.products import SkuTakenError
 from chalicelib.domains.identity.store import accounts, api_keys, workspace_metrics, workspaces
 from chalicelib.domains.sites.store import site_visits
 from chalicelib.engine import metrics, tables

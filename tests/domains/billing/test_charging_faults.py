@@ -10,11 +10,11 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from chalicelib.core import deadline, retry
-from chalicelib.core.errors import ConflictError, DailyLimitError, SpendingError, UnavailableError
+from chalicelib.core.errors import ConflictError, UnavailableError
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, Usage
-from chalicelib.domains.billing.rules.spending import Window
+from chalicelib.domains.billing.rules.spending import DailyLimitError, SpendingError, Window
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from pynamodb.attributes import NumberAttribute
 
 from chalicelib.core import retry
-from chalicelib.core.errors import ConflictError, SpendingError
+from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Recovered, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, Usage
-from chalicelib.domains.billing.rules.spending import WINDOWS
+from chalicelib.domains.billing.rules.spending import WINDOWS, SpendingError
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection

@@ -14,20 +14,20 @@ from threading import RLock
 from typing import Literal, NamedTuple, TypeVar
 
 from chalicelib.core import clock, deadline
-from chalicelib.core.errors import (
-    AppError,
-    DailyLimitError,
-    InsufficientBalanceError,
-    MonthlyLimitError,
-    SpendingError,
-    UnavailableError,
-    WeeklyLimitError,
-)
+from chalicelib.core.errors import AppError, UnavailableError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.retry import Patience, backoff
 from chalicelib.domains.billing.rules import pricing, spending
 from chalicelib.domains.billing.rules.pricing import Prices, Usage
-from chalicelib.domains.billing.rules.spending import WINDOWS, Window
+from chalicelib.domains.billing.rules.spending import (
+    WINDOWS,
+    DailyLimitError,
+    InsufficientBalanceError,
+    MonthlyLimitError,
+    SpendingError,
+    WeeklyLimitError,
+    Window,
+)
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.billing.store.budgets import BudgetRow
 from chalicelib.domains.billing.store.ledger import (

@@ -8,9 +8,40 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from chalicelib.core import clock
+from chalicelib.core.errors import AppError
 
 Window = Literal["daily", "weekly", "monthly"]
 WINDOWS: tuple[Window, ...] = ("daily", "weekly", "monthly")
+
+
+class SpendingError(AppError):
+    """A bot may not spend what its answer would cost; a message names no amounts."""
+
+    status = 429
+
+
+class DailyLimitError(SpendingError):
+    """The bot's limit of the day is reached."""
+
+    code = "limit_daily"
+
+
+class WeeklyLimitError(SpendingError):
+    """The bot's limit of the week is reached."""
+
+    code = "limit_weekly"
+
+
+class MonthlyLimitError(SpendingError):
+    """The bot's limit of the month is reached."""
+
+    code = "limit_monthly"
+
+
+class InsufficientBalanceError(SpendingError):
+    """The balance of the bot's owner does not suffice."""
+
+    code = "insufficient_balance"
 
 
 class WindowKeys(NamedTuple):

@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn, Self
 
 from chalicelib.core import clock, retry
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.errors import SlotUnavailableError, ValidationError
+from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.flows.calendars import Candidate, Search, Zones
 from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
@@ -40,6 +40,30 @@ from chalicelib.lib.zoned_times import LocalTimeError
 DAY_FULL = "day_full"
 """The reason that a resource has as many bookings on a day as a record holds."""
 ALTERNATIVES = 5
+
+
+class SlotUnavailableError(ConflictError):
+    """A time cannot be booked; ``reason`` says why, ``alternatives`` which ones near it can.
+
+    ``resources`` says why each of them is not free.
+    """
+
+    code = "slot_unavailable"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str,
+        alternatives: Sequence[SlotOut],
+        resources: Sequence[SlotResource],
+    ) -> None:
+        details = {
+            "reason": reason,
+            "alternatives": [each.model_dump(mode="json", by_alias=True) for each in alternatives],
+            "resources": [each.model_dump(mode="json", by_alias=True) for each in resources],
+        }
+        super().__init__(message, details=details)
 
 
 class Place(NamedTuple):
@@ -264,10 +288,5 @@ def refuse(
     advice = "Book one of the alternatives." if near else "Find slots (svc_get_available_slots)."
     shown = [SlotOut.of(slot, zone) for slot in near]
     named = [SlotResource.from_row(each.values) for each in resources]
-    details = {
-        "reason": str(reason),
-        "alternatives": [each.model_dump(mode="json", by_alias=True) for each in shown],
-        "resources": [each.model_dump(mode="json", by_alias=True) for each in named],
-    }
     msg = f"This time cannot be booked: {_WHY[reason]}. {advice}"
-    raise SlotUnavailableError(msg, details=details)
+    raise SlotUnavailableError(msg, reason=str(reason), alternatives=shown, resources=named)

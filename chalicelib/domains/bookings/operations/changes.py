@@ -6,14 +6,13 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import SlotUnavailableError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_one, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking, calendars
 from chalicelib.domains.bookings.flows.booking import Change, Order
-from chalicelib.domains.bookings.flows.placement import Place
+from chalicelib.domains.bookings.flows.placement import Place, SlotUnavailableError
 from chalicelib.domains.bookings.operations.bookings import (
     BookingResult,
     BookingWithHistory,

@@ -12,11 +12,7 @@ from pydantic import Field, StringConstraints
 from chalicelib import SERVICE
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import (
-    BookingStartedError,
-    RateLimitedError,
-    SlotUnavailableError,
-)
+from chalicelib.core.errors import ConflictError, RateLimitedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
@@ -25,7 +21,7 @@ from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import binding, booking
 from chalicelib.domains.bookings.flows.booking import Change, Order
-from chalicelib.domains.bookings.flows.placement import Place
+from chalicelib.domains.bookings.flows.placement import Place, SlotUnavailableError
 from chalicelib.domains.bookings.operations.changes import BookingContact, Notes
 from chalicelib.domains.bookings.operations.free_slots import (
     MAX_SLOTS,
@@ -62,6 +58,12 @@ RETRY_AFTER = timedelta(hours=1)
 SUFFIX = ".ics"
 
 TokenText = Annotated[str, StringConstraints(max_length=100)]
+
+
+class BookingStartedError(ConflictError):
+    """A booking has begun, so its visitor cannot cancel it any more."""
+
+    code = "booking_started"
 
 
 class PublicSlotsQuery(SlotsRange):

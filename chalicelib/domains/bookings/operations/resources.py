@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application import descriptions
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import ConflictError, HasFutureBookingsError
+from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
@@ -54,6 +54,15 @@ Type = Literal["master", "room", "equipment"]
 Status = Literal["active", "inactive"]
 Capacity = Annotated[int, Field(ge=1, le=100)]
 ServiceIds = Annotated[list[Id], Field(max_length=binding.MAX_SERVICES)]
+
+
+class HasFutureBookingsError(ConflictError):
+    """A resource is to be deleted that clients still have bookings with: ``futureBookings``."""
+
+    code = "has_future_bookings"
+
+    def __init__(self, message: str, *, future_bookings: int) -> None:
+        super().__init__(message, details={"futureBookings": future_bookings})
 
 
 class ResourceOut(Wire):
@@ -303,7 +312,7 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
             "(svc_set_booking_status), or send force: true to delete it and leave them as they are."
         )
         if not args.dry_run:
-            raise HasFutureBookingsError(msg, details={"futureBookings": ahead})
+            raise HasFutureBookingsError(msg, future_bookings=ahead)
         ctx.warn(f"Without force this would be refused: {msg}")
     resources.stage_deletion(ctx.unit, resource, kept=KEPT_AFTER_DELETION)
     job = jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id})

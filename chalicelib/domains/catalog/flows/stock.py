@@ -2,9 +2,9 @@
 
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError, InsufficientStockError
+from chalicelib.core.errors import ConflictError
 from chalicelib.domains.catalog.store import products
-from chalicelib.domains.catalog.store.products import ProductRow
+from chalicelib.domains.catalog.store.products import InsufficientStockError, ProductRow
 
 MAX_STOCK = 10**9
 EXACT_TRIES = 8
@@ -23,7 +23,7 @@ def check_change(product: ProductRow, delta: int) -> None:
     after = product.stock + delta
     if after < 0:
         msg = f"Only {product.stock} in stock; {-delta} cannot be taken."
-        raise InsufficientStockError(msg, details={"stock": product.stock})
+        raise InsufficientStockError(msg, stock=product.stock)
     if after > MAX_STOCK:
         msg = f"{product.stock} in stock and {delta} more would pass the limit of {MAX_STOCK:,}."
         raise ConflictError(msg)

@@ -7,7 +7,6 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import InvalidBarcodeError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -15,10 +14,11 @@ from chalicelib.core.wire.schema import Wire, has_one, optional
 from chalicelib.domains.catalog.flows import barcodes, drafting
 from chalicelib.domains.catalog.flows.drafting import CardName, DraftOut, Language, Prompt
 from chalicelib.domains.catalog.operations.products import ProductOut
+from chalicelib.domains.catalog.rules import InvalidBarcodeError, read_barcode
 from chalicelib.domains.catalog.store.products import with_barcode
 from chalicelib.domains.files.flows.photos import PhotoOut
 from chalicelib.gateways.barcodes import Found, LookupFailedError
-from chalicelib.lib.barcodes import Barcode, BarcodeError, Format, parse
+from chalicelib.lib.barcodes import Barcode, Format
 
 
 class BarcodeQuery(Wire):
@@ -92,13 +92,6 @@ class ProductDraftResult(Wire):
     images: list[PhotoOut] = Field(description="Photo candidates, at most 10.")
 
 
-def _barcode(text: str) -> Barcode:
-    try:
-        return parse(text)
-    except BarcodeError as error:
-        raise InvalidBarcodeError.of("barcode", str(error)) from None
-
-
 @operation(
     tool="svc_lookup_barcode",
     rest="GET /api/products/barcode",
@@ -110,7 +103,7 @@ def _barcode(text: str) -> Barcode:
 )
 def lookup_barcode(ctx: Context, args: BarcodeQuery) -> BarcodeResult:
     """Look up a barcode: the own product, else a draft from open databases, by strangers."""
-    barcode = _barcode(args.barcode)
+    barcode = read_barcode(args.barcode)
     product = with_barcode(ctx.workspace_id, barcode.gtin14)
     if product is not None:
         return _known(barcode, "workspace", product=ProductOut.of(product))
@@ -170,7 +163,7 @@ def ai_fill_product(ctx: Context, args: ProductDraftRequest) -> ProductDraftResu
         language=args.language,
         name=args.name,
         prompt=args.prompt,
-        barcode=_barcode(args.barcode) if args.barcode else None,
+        barcode=read_barcode(args.barcode) if args.barcode else None,
     )
     return ProductDraftResult(
         draft=ProductDraft.model_validate({**drafted.card, "sku": None}), images=drafted.images

@@ -16,13 +16,7 @@ from chalicelib.application import descriptions
 from chalicelib.application.descriptions import MAX_FULL, Descriptions
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import (
-    AppError,
-    ConflictError,
-    InsufficientStockError,
-    InvalidBarcodeError,
-    SkuTakenError,
-)
+from chalicelib.core.errors import AppError, ConflictError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -43,8 +37,14 @@ from chalicelib.core.wire.schema import (
 )
 from chalicelib.domains.catalog.flows import stock
 from chalicelib.domains.catalog.flows.stock import MAX_STOCK
+from chalicelib.domains.catalog.rules import InvalidBarcodeError, read_barcode
 from chalicelib.domains.catalog.store import categories, products
-from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.domains.catalog.store.products import (
+    PRODUCTS,
+    InsufficientStockError,
+    ProductRow,
+    SkuTakenError,
+)
 from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageOut, Images
 from chalicelib.domains.files.store.images import ImageMap
@@ -331,7 +331,7 @@ def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) 
     """
     values = dict(given)
     if values.get("barcode") is not None:
-        values["barcode"] = _barcode(values["barcode"])
+        values["barcode"] = read_barcode(values["barcode"]).digits
     if values.get("category_id") is not None:
         category_id = values["category_id"]
         if values.get("images"):  # an unknown id is told before anything is fetched
@@ -345,20 +345,13 @@ def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) 
     return values
 
 
-def _barcode(text: str) -> str:
-    try:
-        return barcodes.parse(text).digits
-    except barcodes.BarcodeError as error:
-        raise InvalidBarcodeError.of("barcode", str(error)) from None
-
-
 def _gtin14(text: str | None) -> str | None:
-    return None if text is None else barcodes.gtin14(_barcode(text))
+    return None if text is None else barcodes.gtin14(read_barcode(text).digits)
 
 
 def _taken(product: ProductRow, advice: str) -> dict[str, Callable[[str], AppError]]:
     def error(holder: str) -> AppError:
         msg = f'The product {holder} has the SKU "{product.sku}". {advice}'
-        return SkuTakenError(msg, details={"productId": holder})
+        return SkuTakenError(msg, product_id=holder)
 
     return {"sku": error}

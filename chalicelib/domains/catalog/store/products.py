@@ -10,6 +10,7 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError
 from chalicelib.core.text import fold, line_fold
 from chalicelib.domains.files.store.images import SHOWN_IMAGES, ImageMap
 from chalicelib.engine.listing import ordering
@@ -30,6 +31,24 @@ ORDER_LOCK = "product-order"
 
 UNTRACKED = 10**12
 """Stands for the stock of a product whose stock is not tracked: more than any other product has."""
+
+
+class SkuTakenError(ConflictError):
+    """Another product of the workspace already has this SKU: ``productId``."""
+
+    code = "sku_taken"
+
+    def __init__(self, message: str, *, product_id: str) -> None:
+        super().__init__(message, details={"productId": product_id})
+
+
+class InsufficientStockError(ConflictError):
+    """A product's stock would fall below 0; ``stock`` is what there is."""
+
+    code = "insufficient_stock"
+
+    def __init__(self, message: str, *, stock: float) -> None:
+        super().__init__(message, details={"stock": stock})
 
 
 class ProductRow(Record):

@@ -15,10 +15,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import (
     AppError,
     ForbiddenError,
-    InsufficientBalanceError,
     NotFoundError,
-    SessionBusyError,
-    SpendingError,
     UnavailableError,
     ValidationError,
 )
@@ -28,6 +25,7 @@ from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Prices, Terms
+from chalicelib.domains.billing.rules.spending import InsufficientBalanceError, SpendingError
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.rules.channels import TEST, Channel
 from chalicelib.domains.bots.store import bot_keys, bot_metrics, visits
@@ -39,7 +37,7 @@ from chalicelib.domains.chat.flows.chat_replays import Replay
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.domains.chat.flows.dialogs import expiry_job
 from chalicelib.domains.chat.store import chat_sessions, messages, open_streams
-from chalicelib.domains.chat.store.chat_sessions import SessionRow
+from chalicelib.domains.chat.store.chat_sessions import SessionBusyError, SessionRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.contacts.store import named_contacts
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow

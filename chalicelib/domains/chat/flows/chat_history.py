@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from chalicelib.core.errors import ValidationError
 from chalicelib.gateways.llm.messages import TOKENS_PER_MESSAGE, Message, count_input
 
 MAX_TURNS = 40
@@ -15,6 +16,12 @@ _BYTES_PER_TOKEN = 2
 
 Count = Callable[[Iterable[Message]], int]
 """Counts the input tokens of messages."""
+
+
+class MessageTooLongError(ValidationError):
+    """A chat message does not fit what the bot's model takes, even without the dialog so far."""
+
+    code = "message_too_long"
 
 
 class Turn(NamedTuple):

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chalicelib.core.errors import MessageTooLongError, NotConfiguredError
+from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows import chat_history
-from chalicelib.domains.chat.flows.chat_history import Turn
+from chalicelib.domains.chat.flows.chat_history import MessageTooLongError, Turn
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.messages import ASSISTANT, USER

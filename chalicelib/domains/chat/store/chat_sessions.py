@@ -13,7 +13,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
-from chalicelib.core.errors import ConcurrentUpdateError, SessionBusyError
+from chalicelib.core.errors import ConcurrentUpdateError, ConflictError
 from chalicelib.domains.chat.store.dialogs import KEPT
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
 from chalicelib.engine.reading import Key
@@ -27,6 +27,19 @@ UNUSED_FOR = timedelta(days=1)
 """How long a session that a replay has begun waits for its first message."""
 TOKEN_BYTES = 32
 SORT_KEY = "-"
+
+
+class SessionBusyError(ConflictError):
+    """An answer is still being streamed in the chat session."""
+
+    code = "session_busy"
+    precedence = 0
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The bot is still answering in this session. Wait for the end of that answer.",
+            headers={"Retry-After": "2"},
+        )
 
 
 class SessionRow(ConversationRow):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import DuplicateClientError, ValidationError
+from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, Patch, SearchText, Timestamp, Wire, optional
@@ -25,6 +25,15 @@ SORTS = {
     "nameAsc": ("name", False),
     "lastActivityDesc": ("lastActivity", True),
 }
+
+
+class DuplicateClientError(ConflictError):
+    """Another client of the workspace already has this e-mail address or phone: ``clientId``."""
+
+    code = "duplicate_client"
+
+    def __init__(self, message: str, *, client_id: str) -> None:
+        super().__init__(message, details={"clientId": client_id})
 
 
 class ClientResult(Wire):
@@ -193,4 +202,4 @@ def _check_free(ctx: Context, client: ClientRow, changes: dict[str, Any]) -> Non
     for name, holder in clients.holders(ctx.workspace_id, wanted).items():
         if holder != client.id:
             msg = f"Another client has this {name}: {holder}. Clients are never merged."
-            raise DuplicateClientError(msg, details={"clientId": holder})
+            raise DuplicateClientError(msg, client_id=holder)

@@ -1,9 +1,15 @@
 """The quota of what a workspace stores: its files, thumbnails included, and its pages' HTML."""
 
 from chalicelib.core import plans
-from chalicelib.core.errors import QuotaExceededError
+from chalicelib.core.errors import ConflictError
 from chalicelib.domains.files.store import files
 from chalicelib.engine.unit import UnitOfWork
+
+
+class QuotaExceededError(ConflictError):
+    """The workspace's files would take more than its plan allows."""
+
+    code = "quota_exceeded"
 
 
 def charge(unit: UnitOfWork, plan: str, size: int, *, begin_again: bool = False) -> None:

@@ -9,12 +9,7 @@ from pydantic import Field
 
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import (
-    NotFoundError,
-    PayloadTooLargeError,
-    QuotaExceededError,
-    ValidationError,
-)
+from chalicelib.core.errors import NotFoundError, PayloadTooLargeError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
@@ -24,6 +19,7 @@ from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.files.flows import rehosting, storage
 from chalicelib.domains.files.flows.rehosting import StoredObject
+from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.files.operations.files import FileName, FileOut, FileResult
 from chalicelib.domains.files.operations.folders import FolderName, require_folder
 from chalicelib.domains.files.rules import images

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import TooFastError
+from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
@@ -47,6 +47,12 @@ A_DAY_OF_VISITOR = Limit("form-visitor-day", "submissions a day", 500, timedelta
 """Submissions of one visitor to all forms of a workspace. Like the others, it fails closed."""
 SAME_FOR = timedelta(minutes=10)
 """How long the same values of one visitor make no second lead (contract, public surfaces)."""
+
+
+class TooFastError(RateLimitedError):
+    """A form came back sooner than a person fills it in; a moment later it is taken."""
+
+    code = "too_fast"
 
 
 class Campaign(Wire):

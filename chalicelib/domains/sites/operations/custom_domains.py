@@ -8,10 +8,7 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application.invoke import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import (
-    DomainTakenError,
-    ValidationError,
-)
+from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -36,6 +33,12 @@ from chalicelib.domains.sites.store.sites import (
     take_over_domain,
 )
 from chalicelib.gateways import dns
+
+
+class DomainTakenError(ConflictError):
+    """Another site has proven that it owns this domain."""
+
+    code = "domain_taken"
 
 
 class SiteDomain(Wire):

@@ -6,10 +6,11 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import QuotaExceededError, ValidationError, VersionConflictError
+from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, optional
+from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.sites.flows.page_objects import (
     MAX_HTML_BYTES,
     check_size,
@@ -25,6 +26,7 @@ from chalicelib.domains.sites.operations.pages import (
     PageRecord,
     existing_page,
 )
+from chalicelib.domains.sites.store.pages import VersionConflictError
 from chalicelib.lib import text_edits
 
 MAX_EDITS = 50

@@ -15,12 +15,10 @@ from chalicelib.core.deadline import Deadline
 from chalicelib.core.errors import (
     ConflictError,
     PayloadTooLargeError,
-    QuotaExceededError,
     SlugTakenError,
     UnsupportedMediaTypeError,
     UpstreamFailedError,
     ValidationError,
-    VersionConflictError,
 )
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
@@ -37,6 +35,7 @@ from chalicelib.core.wire.schema import (
     wire_name,
 )
 from chalicelib.domains.files.flows import rehosting
+from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.sites.flows.page_objects import (
     MAX_HTML_BYTES,
     check_size,
@@ -55,7 +54,7 @@ from chalicelib.domains.sites.operations.pages import (
 )
 from chalicelib.domains.sites.rules import html_import
 from chalicelib.domains.sites.rules.html_import import ImportedHtml
-from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.domains.sites.store.pages import PageRow, VersionConflictError
 from chalicelib.gateways import fetch
 from chalicelib.lib.markup_urls import is_web, resolve
 

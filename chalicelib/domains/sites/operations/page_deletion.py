@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import ConfirmationRequiredError, ConflictError, VersionConflictError
+from chalicelib.core.errors import ConfirmationRequiredError, ConflictError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
@@ -16,7 +16,7 @@ from chalicelib.domains.sites.operations.pages import (
     existing_page,
 )
 from chalicelib.domains.sites.store import pages
-from chalicelib.domains.sites.store.pages import PAGES
+from chalicelib.domains.sites.store.pages import PAGES, VersionConflictError
 from chalicelib.engine import jobs
 
 

@@ -8,11 +8,7 @@ from pydantic_core import PydanticCustomError, to_json
 
 from chalicelib.application import new_slugs
 from chalicelib.application.invoke import Context
-from chalicelib.core.errors import (
-    ConflictError,
-    SlugTakenError,
-    VersionConflictError,
-)
+from chalicelib.core.errors import ConflictError, SlugTakenError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -31,7 +27,7 @@ from chalicelib.core.wire.schema import (
 )
 from chalicelib.domains.sites.flows.page_objects import MAX_HTML_BYTES, read_html, too_large
 from chalicelib.domains.sites.store import pages
-from chalicelib.domains.sites.store.pages import PAGES, PageRow
+from chalicelib.domains.sites.store.pages import PAGES, PageRow, VersionConflictError
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine.listing import ordering
 from chalicelib.lib import slugs
@@ -193,7 +189,7 @@ def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> 
     page = PAGES.found(pages.find(ctx.workspace_id, page_id))
     if if_version is not None and if_version != page.version:
         msg = f"The page is at version {page.version}, not {if_version}. Read it and merge."
-        raise VersionConflictError(msg, details={"version": page.version})
+        raise VersionConflictError(msg, version=page.version)
     return page
 
 

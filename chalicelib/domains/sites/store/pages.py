@@ -6,7 +6,7 @@ from pydantic_core import to_json
 from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.expressions.update import Action
 
-from chalicelib.core.errors import AppError, ConcurrentUpdateError
+from chalicelib.core.errors import AppError, ConcurrentUpdateError, ConflictError
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine.connection import reaching
 from chalicelib.engine.file_uses import ShownFiles
@@ -20,6 +20,15 @@ from chalicelib.engine.unit import UnitOfWork
 
 INLINE_DESIGN_BYTES = 1024
 """A longer design system has a row of its own, so that lists, saves and deletions do without it."""
+
+
+class VersionConflictError(ConflictError):
+    """The record has changed since the version that was named; ``version`` is the present one."""
+
+    code = "version_conflict"
+
+    def __init__(self, message: str, *, version: int) -> None:
+        super().__init__(message, details={"version": version})
 
 
 class PageRow(Record):

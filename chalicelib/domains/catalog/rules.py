@@ -1,0 +1,23 @@
+"""Rules of the catalogue: barcodes as callers send them."""
+
+from chalicelib.core.errors import ValidationError
+from chalicelib.lib import barcodes
+from chalicelib.lib.barcodes import Barcode
+
+
+class InvalidBarcodeError(ValidationError):
+    """A text is no barcode: other characters, another length, or a wrong check digit."""
+
+    code = "invalid_barcode"
+
+
+def read_barcode(text: str) -> Barcode:
+    """Return a barcode, read from the field ``barcode``.
+
+    Raises:
+        InvalidBarcodeError: the text is no barcode.
+    """
+    try:
+        return barcodes.parse(text)
+    except barcodes.BarcodeError as error:
+        raise InvalidBarcodeError.of("barcode", str(error)) from None
