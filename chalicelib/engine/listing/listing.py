@@ -77,8 +77,8 @@ class Listing(Declaration[R]):
         label = self.label or self.noun.lower()
         return NotFoundError.of(label, self.plural or f"the {label}s", self.listed_by)
 
-    def public(self, result: T | None) -> T:
-        """Return the result of a search for a visitor.
+    def found_for_visitor(self, result: T | None) -> T:
+        """Return the result of a search that a visitor caused.
 
         Raises:
             NotFoundError: the result is None.

@@ -155,7 +155,9 @@ def may_try(request: HttpRequest, agent_id: str) -> bool:
         return False
     check_form(request, request.headers.get(CSRF_HEADER, ""))
     _, account = found
-    membership = workspaces.membership(account.id, AGENTS.public(AGENTS.workspace_of(agent_id)))
+    membership = workspaces.membership(
+        account.id, AGENTS.found_for_visitor(AGENTS.workspace_of(agent_id))
+    )
     if membership is not None and membership.role not in MANAGING:
         msg = "Members of a workspace may look, not spend. Ask its owner or a manager."
         raise ForbiddenError(msg)

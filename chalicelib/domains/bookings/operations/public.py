@@ -142,7 +142,7 @@ class CalendarFile(Wire):
 
 
 def _read(text: str) -> BookingToken:
-    return BOOKINGS.public(booking_tokens.read(text))
+    return BOOKINGS.found_for_visitor(booking_tokens.read(text))
 
 
 def _open_service(ctx: Context, service_id: str) -> ServiceRow:
@@ -162,7 +162,7 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
     rest="GET /api/public/services/{id}/slots",
     title="Find free slots",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: SERVICES.public(SERVICES.workspace_of(args.id)),
+    resolve=lambda args: SERVICES.found_for_visitor(SERVICES.workspace_of(args.id)),
     limit=SLOTS,
     example={"id": "SERVICE_ID", "from": "2027-03-01", "limit": 2},
 )
@@ -175,7 +175,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     rest="POST /api/public/bookings",
     title="Book a service",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: SERVICES.public(SERVICES.workspace_of(args.service_id)),
+    resolve=lambda args: SERVICES.found_for_visitor(SERVICES.workspace_of(args.service_id)),
     limit=TRIES,
     example={
         "serviceId": "SERVICE_ID",

@@ -12,7 +12,7 @@ def active_bot(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRow
         NotFoundError: there is no such bot, it is switched off, or its workspace's owner is
             disabled. The answer is the same for all of these.
     """
-    agent = AGENTS.public(AGENTS.find(workspace_id, agent_id))
+    agent = AGENTS.found_for_visitor(AGENTS.find(workspace_id, agent_id))
     if not agent.is_active:
         raise AGENTS.unavailable()
     workspace = workspaces.get(workspace_id)

@@ -43,7 +43,7 @@ class PublicAgentResult(Wire):
     rest="GET /api/public/agents/{id}",
     title="Read what a widget shows of a bot",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: AGENTS.public(AGENTS.workspace_of(args.id)),
+    resolve=lambda args: AGENTS.found_for_visitor(AGENTS.workspace_of(args.id)),
     limit=READINGS,
     audit=False,
     example={"id": "AGENT_ID"},

@@ -51,7 +51,7 @@ class WidgetEventResult(Wire):
     rest="POST /api/public/widget-event",
     title="Report a visit of a widget",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: AGENTS.public(AGENTS.workspace_of(args.agent_id)),
+    resolve=lambda args: AGENTS.found_for_visitor(AGENTS.workspace_of(args.agent_id)),
     limit=EVENTS,
     idempotent=True,
     audit=False,
@@ -69,7 +69,7 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
     """
     agent, workspace = bots.active_bot(ctx.workspace_id, args.agent_id)
     if args.project_id:
-        SITES.public(SITES.find(ctx.workspace_id, args.project_id))
+        SITES.found_for_visitor(SITES.find(ctx.workspace_id, args.project_id))
     today = clock.local_day(clock.now(), workspace.timezone)
     counts = Increments(ctx.workspace_id)
     counted = visits.reach(

@@ -135,7 +135,7 @@ def _behind_edge() -> bool:
 
 
 def _find_bot(agent_id: str) -> _Bot:
-    workspace_id = AGENTS.public(AGENTS.workspace_of(agent_id))
+    workspace_id = AGENTS.found_for_visitor(AGENTS.workspace_of(agent_id))
     return _Bot(*bots.active_bot(workspace_id, agent_id))
 
 

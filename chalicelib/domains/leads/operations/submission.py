@@ -99,12 +99,12 @@ def public_form(form_id: str) -> PublicForm:
     Raises:
         NotFoundError: there is none, or its site is suspended.
     """
-    form, _ = _open_form(FORMS.public(FORMS.workspace_of(form_id)), form_id)
+    form, _ = _open_form(FORMS.found_for_visitor(FORMS.workspace_of(form_id)), form_id)
     return PublicForm(form.title, form.specs, form.language, form.redirect_url, _message(form))
 
 
 def _open_form(workspace_id: str, form_id: str) -> tuple[FormRow, SiteRow | None]:
-    form = FORMS.public(FORMS.find(workspace_id, form_id))
+    form = FORMS.found_for_visitor(FORMS.find(workspace_id, form_id))
     if form.project_id is None:
         return form, None
     site = SITES.find(workspace_id, form.project_id)
@@ -122,7 +122,7 @@ def _message(form: FormRow) -> str:
     rest="POST /api/public/forms/{id}/submit",
     title="Submit a form",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: FORMS.public(FORMS.workspace_of(args.id)),
+    resolve=lambda args: FORMS.found_for_visitor(FORMS.workspace_of(args.id)),
     limit=SUBMISSIONS,
     form=True,
     example={"id": "FORM_ID", "name": "Ada", "email": "ada@example.com"},

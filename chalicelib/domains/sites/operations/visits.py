@@ -53,7 +53,7 @@ def local_day(project_id: object) -> date | None:
     rest="POST /api/public/hit",
     title="Count a visit",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: PAGES.public(SITES.workspace_of(args.project_id)),
+    resolve=lambda args: PAGES.found_for_visitor(SITES.workspace_of(args.project_id)),
     limit=HITS,
     accepts_idempotency_key=False,
     audit=False,
