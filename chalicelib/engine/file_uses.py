@@ -101,11 +101,6 @@ class FileUseTracker:
     """The files that the unit creates."""
     _records: dict[str, tuple[set[str], Callable[[], Iterable[str]]]] = field(default_factory=dict)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self.created.clear()
-        self._records.clear()
-
     def note_creation(self, row: Row) -> None:
         """Note a row that is created, which may be a file."""
         if row.pk == files_partition(self.workspace_id):

@@ -58,6 +58,10 @@ class FileInUseError(ConflictError):
 
     code = "file_in_use"
 
+    def __init__(self, message: str, *, used_by: Sequence[FileUse], used_by_total: int) -> None:
+        named = [use.model_dump(by_alias=True) for use in used_by]
+        super().__init__(message, details={"usedBy": named, "usedByTotal": used_by_total})
+
 
 @operation(
     tool=None,
@@ -81,9 +85,7 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     if records and not args.force:
         msg = f"{len(records)} record(s) show this file (usedBy). Change them, or send force: true."
         if not args.dry_run:
-            named = [use.model_dump(by_alias=True) for use in used_by]
-            details = {"usedBy": named, "usedByTotal": len(records)}
-            raise FileInUseError(msg, details=details)
+            raise FileInUseError(msg, used_by=used_by, used_by_total=len(records))
         ctx.warn(f"Without force this would be refused: {msg}")
     ctx.unit.delete(file)
     files.give_back(ctx.unit, int(file.size))

@@ -58,6 +58,9 @@ class FolderNotEmptyError(ConflictError):
 
     code = "folder_not_empty"
 
+    def __init__(self, message: str, *, files: int, folders: int) -> None:
+        super().__init__(message, details={"files": files, "folders": folders})
+
 
 @operation(
     tool=None,
@@ -84,7 +87,7 @@ def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
             f"The folder has {files} file(s) and {len(inside)} folder(s) in it. Say where they go: "
             "moveTo is a folder id, or null for the root."
         )
-        raise FolderNotEmptyError(msg, details={"files": files, "folders": len(inside)})
+        raise FolderNotEmptyError(msg, files=files, folders=len(inside))
     ctx.unit.delete(folder)
     ctx.unit.save(forest.lock)
     job = jobs.row(CASCADE, ctx.workspace_id, {"folderId": folder.id, "moveTo": args.move_to})
