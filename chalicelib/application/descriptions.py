@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.schema import Wire
 from chalicelib.lib import shortening

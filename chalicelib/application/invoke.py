@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.call_names import Naming, by_route, call_name
 from chalicelib.core.errors import (
@@ -23,7 +24,7 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
+from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import (
@@ -48,40 +49,6 @@ IDEMPOTENCY_KEY = "idempotencyKey"
 """The input that may carry an idempotency key where there is no header for it."""
 ANSWER_EXPIRED = "answer-expired"
 """The scheduled job of removing a large stored answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a handler works with: who calls, and the unit of work that the call writes to."""
-
-    principal: Principal
-    unit: UnitOfWork
-    request_id: str
-    warnings: list[str] = field(default_factory=list)
-    naming: Naming = by_route
-
-    @property
-    def workspace_id(self) -> str:
-        """The workspace that the call works in."""
-        return self.unit.tenant
-
-    def charge(self, units: int) -> None:
-        """Count more of the caller's heavy calls, for work whose weight shows only on the way.
-
-        Raises:
-            RateLimitedError: there are no more of them this minute.
-        """
-        if self.principal.limited:
-            limits.take(HEAVY, self.principal.rate_limit_key, units)
-
-    def warn(self, message: str) -> None:
-        """Add a sentence to ``data.warnings``.
-
-        The call succeeded, but not quite as the caller may think.
-        """
-        message = self.naming(message)
-        if message not in self.warnings:
-            self.warnings.append(message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Sequence
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.lib import slugs
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.application.invoke import Context, invoke
+from chalicelib.application.context import Context
+from chalicelib.application.invoke import invoke
 from chalicelib.core import retry
 from chalicelib.core.errors import (
     AlreadyCreatedError,

@@ -16,7 +16,8 @@ import pytest
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 from botocore.httpsession import URLLib3Session
 
-from chalicelib.application.invoke import Context, invoke
+from chalicelib.application.context import Context
+from chalicelib.application.invoke import invoke
 from chalicelib.core import deadline, retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.operations import Registry, operation

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.operations import Operation, Registry, operation
 from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.wire.schema import Wire

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.settings import settings

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError, to_json
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, IdempotencyMismatchError, NotFoundError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, SessionPrincipal

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.blog.store.posts import PostRow

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, StringConstraints
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation

@@ -6,7 +6,7 @@ services, too, which are then written in the same transaction.
 
 from collections.abc import Iterable, Sequence
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
 from chalicelib.domains.bookings.store import resources, services
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow

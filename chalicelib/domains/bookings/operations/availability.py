@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError, from_json
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError

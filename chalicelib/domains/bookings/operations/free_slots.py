@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError

@@ -10,7 +10,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints
 
 from chalicelib import SERVICE
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, RateLimitedError
 from chalicelib.core.limits import Limit

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple, Self
 from pydantic import Field, StringConstraints
 from pydantic_core import from_json
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import NotFoundError, ValidationError

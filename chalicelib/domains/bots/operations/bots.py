@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.principals import Audience

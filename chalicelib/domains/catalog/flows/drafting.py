@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import AppError, NotFoundError, UpstreamFailedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.settings import settings

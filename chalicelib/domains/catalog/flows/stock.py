@@ -1,6 +1,6 @@
 """Changes of a product's stock by a number of pieces."""
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.domains.catalog.store import products

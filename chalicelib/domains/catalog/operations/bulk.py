@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import (
     AppError,
     ConfirmationRequiredError,

@@ -13,8 +13,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application import descriptions
+from chalicelib.application.context import Context
 from chalicelib.application.descriptions import MAX_FULL, Descriptions
-from chalicelib.application.invoke import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError
 from chalicelib.core.limits import HEAVY

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from chalicelib.application import descriptions
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.core.limits import HEAVY

@@ -4,7 +4,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from chalicelib.application.invoke import MAX_ANSWER_BYTES, Context
+from chalicelib.application.context import Context
+from chalicelib.application.invoke import MAX_ANSWER_BYTES
 from chalicelib.core import clock
 from chalicelib.core.errors import PayloadTooLargeError
 from chalicelib.core.operations import KEYS_AND_PEOPLE, operation

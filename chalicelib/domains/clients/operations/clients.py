@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope

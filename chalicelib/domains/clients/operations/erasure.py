@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience

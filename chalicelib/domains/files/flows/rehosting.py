@@ -11,7 +11,7 @@ from datetime import timedelta
 from threading import Lock
 from urllib.parse import unquote, urlsplit
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock, plans
 from chalicelib.core.deadline import Deadline, map_in_threads
 from chalicelib.core.errors import UnavailableError

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation

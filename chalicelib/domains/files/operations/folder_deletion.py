@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, CycleError, ValidationError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.wire.schema import Title, Wire, optional

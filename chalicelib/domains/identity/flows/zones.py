@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.lib import zoned_times
 

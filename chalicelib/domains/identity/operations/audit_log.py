@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, Self, get_args
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.areas import logged_as
 from chalicelib.core.jobs import JOB_HANDLERS

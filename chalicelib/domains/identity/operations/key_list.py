@@ -5,7 +5,7 @@ from typing import Self
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.identity.operations.keys import MANAGED, MAX_LIVE_KEYS

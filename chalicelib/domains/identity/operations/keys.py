@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from chalicelib.application.invoke import Context, require_plan
+from chalicelib.application.context import Context
+from chalicelib.application.invoke import require_plan
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, ForbiddenError
 from chalicelib.core.ids import new_id

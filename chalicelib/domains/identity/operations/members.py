@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.operations import operation

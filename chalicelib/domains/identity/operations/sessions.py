@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, UnauthorizedError, ValidationError
 from chalicelib.core.ids import new_id

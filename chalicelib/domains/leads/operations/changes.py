@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import Field
 
+from chalicelib.application.context import Context
 from chalicelib.application.descriptions import cut_error, require_whole
-from chalicelib.application.invoke import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import FieldError, PayloadTooLargeError, ValidationError
 from chalicelib.core.operations import operation

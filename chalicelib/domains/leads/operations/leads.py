@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
 from chalicelib.core.scopes import Scope

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 from pydantic_core import to_json
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.limits import Limit

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import LEADS_A_MONTH

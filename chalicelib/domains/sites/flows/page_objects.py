@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError
 from chalicelib.core.ids import new_id

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.limits import HEAVY

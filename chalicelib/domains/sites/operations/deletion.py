@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope

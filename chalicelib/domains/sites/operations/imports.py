@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.errors import (
     ConflictError,

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ConfirmationRequiredError, ConflictError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError, to_json
 
 from chalicelib.application import new_slugs
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, SlugTakenError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 from pydantic import Field
 
-from chalicelib.application.invoke import Context
+from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
