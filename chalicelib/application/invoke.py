@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
+from chalicelib.core import clock, idempotency_keys
 from chalicelib.core.call_names import Naming, by_route, call_name
 from chalicelib.core.errors import (
     AdminRequiredError,
@@ -21,7 +21,6 @@ from chalicelib.core.errors import (
     PayloadTooLargeError,
     PlanRequiredError,
     UnavailableError,
-    ValidationError,
 )
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import Limit, RateLimitStatus
@@ -44,9 +43,6 @@ from chalicelib.gateways.object_store import object_store
 
 MAX_ANSWER_BYTES = 5_900_000
 """Lambda answers at most 6 MB (AWS Lambda quotas), headers included."""
-MAX_KEY_LENGTH = 255
-IDEMPOTENCY_KEY = "idempotencyKey"
-"""The input that may carry an idempotency key where there is no header for it."""
 ANSWER_EXPIRED = "answer-expired"
 """The scheduled job of removing a large stored answer."""
 
@@ -98,31 +94,13 @@ def invoke(  # noqa: PLR0913  what a call is made of
         call = _Call(operation, principal, args, tenant, request_id, notes, naming)
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
             return Reply(call.run(None), rate_limit=status)
-        return replace(call.run_once(_check_key(idempotency_key)), rate_limit=status)
+        key = idempotency_keys.check(idempotency_key)
+        return replace(call.run_once(key), rate_limit=status)
     except AppError as error:
         error.reword(naming)
         if notes:  # what was ignored may well be why it failed
             error.details.setdefault("warnings", notes)
         raise
-
-
-def split_key(
-    operation: Operation, arguments: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], str | None]:
-    """Return an input without the idempotency key in it, and the key.
-
-    Raises:
-        ValidationError: the key is no text.
-    """
-    if not operation.accepts_idempotency_key or IDEMPOTENCY_KEY not in arguments:
-        return arguments, None
-    rest = dict(arguments)
-    key = rest.pop(IDEMPOTENCY_KEY)
-    if key == "":
-        key = None
-    if key is not None and not isinstance(key, str):
-        raise ValidationError.of(IDEMPOTENCY_KEY, "expected text of 1 to 255 characters")
-    return rest, key
 
 
 def _take(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | None:
@@ -185,13 +163,6 @@ def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
     if operation.resolve is not None and free:
         return operation.resolve(args)
     return principal.workspace_id
-
-
-def _check_key(key: str) -> str:
-    if not 1 <= len(key) <= MAX_KEY_LENGTH:
-        message = f"expected 1 to {MAX_KEY_LENGTH} characters, received {len(key)}"
-        raise ValidationError.of(IDEMPOTENCY_KEY, message)
-    return key
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from pydantic_core import from_json
 
-from chalicelib.core import deadline
+from chalicelib.core import deadline, idempotency_keys
 from chalicelib.core.errors import (
     AppError,
     InternalError,
@@ -33,6 +33,8 @@ MAX_BODY_BYTES = 5_000_000
 """Lambda takes 6 MB, base64 included (contract, Envelope)."""
 MAX_PUBLIC_BODY_BYTES = 32_768
 """What a visitor may send: a form, a booking."""
+CSRF_HEADER = "x-csrf-token"
+"""Carries the token of the console's forms in requests that a script of its pages makes."""
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain"
 HTML_TYPE = "text/html; charset=utf-8"
@@ -57,6 +59,11 @@ class HttpRequest:
     client_ip: str = ""
     has_trailing_slash: bool = False
     request_id: str = field(default_factory=lambda: str(uuid4()))
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The value of the ``Idempotency-Key`` header, if it was sent."""
+        return self.headers.get(idempotency_keys.HEADER.lower())
 
     @property
     def cookies(self) -> dict[str, str]:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.application.invoke import authorize, invoke, require_plan, split_key
+from chalicelib.application.invoke import authorize, invoke, require_plan
+from chalicelib.core import idempotency_keys
 from chalicelib.core.call_names import by_tool
 from chalicelib.core.errors import (
     AppError,
@@ -276,7 +277,7 @@ def _run(call: Call, entry: Entry) -> str:
         arguments = {}
     if not isinstance(arguments, dict):
         raise ValidationError.of("arguments", "expected an object, such as {}")
-    given, key = split_key(operation, arguments)
+    given, key = idempotency_keys.split(operation, arguments)
     reply = invoke(
         operation,
         call.principal,

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.application.invoke import Reply, invoke, split_key
-from chalicelib.core import clock
+from chalicelib.application.invoke import Reply, invoke
+from chalicelib.core import clock, idempotency_keys
 from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import Audience, Principal
@@ -53,7 +53,7 @@ def _call_publicly(operation: Operation, principal: Principal, request: HttpRequ
 
     There is no access to be checked first, and the body is small.
     """
-    given, key = split_key(operation, _input(operation, request))
+    given, key = idempotency_keys.split(operation, _input(operation, request))
     return call(operation, principal, request, lambda: given, key)
 
 
@@ -89,7 +89,7 @@ def call(
         principal,
         read,
         request_id=request.request_id,
-        idempotency_key=request.headers.get("idempotency-key") if key is None else key,
+        idempotency_key=request.idempotency_key if key is None else key,
     )
 
 

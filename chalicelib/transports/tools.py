@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from chalicelib.application.invoke import IDEMPOTENCY_KEY, may_use
-from chalicelib.core import areas
+from chalicelib.application.invoke import may_use
+from chalicelib.core import areas, idempotency_keys
 from chalicelib.core.manifest import manifest
 from chalicelib.core.operations import REGISTRY, Entry, Operation
 from chalicelib.core.principals import ApiKeyPrincipal
@@ -46,7 +46,7 @@ def tool(operation: Operation) -> dict[str, Any]:
     """Return an operation's tool definition."""
     schema = _brief(operation.input_schema)
     if operation.accepts_idempotency_key:
-        properties = {**schema["properties"], IDEMPOTENCY_KEY: _IDEMPOTENCY_KEY_SCHEMA}
+        properties = {**schema["properties"], idempotency_keys.FIELD: _IDEMPOTENCY_KEY_SCHEMA}
         schema = {**schema, "properties": properties}
     return {
         "name": operation.tool,

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.application.invoke import IDEMPOTENCY_KEY
-from chalicelib.core import areas
+from chalicelib.core import areas, idempotency_keys
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.json_schema import NULL_OMITS, REF, components, json_schema
@@ -25,14 +24,14 @@ from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
 _SECURITY = "apiKey"
 
 _IDEMPOTENCY_KEY: dict[str, Any] = {
-    "name": "Idempotency-Key",
+    "name": idempotency_keys.HEADER,
     "in": "header",
     "required": False,
     "description": (
-        "1-255 characters of your choice. "
+        f"1-{idempotency_keys.MAX_LENGTH} characters of your choice. "
         "The same key with the same input replays the first answer for 24 hours."
     ),
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+    "schema": {"type": "string", "minLength": 1, "maxLength": idempotency_keys.MAX_LENGTH},
 }
 
 
@@ -76,7 +75,7 @@ def document() -> dict[str, Any]:
             form = _file_form(_schema(operation), operation.file_field)
             schemas[f"{names[operation.input]}Form"] = form
         if _takes_key_in_body(operation):
-            schemas[names[operation.input]]["properties"][IDEMPOTENCY_KEY] = {
+            schemas[names[operation.input]]["properties"][idempotency_keys.FIELD] = {
                 **_IDEMPOTENCY_KEY["schema"],
                 "type": ["string", "null"],
                 NULL_OMITS: True,

@@ -11,7 +11,7 @@ from chalicelib.transports import cors
 from chalicelib.transports.http import HttpRequest, HttpResponse, check_size
 
 PATH = "/api/agents/public/chat-stream"
-MAX_BODY_BYTES = 160_000
+MAX_CHAT_BODY_BYTES = 160_000
 """A message has 10,000 characters, and JSON may spell each with twelve bytes."""
 POLICY = cors.Policy(
     methods="POST",
@@ -40,5 +40,5 @@ def _answer(request: HttpRequest, handler: Handler, admit: Admit | None) -> Http
     if request.method != "POST":
         msg = f"The chat takes POST, not {request.method[:32]}."
         raise MethodNotAllowedError(msg, headers={"Allow": "POST"})
-    check_size(request, MAX_BODY_BYTES)
+    check_size(request, MAX_CHAT_BODY_BYTES)
     return handler(request)

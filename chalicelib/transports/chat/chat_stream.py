@@ -27,8 +27,9 @@ from chalicelib.domains.chat.flows.chat_answer import (
 from chalicelib.domains.chat.flows.chat_replays import Replay
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.engine import visitors
-from chalicelib.transports.console.routes import CSRF_HEADER
+from chalicelib.transports.chat.chat_route import MAX_CHAT_BODY_BYTES
 from chalicelib.transports.http import (
+    CSRF_HEADER,
     TEXT_TYPE,
     HttpRequest,
     HttpResponse,
@@ -36,8 +37,6 @@ from chalicelib.transports.http import (
     json_object,
 )
 
-MAX_BODY_BYTES = 160_000
-"""A message has 10,000 characters, and JSON may spell each with twelve bytes."""
 STREAM_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -52,12 +51,12 @@ def handle(request: HttpRequest) -> HttpResponse:
     Raises:
         AppError: it is refused (``domains.chat.flows.chat.take``).
     """
-    check_body(request, TEXT_TYPE, limit=MAX_BODY_BYTES)
+    check_body(request, TEXT_TYPE, limit=MAX_CHAT_BODY_BYTES)
     args = parsing.parse(ChatRequest, json_object(request.body))
     caller = Caller(
         visitor=visitors.visitor_hash(request.client_ip),
         request_id=request.request_id,
-        idempotency_key=request.headers.get("idempotency-key"),
+        idempotency_key=request.idempotency_key,
         in_console=_in_console(request, args),
     )
     taken = chat.take(args, caller)

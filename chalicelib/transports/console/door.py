@@ -20,9 +20,10 @@ from chalicelib.domains.identity.store import accounts, console_sessions, worksp
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
 from chalicelib.lib import tokens
-from chalicelib.transports.console.routes import CSRF_HEADER, PREFIX, ROUTES, Page
+from chalicelib.transports.console.routes import PREFIX, ROUTES, Page
 from chalicelib.transports.console.visit import SESSION_OVER, Visit
 from chalicelib.transports.http import (
+    CSRF_HEADER,
     HttpRequest,
     HttpResponse,
     check_size,

@@ -3,8 +3,6 @@
 from typing import NamedTuple
 
 PREFIX = "/console"
-CSRF_HEADER = "x-csrf-token"
-"""Carries the form's token where there is no form: the chat's function knows a page by it."""
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
 

@@ -10,4 +10,6 @@ def stream(request: HttpRequest) -> HttpResponse:
     return stream_runtime.handler()(request)
 
 
-ROUTES = (LocalRoute(chat_route.PATH, stream, chat_route.MAX_BODY_BYTES, run=chat_route.serve),)
+ROUTES = (
+    LocalRoute(chat_route.PATH, stream, chat_route.MAX_CHAT_BODY_BYTES, run=chat_route.serve),
+)

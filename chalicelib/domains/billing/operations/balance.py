@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError, to_json
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, IdempotencyMismatchError, NotFoundError
+from chalicelib.core.idempotency_keys import IdempotencyKey
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, SessionPrincipal
 from chalicelib.core.wire.schema import MAX_KOPECKS, Id, Timestamp, Wire, optional, printable
@@ -31,7 +32,6 @@ def _not_zero(kopecks: int) -> int:
     return kopecks
 
 
-IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 Reason = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=500),

@@ -11,13 +11,12 @@ from datetime import timedelta
 from time import perf_counter
 from typing import NamedTuple, cast
 
-from chalicelib.core import clock
+from chalicelib.core import clock, idempotency_keys
 from chalicelib.core.errors import (
     AppError,
     ForbiddenError,
     NotFoundError,
     UnavailableError,
-    ValidationError,
 )
 from chalicelib.core.ids import new_id
 from chalicelib.core.limits import Limit
@@ -51,7 +50,6 @@ MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
 """Of one visitor; it fails closed (security.md, Rate limits)."""
 MESSAGES_OF_BOT = Limit("chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1))
 """Of all visitors, behind the edge."""
-MAX_KEY = 255
 
 
 class Caller(NamedTuple):
@@ -167,12 +165,9 @@ def _kept(args: ChatRequest, caller: Caller, bot: _Bot) -> IdempotencyRecord | N
     Raises:
         ValidationError: the key is empty or too long.
     """
-    key = caller.idempotency_key
-    if key is None:
+    if caller.idempotency_key is None:
         return None
-    if not 1 <= len(key) <= MAX_KEY:
-        message = f"expected 1 to {MAX_KEY} characters, received {len(key)}"
-        raise ValidationError.of("Idempotency-Key", message)
+    key = idempotency_keys.check(caller.idempotency_key, idempotency_keys.HEADER)
     if args.session_id is not None:
         holder = f"session:{tokens.digest(args.session_id)}"
     elif _is_visitors(args, bot):
