@@ -25,6 +25,7 @@ from chalicelib.domains.files.store import files
 from chalicelib.domains.identity.store import api_keys, workspaces
 from chalicelib.engine import jobs, tables
 from chalicelib.engine.connection import connection
+from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.registry import LISTINGS, NOUNS
 from chalicelib.engine.tables import Row
@@ -726,7 +727,7 @@ def _row_classes() -> set[type[Row]]:
         children = waiting.pop().__subclasses__()
         waiting += children
         found.update(children)
-    bases = {*tables.TABLES.values(), tables.Record}
+    bases = {*tables.TABLES.values(), tables.Record, HistoryRow}
     return {each for each in found if each not in bases and "tests." not in each.__module__}
 
 

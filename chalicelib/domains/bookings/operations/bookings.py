@@ -251,5 +251,5 @@ def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
     Names and notes are untrusted text.
     """
     booking = BOOKINGS.require(ctx.workspace_id, args.id)
-    events = bookings.history(ctx.workspace_id, booking.id)
+    events = bookings.EventRow.newest(ctx.workspace_id, booking.id)
     return BookingResult(booking=BookingWithHistory.having(booking, events))

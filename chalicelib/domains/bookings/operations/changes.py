@@ -175,7 +175,7 @@ def _changed(
     reason: str | None,
 ) -> BookingResult:
     row = BOOKINGS.require(ctx.workspace_id, args.id)
-    events = bookings.history(ctx.workspace_id, row.id)
+    events = bookings.EventRow.newest(ctx.workspace_id, row.id)
     event = booking.change(
         ctx.unit,
         row,

@@ -14,10 +14,10 @@ from pynamodb.attributes import (
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.ids import new_id
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.contacts.store.named_contacts import NAMED
 from chalicelib.engine.claims import name_hash
+from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex
 from chalicelib.engine.listing.index_entries import BY_ROW, group, partition_of
 from chalicelib.engine.listing.index_ranges import IndexRange, key_bounds
@@ -36,7 +36,6 @@ UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")
 """Those of bookings that are still to take place."""
 LONGEST = timedelta(days=1)
 """No service, and so no booking, takes longer."""
-HISTORY_SHOWN = 500
 VISITOR_KEPT = timedelta(days=2)
 """How long it is kept what a visitor has booked: until the visitor's hash of the day is over."""
 
@@ -127,11 +126,11 @@ BOOKINGS = listed(
 )
 
 
-class EventRow(ContentRow):
+class EventRow(HistoryRow):
     """A change of a booking. ``move`` says from where to where, if it was moved."""
 
-    at = UTCDateTimeAttribute()
-    by = UnicodeAttribute()
+    noun = "BOOKING"
+
     status = UnicodeAttribute()
     reason = UnicodeAttribute(null=True)
     move: JsonAttribute = JsonAttribute(null=True)
@@ -146,32 +145,11 @@ def new_event(
     move: dict[str, Any] | None = None,
 ) -> EventRow:
     """Stage, and return, a line of a booking's history: its status from now on, and who set it."""
-    event = EventRow(
-        _history(unit.workspace_id),
-        group(booking.id) + new_id(),
-        at=clock.now(),
-        by=by,
-        status=booking.status,
-        reason=reason,
-        move=move,
+    event = EventRow.new(
+        unit.workspace_id, booking.id, by, status=booking.status, reason=reason, move=move
     )
     unit.create(event)
     return event
-
-
-def history(workspace_id: str, booking_id: str) -> list[EventRow]:
-    """Return the changes of a booking, oldest first; of very many, the newest."""
-    newest_first = EventRow.partition(
-        _history(workspace_id),
-        range_key_condition=EventRow.sk.startswith(group(booking_id)),
-        scan_index_forward=False,
-        limit=HISTORY_SHOWN,
-    )
-    return newest_first[::-1]
-
-
-def _history(workspace_id: str) -> str:
-    return f"W#{workspace_id}#BOOKING#HISTORY"
 
 
 def wipe(booking: BookingRow) -> None:
@@ -182,9 +160,7 @@ def wipe(booking: BookingRow) -> None:
 
 def reasons(workspace_id: str, booking_id: str) -> list[EventRow]:
     """Return the changes of a booking that somebody has given a reason for, in words of theirs."""
-    events = EventRow.partition(
-        _history(workspace_id), range_key_condition=EventRow.sk.startswith(group(booking_id))
-    )
+    events = EventRow.newest(workspace_id, booking_id, limit=None)
     return [event for event in events if event.reason is not None]
 
 

@@ -244,7 +244,7 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
     """
     lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     created = LeadEvent(at=lead.created_at, by="visitor", change="created")
-    events = map(LeadEvent.of, leads.history(ctx.workspace_id, lead.id))
+    events = map(LeadEvent.of, leads.EventRow.newest(ctx.workspace_id, lead.id))
     return LeadWithHistory(lead=LeadOut.of(lead), history=[created, *events])
 
 

@@ -8,16 +8,14 @@ from pynamodb.attributes import (
     ListAttribute,
     NumberAttribute,
     UnicodeAttribute,
-    UTCDateTimeAttribute,
     VersionAttribute,
 )
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.core.ids import new_id
 from chalicelib.domains.contacts.store.named_contacts import NAMED
+from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import SortIndex
-from chalicelib.engine.listing.index_entries import group
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import listed
@@ -31,7 +29,6 @@ LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
 STATUSES: tuple[LeadStatus, ...] = get_args(LeadStatus)
 INLINE_DATA_BYTES = 4096
 """Longer data have a row of their own, and a shortened copy in the record for lists."""
-HISTORY_SHOWN = 500
 CONSENT = {"label", "at"}
 """What is kept of a consent among the values: the words, and when they were agreed to."""
 
@@ -147,11 +144,11 @@ class DataRow(ContentRow):
     revision = NumberAttribute()
 
 
-class EventRow(ContentRow):
+class EventRow(HistoryRow):
     """A change of a lead: names of fields and statuses, never what else they held."""
 
-    at = UTCDateTimeAttribute()
-    by = UnicodeAttribute()
+    noun = "LEAD"
+
     fields: ListAttribute[Any] = ListAttribute(default=list)
     status_before = UnicodeAttribute(null=True)
     status_after = UnicodeAttribute(null=True)
@@ -243,23 +240,7 @@ def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
 
 def record_event(unit: UnitOfWork, lead: LeadRow, by: str, **what: Any) -> None:  # noqa: ANN401  the row's attributes
     """Stage a line of a lead's history."""
-    place = group(lead.id) + new_id()
-    unit.create(EventRow(_history(unit.workspace_id), place, at=clock.now(), by=by, **what))
-
-
-def history(workspace_id: str, lead_id: str) -> list[EventRow]:
-    """Return the changes of a lead, oldest first; of very many, the newest."""
-    newest_first = EventRow.partition(
-        _history(workspace_id),
-        range_key_condition=EventRow.sk.startswith(group(lead_id)),
-        scan_index_forward=False,
-        limit=HISTORY_SHOWN,
-    )
-    return newest_first[::-1]
-
-
-def _history(workspace_id: str) -> str:
-    return f"W#{workspace_id}#LEAD#HISTORY"
+    unit.create(EventRow.new(unit.workspace_id, lead.id, by, **what))
 
 
 def submission(workspace_id: str, what: str) -> SubmissionRow:

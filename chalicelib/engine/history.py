@@ -1,0 +1,42 @@
+"""History rows: the changes of a record, which its owner sees with the record."""
+
+from typing import Any, ClassVar, Self
+
+from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
+
+from chalicelib.core import clock
+from chalicelib.core.ids import new_id
+from chalicelib.engine.listing.index_entries import group
+from chalicelib.engine.tables import ContentRow
+
+SHOWN = 500
+
+
+class HistoryRow(ContentRow):
+    """One change of a record. The rows of all records of a noun share a partition."""
+
+    noun: ClassVar[str]
+
+    at = UTCDateTimeAttribute()
+    by = UnicodeAttribute()
+
+    @classmethod
+    def new(cls, workspace_id: str, record_id: str, by: str, **values: Any) -> Self:  # noqa: ANN401  the row's attributes
+        """Return the row of a change that is made now."""
+        place = group(record_id) + new_id()
+        return cls(cls._partition(workspace_id), place, at=clock.now(), by=by, **values)
+
+    @classmethod
+    def newest(cls, workspace_id: str, record_id: str, limit: int | None = SHOWN) -> list[Self]:
+        """Return the changes of a record, oldest first: the newest ones, at most ``limit``."""
+        newest_first = cls.partition(
+            cls._partition(workspace_id),
+            range_key_condition=cls.sk.startswith(group(record_id)),
+            scan_index_forward=False,
+            limit=limit,
+        )
+        return newest_first[::-1]
+
+    @classmethod
+    def _partition(cls, workspace_id: str) -> str:
+        return f"W#{workspace_id}#{cls.noun}#HISTORY"
