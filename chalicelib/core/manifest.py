@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 PACKAGE = Path(__file__).parents[1]
 MODULE = "manifest.py"
@@ -20,6 +20,19 @@ OPENAPI = "openapi.json"
 """The reference, which few requests need, is a file of its own beside the manifest."""
 
 V = TypeVar("V")
+
+
+class PackedEntry(NamedTuple):
+    """An operation in plain values: its ``core.operations.Entry``."""
+
+    name: str
+    title: str
+    module: str
+    tool: str | None
+    method: str
+    path: str
+    scope: str | None
+    audience: tuple[str, ...]
 
 
 class Manifest(NamedTuple):
@@ -30,7 +43,7 @@ class Manifest(NamedTuple):
     """
 
     digest: str
-    operations: tuple[tuple[Any, ...], ...] = ()
+    operations: tuple[PackedEntry, ...] = ()
     tools: Mapping[str, bytes] = {}
     jobs: Mapping[str, str] = {}
     nouns: Mapping[str, str] = {}
@@ -45,6 +58,7 @@ def manifest() -> Manifest:
     if find_spec("chalicelib.manifest") is None:
         return Manifest("")
     made = Manifest(*import_module("chalicelib.manifest").MANIFEST)
+    made = made._replace(operations=tuple(map(PackedEntry._make, made.operations)))
     if "AWS_LAMBDA_FUNCTION_NAME" in os.environ or made.digest == digest_of(sources()):
         return made
     return Manifest("")

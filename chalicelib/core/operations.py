@@ -7,7 +7,8 @@ to run one, whoever calls.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from functools import cached_property
 from importlib import import_module
 from inspect import cleandoc
@@ -16,7 +17,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from chalicelib.core.errors import AppError
 from chalicelib.core.limits import Limit
-from chalicelib.core.manifest import manifest
+from chalicelib.core.manifest import PackedEntry, manifest
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Partial, Wire
@@ -58,42 +59,88 @@ class Entry:
         method = METHODS.index(self.method) if self.path else 0
         return not self.path, self.path, method, self.name
 
-    def packed(self) -> tuple[Any, ...]:
+    def packed(self) -> PackedEntry:
         """Return the entry as the manifest keeps it, in plain values."""
-        scope, audience = self.scope and str(self.scope), tuple(sorted(map(str, self.audience)))
-        call = (self.tool, self.method, self.path)
-        return (self.name, self.title, self.module, *call, scope, audience)
+        return PackedEntry(
+            name=self.name,
+            title=self.title,
+            module=self.module,
+            tool=self.tool,
+            method=self.method,
+            path=self.path,
+            scope=self.scope and str(self.scope),
+            audience=tuple(sorted(map(str, self.audience))),
+        )
 
     @staticmethod
-    def unpacked(packed: tuple[Any, ...]) -> "Entry":
+    def unpacked(packed: PackedEntry) -> "Entry":
         """Return the entry that the manifest keeps."""
-        name, title, module, tool, method, path, scope, audience = packed
-        whom = frozenset(map(Audience, audience))
-        return Entry(name, title, module, tool, method, path, scope and Scope(scope), whom)
+        values = packed._asdict()
+        values["scope"] = packed.scope and Scope(packed.scope)
+        values["audience"] = frozenset(map(Audience, packed.audience))
+        return Entry(**values)
+
+
+class ServedAs(StrEnum):
+    """How visitors call an operation that does not take and answer JSON as all others do."""
+
+    HTML_FORM = "html-form"
+    """The input is an HTML form, also of a page without script, which is answered with pages."""
+    CALENDAR_FILE = "calendar-file"
+    """The ``content`` of the result is answered as a calendar file."""
+    PAGE_HIT = "page-hit"
+    """The call reports that a page was opened. Crawlers are not counted."""
+    WITHOUT_KEY = "without-key"
+    """Calls with an API key are refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation(Entry):
+class Options:
+    """What a declaration says that its operation keeps as it is."""
+
+    limit: Limit | None = None
+    """How often a caller may call, counted in the database."""
+    resolve: Callable[[Any], str] | None = None
+    """Finds the workspace from the input, for visitors and the operator. Keys and sessions work in
+    their own."""
+    destructive: bool = False
+    """Whether a call may remove or overwrite what was there."""
+    open_world: bool = False
+    """Whether a call reaches outside, so that its idempotency key is marked beforehand."""
+    file_field: str | None = None
+    """The input, bytes in base64, that may also come as the file of a ``multipart/form-data``
+    body."""
+    form: bool = False
+    """Whether the whole input may also come as an HTML form without files."""
+    served_as: ServedAs | None = None
+    """How visitors call it, if not with JSON."""
+    if_too_large: str | None = None
+    """What to do with a body over the limit, if not to send less at once."""
+    secret: str | None = None
+    """The output field that is shown once and never stored. A repeated call under the same
+    idempotency key is refused instead of replayed."""
+    audit: bool = True
+    """Whether the audit log keeps the changes. Calls of visitors that are only counted, such as
+    visits, are not kept."""
+    platform: bool = False
+    """Whether the operation works with what is the platform's own, such as the blog, whoever calls.
+    The audit log of the caller's workspace keeps the changes."""
+    example: Mapping[str, Any] | None = field(default=None, compare=False)
+    """A valid call, as the reference shows it and the tests send it: what REST takes as query, path
+    and body. Words in capitals such as ``PRODUCT_ID`` stand for what a workspace has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation(Options, Entry):
     """An operation's declaration. Made by ``@operation`` only."""
 
     description: str
     input: type[Wire]
     output: type[Wire]
     handler: Callable[[Any, Any], Wire]
-    destructive: bool
     idempotent: bool
-    open_world: bool
     accepts_idempotency_key: bool
-    limit: Limit | None = None
-    resolve: Callable[[Any], str] | None = None
-    file_field: str | None = None
-    secret: str | None = None
-    form: bool = False
-    if_too_large: str | None = None
-    audit: bool = True
-    platform: bool = False
-    example: Mapping[str, Any] | None = field(default=None, compare=False)
-    errors: tuple[type[AppError], ...] = ()
+    errors: tuple[type[AppError], ...]
 
     @property
     def reads_query(self) -> bool:
@@ -198,103 +245,65 @@ KEYS_AND_PEOPLE = (Audience.KEY, Audience.SESSION)
 """What the console shows, or changes, by the operation that keys have for it."""
 
 
-def operation(  # noqa: PLR0913  the declaration is the point
-    *,
-    title: str,
-    tool: str | None = None,
-    rest: str | None = None,
-    reads: bool = False,
-    scope: Scope | None = None,
-    audience: Iterable[Audience] = KEYS,
-    limit: Limit | None = None,
-    resolve: Callable[[Any], str] | None = None,
-    destructive: bool = False,
-    idempotent: bool | None = None,
-    open_world: bool = False,
-    accepts_idempotency_key: bool | None = None,
-    file_field: str | None = None,
-    secret: str | None = None,
-    form: bool = False,
-    if_too_large: str | None = None,
-    audit: bool = True,
-    platform: bool = False,
-    example: Mapping[str, Any] | None = None,
-    errors: Iterable[type[AppError]] = (),
-    registry: Registry = REGISTRY,
-) -> Callable[[Callable[[C, W], R]], Callable[[C, W], R]]:
-    """Declare a handler ``(ctx, args) -> result`` as an operation.
+@dataclass(frozen=True, kw_only=True)
+class Declaration(Options):
+    """Declares a handler ``(ctx, args) -> result`` as an operation: ``@operation(…)``.
 
-    Input and output models come from its hints, the public description from its docstring.
-
-    Args:
-        title: what it is called in the reference and in tool lists.
-        tool: its MCP tool, if AI clients may call it.
-        rest: its REST route, such as ``GET /api/pages/{id}``; without one it is for the console or
-            the command line.
-        reads: whether one without a route only reads; one with a route does if it is a GET.
-        scope: the right that a key needs; None: any valid key.
-        audience: for whom it is; keys by default.
-        limit: how often a caller may call it, counted in the database.
-        resolve: how the operator and the public find the workspace, from the input; a key and a
-            session work in their own.
-        destructive: whether it may remove or overwrite what was there.
-        idempotent: whether repeating it changes nothing more; by default, reads are, writes are
-            not.
-        open_world: whether it reaches outside, so that its idempotency key is marked beforehand.
-        accepts_idempotency_key: whether it takes a key; by default, writes that are not idempotent
-            do. Others say so if a part of them is not, such as an addition.
-        file_field: the input, bytes in base64, that may also come as the file of a
-            ``multipart/form-data`` body.
-        form: whether the whole input may also come as an HTML form without files.
-        if_too_large: what to do with a body over the limit, if not to send less at once.
-        secret: the output field that is shown once and never stored: a repeated call under the same
-            idempotency key is refused instead of replayed.
-        audit: whether the audit log keeps its changes; not what visitors do by the thousand and
-            only counters show, such as visits.
-        platform: whether it works with what is the platform's own, such as the blog, whoever calls;
-            the audit log of the caller's workspace keeps its changes.
-        example: a valid call, as the reference shows and the tests send it: what REST takes as
-            query, path and body. Words in capitals such as ``PRODUCT_ID`` stand for what a
-            workspace has.
-        errors: what it may fail with beyond what every operation of its kind may.
-        registry: where it goes.
+    Input and output models come from the hints of the handler, the public description from its
+    docstring.
     """
-    method, _, path = (rest or f"{READ if reads else CALL} ").partition(" ")
 
-    def declare(handler: Callable[[C, W], R]) -> Callable[[C, W], R]:
+    title: str
+    """The name in the reference and in tool lists."""
+    tool: str | None = None
+    """The name of the MCP tool, if AI clients may call the operation."""
+    rest: str | None = None
+    """The REST route, such as ``GET /api/pages/{id}``. The console and the command line call
+    operations without one."""
+    reads: bool = False
+    """Whether an operation without a route only reads. One with a route does if it is a GET."""
+    scope: Scope | None = None
+    """The right that a key needs. Without one, any valid key may call."""
+    audience: Iterable[Audience] = KEYS
+    """Who may call."""
+    idempotent: bool | None = None
+    """Whether repeating a call changes nothing more. By default, reads are, writes are not."""
+    accepts_idempotency_key: bool | None = None
+    """Whether a call takes an idempotency key. By default, writes that are not idempotent do.
+    Others say so if a part of them is not, such as an addition."""
+    errors: Iterable[type[AppError]] = ()
+    """What a call may fail with beyond what every operation of its kind may."""
+    registry: Registry = REGISTRY
+
+    def __call__(self, handler: Callable[[C, W], R]) -> Callable[[C, W], R]:
+        """Add the operation of a handler to the registry, and return the handler."""
+        method, _, path = (self.rest or f"{READ if self.reads else CALL} ").partition(" ")
+        read_only = method in {"GET", READ}
+        idempotent = read_only if self.idempotent is None else self.idempotent
+        takes_key = self.accepts_idempotency_key
         hints = get_type_hints(handler)
-        repeatable = method in {"GET", READ} if idempotent is None else idempotent
-        takes_key = not repeatable if accepts_idempotency_key is None else accepts_idempotency_key
-        registry.add(
+        self.registry.add(
             Operation(
+                **{option.name: getattr(self, option.name) for option in fields(Options)},
                 name=handler.__name__,
+                title=self.title,
                 module=handler.__module__,
-                tool=tool,
+                tool=self.tool,
                 method=method,
                 path=path,
-                scope=scope,
-                title=title,
+                scope=self.scope,
+                audience=frozenset(self.audience),
                 description=cleandoc(handler.__doc__ or ""),
                 input=hints["args"],
                 output=hints["return"],
                 handler=handler,
-                destructive=destructive,
-                idempotent=repeatable,
-                open_world=open_world,
-                accepts_idempotency_key=takes_key and method not in {"GET", READ},
-                audience=frozenset(audience),
-                limit=limit,
-                resolve=resolve,
-                file_field=file_field,
-                secret=secret,
-                form=form,
-                if_too_large=if_too_large,
-                audit=audit,
-                platform=platform,
-                example=example,
-                errors=tuple(errors),
+                idempotent=idempotent,
+                accepts_idempotency_key=not read_only
+                and (not idempotent if takes_key is None else takes_key),
+                errors=tuple(self.errors),
             )
         )
         return handler
 
-    return declare
+
+operation = Declaration

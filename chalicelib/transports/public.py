@@ -1,7 +1,8 @@
 """The routes of visitors' operations: no key, any origin, small bodies.
 
-Most speak JSON, as ``rest.serve`` does for any operation. A capture form has an entrance of its
-own: it takes what an HTML form sends and, to a browser without script, answers with pages.
+Most take and answer JSON, as ``rest.serve`` does for any operation. Those that declare
+``served_as`` have a handler here. The handler of HTML forms answers a browser without script with
+pages.
 """
 
 import re
@@ -15,7 +16,7 @@ from pydantic_core import from_json, to_json
 from chalicelib.application.invoke import Reply
 from chalicelib.core.errors import AppError, ForbiddenError
 from chalicelib.core.ids import new_id
-from chalicelib.core.operations import Operation
+from chalicelib.core.operations import Operation, ServedAs
 from chalicelib.domains.leads.flows import form_html
 from chalicelib.domains.leads.operations.submission import (
     PublicForm,
@@ -46,8 +47,8 @@ _SAID_AS_IS = frozenset({400, 415})
 """Statuses whose messages are for who reads them: the visitor, or the author of a program."""
 
 
-class Entrance(NamedTuple):
-    """How a public operation is called that does not simply take its input as JSON."""
+class PublicHandler(NamedTuple):
+    """Answers a public operation that does not simply take its input as JSON."""
 
     serve: Callable[[Operation, HttpRequest], HttpResponse]
     responses: Mapping[str, Any]
@@ -58,8 +59,13 @@ class Entrance(NamedTuple):
 
 def serving(operation: Operation) -> Callable[[HttpRequest], HttpResponse]:
     """Return what answers on the route of a public operation."""
-    entrance = ENTRANCES.get(operation.name)
-    return partial(entrance.serve if entrance else rest.serve, operation)
+    handler = handler_of(operation)
+    return partial(handler.serve if handler else rest.serve, operation)
+
+
+def handler_of(operation: Operation) -> PublicHandler | None:
+    """Return the handler of an operation that is not served as JSON, None for all others."""
+    return HANDLERS[operation.served_as] if operation.served_as else None
 
 
 def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
@@ -238,8 +244,8 @@ def _language(request: HttpRequest) -> str:
 
 
 _TEXT = {"type": "string"}
-ENTRANCES: Mapping[str, Entrance] = {
-    "submit_form": Entrance(
+HANDLERS: Mapping[ServedAs, PublicHandler] = {
+    ServedAs.HTML_FORM: PublicHandler(
         submit_form,
         body={
             "type": "object",
@@ -266,7 +272,7 @@ ENTRANCES: Mapping[str, Entrance] = {
             "303": {"description": "To the form's redirect, if `Accept` asks for `text/html`."}
         },
     ),
-    "get_booking_calendar": Entrance(
+    ServedAs.CALENDAR_FILE: PublicHandler(
         booking_calendar.serve,
         responses={
             "200": {
@@ -275,8 +281,8 @@ ENTRANCES: Mapping[str, Entrance] = {
             }
         },
     ),
-    "record_hit": Entrance(count_hit, responses={}),
-    "list_published_posts": Entrance(
+    ServedAs.PAGE_HIT: PublicHandler(count_hit, responses={}),
+    ServedAs.WITHOUT_KEY: PublicHandler(
         list_posts, responses={"403": {"$ref": "#/components/responses/Failure403"}}
     ),
 }

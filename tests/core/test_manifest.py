@@ -13,7 +13,7 @@ import pytest
 from pydantic_core import to_json
 
 from chalicelib.core.jobs import JOB_HANDLERS
-from chalicelib.core.manifest import Declarations, Manifest, digest_of, sources
+from chalicelib.core.manifest import Declarations, Manifest, PackedEntry, digest_of, sources
 from chalicelib.core.operations import REGISTRY, Entry, load_all
 from chalicelib.engine.listing.registry import NOUNS
 from chalicelib.transports import tools
@@ -91,7 +91,7 @@ def ours(declared: Declarations[Any]) -> dict[str, str]:
 class TestIsTheRegistry:
     def test_operation_for_operation(self, made: Manifest) -> None:
         assert {row[0]: row for row in made.operations} == {o.name: o.packed() for o in REGISTRY}
-        entries = [Entry.unpacked(row) for row in made.operations]
+        entries = [Entry.unpacked(PackedEntry(*row)) for row in made.operations]
         assert [entry.packed() for entry in entries] == list(made.operations)
 
     def test_tool_for_tool(self, made: Manifest) -> None:

@@ -160,9 +160,8 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
     }
     if Audience.PUBLIC in operation.audience:
         entry["security"] = []
-    entrance = public.ENTRANCES.get(operation.name)
-    if entrance is not None:
-        entry["responses"].update(entrance.responses)
+    if handler := public.handler_of(operation):
+        entry["responses"].update(handler.responses)
     if not operation.reads_query:
         entry["requestBody"] = _body(operation, names)
     return _with_answer(entry)
@@ -258,17 +257,17 @@ CHAT_EXAMPLE = {"agentId": "AGENT_ID", "message": "Do you sell bread?"}
 
 def _has_named_body(operation: Operation) -> bool:
     """Whether an operation's body is a component; what is read from forms is described in place."""
-    in_place = operation.path_parameters and operation.name in public.ENTRANCES
+    in_place = operation.path_parameters and operation.served_as
     return not (operation.reads_query or in_place)
 
 
 def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
-    entrance = public.ENTRANCES.get(operation.name)
+    handler = public.handler_of(operation)
     inline = _without(_schema(operation), operation.path_parameters)
     name = names.get(operation.input)
     schema: Mapping[str, Any] = {"$ref": f"{REF}{name}"} if name else inline
-    if entrance is not None and entrance.body is not None:
-        schema = inline = dict(entrance.body)
+    if handler is not None and handler.body is not None:
+        schema = inline = dict(handler.body)
     kinds = (kind for kind in rest.body_types(operation) if kind != TEXT_TYPE)  # beacons' JSON
     content: dict[str, Any] = {kind: {"schema": schema} for kind in (JSON_TYPE, *kinds)}
     shown = operation.example or {}
@@ -280,11 +279,11 @@ def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
 
 
 def _takes_key_in_body(operation: Operation) -> bool:
-    entrance = public.ENTRANCES.get(operation.name)
+    handler = public.handler_of(operation)
     return (
         Audience.PUBLIC in operation.audience
         and operation.accepts_idempotency_key
-        and (entrance is None or entrance.body is None)
+        and (handler is None or handler.body is None)
     )
 
 

@@ -37,7 +37,9 @@ def write(project: Path) -> None:
         nouns=registry.NOUNS.modules,
     )
     head = "What is where, as ``infra.deploy.package.manifest`` found it."
-    text = f'"""{head}"""\n\nMANIFEST = {tuple(made)!r}\n'
+    digest, entries, *others = made
+    values = (digest, tuple(map(tuple, entries)), *others)  # plain ones, which need no import
+    text = f'"""{head}"""\n\nMANIFEST = {values!r}\n'
     (manifest.PACKAGE / manifest.MODULE).write_text(text)
     (manifest.PACKAGE / manifest.OPENAPI).write_bytes(document)
 

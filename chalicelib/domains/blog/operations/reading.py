@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import ServedAs, operation
 from chalicelib.core.principals import PLATFORM, Audience
 from chalicelib.core.wire.schema import PageNumber, Timestamp, Wire, optional
 from chalicelib.domains.blog.operations.posts import url_of
@@ -85,6 +85,7 @@ class Thumbnail(NamedTuple):
     audience=(Audience.PUBLIC,),
     limit=READS,
     platform=True,
+    served_as=ServedAs.WITHOUT_KEY,
     example={"size": 5},
     errors=(ForbiddenError,),
 )

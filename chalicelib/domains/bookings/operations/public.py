@@ -14,7 +14,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, RateLimitedError
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import ServedAs, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
@@ -287,6 +287,7 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
     audience=(Audience.PUBLIC,),
     resolve=lambda args: _read(args.file.removesuffix(SUFFIX)).workspace_id,
     limit=FILES,
+    served_as=ServedAs.CALENDAR_FILE,
     example={"file": "CALENDAR_FILE"},
 )
 def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:

@@ -12,7 +12,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import ServedAs, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Id, Wire, iso, optional
@@ -125,6 +125,7 @@ def _message(form: FormRow) -> str:
     resolve=lambda args: FORMS.found_for_visitor(FORMS.workspace_of(args.id)),
     limit=SUBMISSIONS,
     form=True,
+    served_as=ServedAs.HTML_FORM,
     example={"id": "FORM_ID", "name": "Ada", "email": "ada@example.com"},
     errors=(TooFastError,),
 )

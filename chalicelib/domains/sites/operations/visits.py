@@ -7,7 +7,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.limits import Limit
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import ServedAs, operation
 from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.identity.store import workspaces
@@ -55,6 +55,7 @@ def local_day(project_id: object) -> date | None:
     audience=(Audience.PUBLIC,),
     resolve=lambda args: PAGES.found_for_visitor(SITES.workspace_of(args.project_id)),
     limit=HITS,
+    served_as=ServedAs.PAGE_HIT,
     accepts_idempotency_key=False,
     audit=False,
     example={"projectId": "SITE_ID", "pageId": "PAGE_ID"},
