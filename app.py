@@ -1,4 +1,4 @@
-"""The Chalice application: the registry's routes and the scheduled functions."""
+"""The Chalice application: the routes of the registry, the scheduled function and the chat."""
 
 import gc
 import os
@@ -7,31 +7,16 @@ from typing import Any
 
 gc.disable()  # What is imported stays: looking for garbage among it is an eighth of a cold start.
 
-SERVING_LOCALLY = os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv
-if SERVING_LOCALLY:
-    from infra.local import autoreload
+if os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv:
+    from infra.local import chalice_local
 
-    autoreload.watch_sources()  # First of all, because imports write byte code.
+    chalice_local.start()
 
 from chalice.app import Rate
 
-from chalicelib.core import logs
-from chalicelib.core.manifest import manifest
-from chalicelib.core.operations import load_all
-from chalicelib.core.settings import settings
 from chalicelib.transports import chalice_app
 
-logs.configure()
-if SERVING_LOCALLY:
-    from infra.local.dev import use_local_database
-
-    port = use_local_database()
-
-settings()  # A function without its settings ends here, not at its first request.
-if not manifest().digest:
-    load_all()
-app = chalice_app.App(app_name="workspace-api", configure_logs=False)
-chalice_app.mount(app)
+app = chalice_app.create()
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES), name="run-jobs")
@@ -49,11 +34,6 @@ def chat_stream(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, AR
 
     return function_url.buffered(event, stream_runtime.handler())
 
-
-if SERVING_LOCALLY:
-    from infra.local import devserver
-
-    devserver.install(port=port)
 
 gc.freeze()
 gc.enable()

@@ -42,6 +42,14 @@ class _Stderr(logging.StreamHandler[TextIO]):
         """Ignore what StreamHandler wants to keep."""
 
 
+_ROOT = "chalicelib"
+
+
+def are_configured() -> bool:
+    """Whether ``configure`` was called in this process."""
+    return bool(logging.getLogger(_ROOT).handlers)
+
+
 def configure(
     level: int = logging.INFO,
     *,
@@ -54,7 +62,7 @@ def configure(
     """
     handler = _Stderr()
     handler.setFormatter(formatter or JsonFormatter())
-    root = logging.getLogger("chalicelib")
+    root = logging.getLogger(_ROOT)
     root.handlers[:] = [handler, *more]
     root.setLevel(level)
     root.propagate = False

@@ -14,14 +14,17 @@ from uuid import uuid4
 
 from chalice.app import Chalice, Request, Response
 
+from chalicelib.core import logs
 from chalicelib.core.errors import (
     AppError,
     ForbiddenError,
     MethodNotAllowedError,
     NotFoundError,
 )
-from chalicelib.core.operations import REGISTRY, Entry
+from chalicelib.core.manifest import manifest
+from chalicelib.core.operations import REGISTRY, Entry, load_all
 from chalicelib.core.principals import Audience
+from chalicelib.core.settings import settings
 from chalicelib.transports import cors, edge, form_data
 from chalicelib.transports.console import routes
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
@@ -140,6 +143,23 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
     return MethodNotAllowedError(
         f"This path does not take {method[:32]}; it takes {allowed}.", headers={"Allow": allowed}
     )
+
+
+def create() -> App:
+    """Return the application with all its routes.
+
+    Raises:
+        RuntimeError: a function has no stage.
+        ValueError: a setting has a value that it cannot have.
+    """
+    if not logs.are_configured():  # ``chalice local`` has configured its own form.
+        logs.configure()
+    settings()  # A function without its settings ends here, not at its first request.
+    if not manifest().digest:
+        load_all()
+    app = App(app_name="workspace-api", configure_logs=False)
+    mount(app)
+    return app
 
 
 def mount(app: App) -> None:

@@ -48,7 +48,7 @@ def test_importing_reads_no_settings_but_starting_checks_them() -> None:
     )
     assert started.stdout.startswith("at first use: STAGE is missing")
     assert started.returncode == 1
-    assert "in <module>\n    settings()" in started.stderr
+    assert "in create\n    settings()" in started.stderr
     assert started.stderr.splitlines()[-1].startswith("RuntimeError: STAGE is missing")
 
 
