@@ -28,64 +28,56 @@ _BARCODE_SOURCES = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The process's settings.
-
-    ``object_store`` is ``s3://<bucket>`` on AWS and ``file://<folder>`` elsewhere;
-    ``rate_limit_scale`` multiplies every rate limit (load tests); ``public_url`` is the base URL
-    that visitors see; ``sites_domain`` the domain below which each site has a host of its own, if
-    any; browsers on ``allowed_origins`` may use the tool server, too.
-    ``barcode_sources`` (asked in this order) and ``photo_source`` name services as
-    ``<name>=<base URL>``, separated by spaces; empty means off. ``llm_provider`` is ``demo``
-    (embedded), ``off`` (in the stage ``prod`` unless another is named), or one or both of
-    ``bedrock`` and ``openai`` (any server of that shape, at ``llm_base_url``; the default once its
-    key or URL is given), separated by spaces, the first for models that the catalogue does not
-    know; ``llm_unknown_output`` is how many tokens such a model may answer with, and so how much
-    money is held for it; ``llm_model`` is the model that drafts cards; ``ai_drafts_per_day`` is
-    how many of them a workspace may ask for in a UTC day; ``bedrock_profile`` is the inference
-    profile that calls to Bedrock take, such as ``eu``; ``demo_word_seconds`` is how long the
-    embedded model takes for each word of a chat. With an ``edge_secret``, only requests that carry
-    it, which the edge adds, are answered, and their word on the visitor's address and the host is
-    believed.
-    ``demo_balance`` is how many kopecks a new workspace adds to its owner's balance, for
-    development.
-    """
+    """The process's settings."""
 
     stage: str
+    """The stage. It is a part of the name of every table."""
     table_prefix: str
+    """What the names of the tables begin with, before the stage."""
     object_store: str
+    """``s3://<bucket>`` on AWS, ``file://<folder>`` elsewhere."""
     public_url: str
+    """The base URL that visitors see, without a slash at its end."""
     sites_domain: str
+    """The domain below which each site has a host of its own; empty if sites are below paths."""
     allowed_origins: frozenset[str]
+    """Origins of browsers that may use the tool server besides its own."""
     rate_limit_scale: float
+    """Multiplies every rate limit, for load tests."""
     barcode_sources: str
+    """Services as ``<name>=<base URL>``, separated by spaces, requested in this order. Empty turns
+    barcodes off."""
     photo_source: str
+    """The service of stock photos as ``<name>=<base URL>``. Empty turns them off."""
     llm_provider: str
+    """The value of ``LLM_PROVIDER``, or its default; ``llm_providers`` has it parsed."""
     llm_base_url: str
+    """The server of chat completions, for the provider ``openai``."""
     llm_api_key: str = field(repr=False)
+    """The key of that server."""
     llm_model: str
+    """The model that drafts cards."""
     ai_drafts_per_day: int
+    """Drafts that a workspace may request in a UTC day."""
     demo_balance: int
+    """Kopecks that a new workspace adds to the balance of its owner, for development."""
     bedrock_profile: str = ""
+    """The inference profile of calls to Bedrock, such as ``eu``."""
     edge_secret: str = field(default="", repr=False)
+    """The secret that the edge adds to each request. If set, requests without it are refused, and
+    the visitor's address and the host are those that the edge sends."""
     demo_word_seconds: float = 0.0
+    """How long the embedded model takes for each word of a chat."""
     llm_unknown_output: int = UNKNOWN_OUTPUT
+    """Tokens that a model outside the catalogue may answer with, and so how much money is held."""
 
     @property
     def llm_providers(self) -> tuple[Provider, ...]:
-        """The providers that are set up; ``demo`` alone if none is, and none if they are off.
+        """The providers that are set up, the first for models that the catalogue does not know.
 
-        Raises:
-            ValueError: ``LLM_PROVIDER`` names what is none.
+        ``demo``, the embedded model, stands alone. There are none if they are off.
         """
-        providers = _PROVIDERS.get(frozenset(self.llm_provider.split()))
-        if providers is None:
-            msg = (
-                "LLM_PROVIDER is demo, off, bedrock, openai, or the last two separated by a space, "
-                f"not {self.llm_provider!r}"
-            )
-            raise ValueError(msg)
-        # The first one named comes first.
-        return tuple(sorted(providers, key=self.llm_provider.index))
+        return _providers(self.llm_provider)
 
     def table_name(self, table: str) -> str:
         """Return the full name of one of the tables, such as ``workspace-dev-content``."""
@@ -123,7 +115,11 @@ def read(environment: Mapping[str, str]) -> Settings:
         msg = "STAGE is missing: expected the stage that this function serves, such as prod"
         raise RuntimeError(msg)
     stage = stage or "dev"
-    made = Settings(
+    provider = env("LLM_PROVIDER") or (
+        "openai" if env("LLM_API_KEY") or env("LLM_BASE_URL") else _default_provider(stage)
+    )
+    _providers(provider)  # A wrong name fails here, not at the first request.
+    return Settings(
         stage=stage,
         table_prefix=env("TABLE_PREFIX", "workspace"),
         object_store=env("OBJECT_STORE", "file://.local/objects"),
@@ -133,8 +129,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
         barcode_sources=env("BARCODE_SOURCES", _BARCODE_SOURCES),
         photo_source=env("PHOTO_SOURCE", "openverse=https://api.openverse.org"),
-        llm_provider=env("LLM_PROVIDER")
-        or ("openai" if env("LLM_API_KEY") or env("LLM_BASE_URL") else _default_provider(stage)),
+        llm_provider=provider,
         llm_base_url=env("LLM_BASE_URL") or "https://api.openai.com/v1",
         llm_api_key=env("LLM_API_KEY", "").strip(),
         llm_model=env("LLM_MODEL", "").strip(),
@@ -147,8 +142,22 @@ def read(environment: Mapping[str, str]) -> Settings:
         llm_unknown_output=_positive("LLM_UNKNOWN_OUTPUT", env("LLM_UNKNOWN_OUTPUT"))
         or UNKNOWN_OUTPUT,
     )
-    made.llm_providers  # noqa: B018  says now what is wrong with it
-    return made
+
+
+def _providers(text: str) -> tuple[Provider, ...]:
+    """Return the providers that a text names, in its order.
+
+    Raises:
+        ValueError: the text names something else, or providers that do not go together.
+    """
+    providers = _PROVIDERS.get(frozenset(text.split()))
+    if providers is None:
+        msg = (
+            "LLM_PROVIDER is demo, off, bedrock, openai, or the last two separated by a space, "
+            f"not {text!r}"
+        )
+        raise ValueError(msg)
+    return tuple(sorted(providers, key=text.index))
 
 
 def _positive(name: str, text: str | None) -> int | None:

@@ -98,7 +98,7 @@ class Visit:
             NotFoundError: the page has none.
         """
         if self.place is None:
-            raise NotFoundError("There is no such workspace.")
+            raise _no_workspace()
         return self.place
 
     def enter(self, slug: str) -> None:
@@ -108,7 +108,8 @@ class Visit:
             NotFoundError: it belongs to none of that slug, whether there is one or not.
         """
         self.place = next((p for p in self.places if p.workspace.slug == slug), None)
-        self.here  # noqa: B018  raises
+        if self.place is None:
+            raise _no_workspace()
 
     @cached_property
     def principal(self) -> Principal:
@@ -240,3 +241,7 @@ class Visit:
         """Return the text of what was just done, if the page was opened after that."""
         key = f"done_{self.asked('done')}"
         return self.say(key) if texts.has(self.language, key) else ""
+
+
+def _no_workspace() -> NotFoundError:
+    return NotFoundError("There is no such workspace.")
