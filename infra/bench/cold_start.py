@@ -18,7 +18,7 @@ import botocore
 
 from infra.bench.first_answer import KINDS
 from infra.deploy import stage_config
-from infra.deploy.package import unused
+from infra.deploy.package import build, unused
 
 ROOT = Path(__file__).parents[2]
 RUNS = 10
@@ -68,6 +68,8 @@ def _packaged(project: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "chalicelib", project / "chalicelib", ignore=ignored)
     shutil.copyfile(ROOT / "app.py", project / "app.py")
+    (project / "docs").mkdir()
+    shutil.copyfile(ROOT / build.RECORDED, project / build.RECORDED)
     subprocess.run(
         [
             sys.executable,

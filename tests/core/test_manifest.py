@@ -35,6 +35,8 @@ def copied(folder: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "manifest.pyc")
     shutil.copytree(ROOT / "chalicelib", folder / "chalicelib", ignore=ignored)
     shutil.copyfile(ROOT / "app.py", folder / "app.py")
+    (folder / "docs").mkdir()
+    shutil.copyfile(openapi.ANSWERS, folder / "docs" / openapi.ANSWERS.name)
     return folder
 
 

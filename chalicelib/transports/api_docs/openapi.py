@@ -45,8 +45,10 @@ _FORM_FILE = "file"
 """What documentation calls the part with the file; any name is taken."""
 
 
-ANSWERS = Path(__file__).with_name("answers.json")
-"""What the operations' examples are answered with: recorded by ``make reference``."""
+ANSWERS = Path(__file__).parents[3] / "docs" / "recorded_answers.json"
+"""The answers to the operations' examples, which ``make reference`` records.
+
+The deployed service has the finished document instead."""
 
 
 def _shown() -> list[Operation]:
@@ -189,7 +191,7 @@ def _failures(codes: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _answers() -> dict[str, Any]:
-    answers: dict[str, Any] = json.loads(ANSWERS.read_bytes()) if ANSWERS.exists() else {}
+    answers: dict[str, Any] = json.loads(ANSWERS.read_bytes())
     return answers
 
 

@@ -26,6 +26,9 @@ from infra.deploy.package.unused import is_used, trimmed
 
 ROOT = stage_config.ROOT
 SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt", "constraints.txt")
+RECORDED = "docs/recorded_answers.json"
+"""A part of the OpenAPI document, which is made in the copy of the project. The zip has only the
+document."""
 PIP = "pip<26.3"
 """Chalice's own limit."""
 OLDEST, NEWEST = (3, 12), (3, 14)
@@ -196,7 +199,7 @@ def _copy(root: Path, project: Path) -> Path:
     """Copy what git knows of the project, so that nothing lying around is shipped."""
     known = ("git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     try:
-        names = _output(*known, "--", *SHIPPED).split("\0")
+        names = _output(*known, "--", *SHIPPED, RECORDED).split("\0")
     except (OSError, subprocess.SubprocessError) as error:
         msg = f"{root} is no git checkout, and packaging ships only what git knows."
         raise PackageError(msg) from error

@@ -229,7 +229,10 @@ class TestBuild:
     def test_copies_only_what_git_knows_and_the_service_needs(self, tmp_path: Path) -> None:
         root = tmp_path / "checkout"
         (root / "chalicelib" / "__pycache__").mkdir(parents=True)
+        (root / "docs").mkdir()
         for name in ("app.py", "chalicelib/a.py", "chalicelib/secret.key", "secret.txt"):
+            (root / name).write_text(name)
+        for name in (package.RECORDED, "docs/reference.md"):
             (root / name).write_text(name)
         (root / "chalicelib" / "a.py").chmod(0o755)
         (root / "chalicelib" / "__pycache__" / "a.pyc").write_bytes(b"")
@@ -239,7 +242,8 @@ class TestBuild:
         subprocess.run(["git", "init", "-q", str(root)], check=True)
         copy = package._copy(root, tmp_path / "copy")
         files = {str(f.relative_to(copy)) for f in copy.rglob("*") if f.is_file()}
-        assert files == {"app.py", "chalicelib/a.py", "requirements.txt", "constraints.txt"}
+        ours = {"app.py", "chalicelib/a.py", package.RECORDED}
+        assert files == {*ours, "requirements.txt", "constraints.txt"}
         assert (copy / "chalicelib" / "a.py").stat().st_mode & 0o777 == 0o755
         assert (copy / "requirements.txt").read_text() == "-c constraints.txt\nboto3==1\n"
 
