@@ -22,7 +22,7 @@ from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import Usage
+from chalicelib.gateways.llm import ProviderUsage
 from infra.bench import database
 from infra.bench.dynamodb_usage import metering
 
@@ -49,13 +49,13 @@ class PacedModel:
     def __init__(self) -> None:
         self.said: dict[int, float] = {}
 
-    def stream(self, *_: object, **__: object) -> Iterator[str | Usage]:
+    def stream(self, *_: object, **__: object) -> Iterator[str | ProviderUsage]:
         """Yield pieces of the form ``<number> ``."""
         for number in range(PIECES):
             time.sleep(PIECE_SECONDS)
             self.said[number] = time.perf_counter()
             yield f"{number} "
-        yield Usage(10, PIECES)
+        yield ProviderUsage(10, PIECES)
 
 
 def section() -> str:

@@ -20,7 +20,7 @@ _READS = frozenset({"BatchGetItem", "GetItem", "Query"})
 
 
 @dataclass
-class Usage:
+class DatabaseUsage:
     """What was asked: the operations in their order, and the units they cost."""
 
     calls: list[str] = field(default_factory=list)
@@ -39,13 +39,13 @@ class Usage:
 
 
 @contextmanager
-def metering() -> Iterator[Usage]:
+def metering() -> Iterator[DatabaseUsage]:
     """Count for the length of a ``with`` block, in every thread.
 
     DynamoDB Local is exact for reads and plain writes but not for transactions; moto's units mean
     nothing at all.
     """
-    usage, events = Usage(), connection().client.meta.events
+    usage, events = DatabaseUsage(), connection().client.meta.events
 
     def ask(params: dict[str, Any], **_: object) -> None:
         params["ReturnConsumedCapacity"] = "INDEXES"

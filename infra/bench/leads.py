@@ -17,7 +17,7 @@ from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.connection import connection
 from chalicelib.engine.reading import Cost, Partition
 from infra.bench import database
-from infra.bench.dynamodb_usage import Usage, metering
+from infra.bench.dynamodb_usage import DatabaseUsage, metering
 from infra.local.seed import FIRST_MADE_AT, FIRST_PHONE, SITE, form_id
 
 COUNTS = (10_000, 50_000)
@@ -147,7 +147,7 @@ def _submission() -> Iterator[str]:
         yield f"| {label} | {units:,.0f} | {trips} | {sum(sizes)} |"
 
 
-def _submit(form: str, values: dict[str, str]) -> Usage:
+def _submit(form: str, values: dict[str, str]) -> DatabaseUsage:
     arguments = {"id": form, "values": values}
     with metering() as usage:
         invoke(

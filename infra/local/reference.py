@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from chalicelib.transports.api_docs import openapi, prose, samples
-from chalicelib.transports.api_docs.model import Area, Field, Operation, Reference
+from chalicelib.transports.api_docs.model import Area, Field, OperationDoc, Reference
 from chalicelib.transports.api_docs.reference import SERVER
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
@@ -82,7 +82,7 @@ def _area(known: Reference, area: Area) -> Iterator[str]:
                 yield "\n".join(_fields(record.fields, required=False))
 
 
-def _operation(known: Reference, operation: Operation) -> Iterator[str]:
+def _operation(known: Reference, operation: OperationDoc) -> Iterator[str]:
     yield f'<a id="{operation.name}"></a>\n\n### {operation.title}'
     ways = f"`{operation.method} {operation.path}`"
     if operation.tool:
@@ -109,7 +109,7 @@ def _codes(codes: Iterable[str]) -> str:
     return ", ".join(f"`{code}`" for code in codes)
 
 
-def _notes(operation: Operation) -> Iterator[str]:
+def _notes(operation: OperationDoc) -> Iterator[str]:
     if operation.destructive:
         yield "- Removes or overwrites what was there."
     if operation.takes_idempotency_key:

@@ -21,7 +21,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
 from chalicelib.transports.api_docs import openapi, prose, reference, samples
-from chalicelib.transports.api_docs.model import Operation, Reference
+from chalicelib.transports.api_docs.model import OperationDoc, Reference
 from chalicelib.transports.chat import chat_route
 from infra.local import devserver
 from infra.local.reference import DOCUMENT, markdown
@@ -144,7 +144,7 @@ def run(reader: Reader, program: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return printed.getvalue()
 
 
-def succeeded(operation: Operation, text: str) -> bool:
+def succeeded(operation: OperationDoc, text: str) -> bool:
     """Whether a call was answered as it should be."""
     if operation.answer_type == "application/json":
         return json.loads(text)["data"]["status"] is True

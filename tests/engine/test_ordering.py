@@ -3,60 +3,68 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.engine.listing.ordering import STEP, Place, between, first_in_order
+from chalicelib.engine.listing.ordering import STEP, SortPosition, between, first_in_order
 
 NUMBERS = st.one_of(st.integers(-5, 5), st.integers(-(10**12), 10**12))
 
 
 @st.composite
-def moves(draw: st.DrawFn) -> tuple[list[Place], list[str]]:
-    """A list of places, and which of them are to come first."""
+def moves(draw: st.DrawFn) -> tuple[list[SortPosition], list[str]]:
+    """A list of positions, and which of them are to come first."""
     numbers = draw(st.lists(NUMBERS, min_size=1, max_size=12))
-    places = sorted(Place(number, f"{i:02}") for i, number in enumerate(numbers))
-    ids = draw(st.permutations([place.id for place in places]))
-    return places, ids[: draw(st.integers(1, len(ids)))]
+    positions = sorted(SortPosition(number, f"{i:02}") for i, number in enumerate(numbers))
+    ids = draw(st.permutations([position.id for position in positions]))
+    return positions, ids[: draw(st.integers(1, len(ids)))]
 
 
-def moved(places: list[Place], ids: list[str]) -> tuple[list[str], dict[str, int]]:
+def moved(positions: list[SortPosition], ids: list[str]) -> tuple[list[str], dict[str, int]]:
     """Put some first; return the order of all after it, and what was rewritten."""
-    by_id = {place.id: place for place in places}
-    rest = min((place for place in places if place.id not in ids), default=None)
+    by_id = {position.id: position for position in positions}
+    rest = min((position for position in positions if position.id not in ids), default=None)
     numbers = first_in_order([by_id[i] for i in ids], rest)
-    after = sorted(Place(numbers.get(place.id, place.number), place.id) for place in places)
-    return [place.id for place in after], numbers
+    after = sorted(
+        SortPosition(numbers.get(position.id, position.number), position.id)
+        for position in positions
+    )
+    return [position.id for position in after], numbers
 
 
 @given(moves())
 def test_the_listed_come_first_and_the_rest_keep_their_order(
-    move: tuple[list[Place], list[str]],
+    move: tuple[list[SortPosition], list[str]],
 ) -> None:
-    places, ids = move
-    order, numbers = moved(places, ids)
-    assert order == ids + [place.id for place in places if place.id not in ids]
+    positions, ids = move
+    order, numbers = moved(positions, ids)
+    assert order == ids + [position.id for position in positions if position.id not in ids]
     assert numbers.keys() <= set(ids)
 
 
 @given(moves())
-def test_putting_them_first_again_rewrites_nothing(move: tuple[list[Place], list[str]]) -> None:
-    places, ids = move
-    _, numbers = moved(places, ids)
-    again = [Place(numbers.get(place.id, place.number), place.id) for place in places]
+def test_putting_them_first_again_rewrites_nothing(
+    move: tuple[list[SortPosition], list[str]],
+) -> None:
+    positions, ids = move
+    _, numbers = moved(positions, ids)
+    again = [
+        SortPosition(numbers.get(position.id, position.number), position.id)
+        for position in positions
+    ]
     assert moved(again, ids)[1] == {}
 
 
 @given(st.integers(0, 29), st.integers(0, 28))
 def test_where_there_is_room_one_move_rewrites_one_record(source: int, target: int) -> None:
-    places = [Place(i * STEP, f"{i:02}") for i in range(30)]
-    ids = [place.id for place in places]
+    positions = [SortPosition(i * STEP, f"{i:02}") for i in range(30)]
+    ids = [position.id for position in positions]
     ids.insert(target, ids.pop(source))
-    order, numbers = moved(places, ids)
+    order, numbers = moved(positions, ids)
     assert order == ids
     assert len(numbers) == (source != target)
 
 
 def test_without_room_between_them_all_of_the_listed_get_new_numbers() -> None:
-    places = [Place(n, f"{n}") for n in (1, 2, 3, 4)]
-    order, numbers = moved(places, ["1", "3", "2"])
+    positions = [SortPosition(n, f"{n}") for n in (1, 2, 3, 4)]
+    order, numbers = moved(positions, ["1", "3", "2"])
     assert order == ["1", "3", "2", "4"]
     assert numbers.keys() == {"1", "3", "2"}
 

@@ -3,7 +3,7 @@
 from contextlib import closing
 from typing import Any
 
-from chalicelib.gateways.llm import ChatModel, ModelError, Usage
+from chalicelib.gateways.llm import ChatModel, ModelError, ProviderUsage
 from chalicelib.gateways.llm.messages import Message
 from chalicelib.gateways.llm.openai import OpenAiModel
 from tests.fakes.openai_api import OpenAiApi
@@ -17,16 +17,20 @@ def model(openai: OpenAiApi, **bounds: float) -> OpenAiModel:
     return OpenAiModel(openai.url, KEY, **bounds)
 
 
-def speak(chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any) -> list[str | Usage]:
+def speak(
+    chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any
+) -> list[str | ProviderUsage]:
     with closing(
         chat_model.stream(ASKED, model="m-1", max_output_tokens=50, seconds=seconds, **options)
     ) as stream:
         return list(stream)
 
 
-def fail(chat_model: ChatModel, seconds: float = FOR_EVER) -> tuple[list[str | Usage], ModelError]:
+def fail(
+    chat_model: ChatModel, seconds: float = FOR_EVER
+) -> tuple[list[str | ProviderUsage], ModelError]:
     """Return what was said before the failure, and the failure."""
-    said: list[str | Usage] = []
+    said: list[str | ProviderUsage] = []
     stream = chat_model.stream(ASKED, model="m-1", max_output_tokens=50, seconds=seconds)
     try:
         while True:

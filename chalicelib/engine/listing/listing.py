@@ -26,7 +26,7 @@ from chalicelib.engine.listing.index_entries import (
     under,
 )
 from chalicelib.engine.listing.lookups import LookupRow
-from chalicelib.engine.listing.ordering import Place
+from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.listing.query import Query, ResultPage
 from chalicelib.engine.reading import Cost, Partition, fetch
 from chalicelib.engine.tables import ContentRow, Record
@@ -161,7 +161,7 @@ class Listing(Declaration[R]):
         *,
         after: R | None = None,
         descending: bool = False,
-    ) -> list[Place]:
+    ) -> list[SortPosition]:
         """Return the places of the first records along an index by a number, or of the next ones.
 
         Read consistently, for changes that place a record beside others.
@@ -175,7 +175,7 @@ class Listing(Declaration[R]):
             scan_index_forward=not descending,
             consistent_read=True,
         )
-        return [Place(number_in(item[slot]["S"]), item["sk"]["S"]) for item in items]
+        return [SortPosition(number_in(item[slot]["S"]), item["sk"]["S"]) for item in items]
 
     def page(
         self, workspace_id: str, query: Query, counts: Counter[str] | None = None

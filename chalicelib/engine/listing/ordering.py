@@ -8,7 +8,7 @@ STEP = 2**20
 """The room between neighbours: twenty times something can be put in the middle."""
 
 
-class Place(NamedTuple):
+class SortPosition(NamedTuple):
     """Where a record stands: by its number and, among equal ones, by its id."""
 
     number: int
@@ -30,22 +30,22 @@ def between(low: int | None, high: int | None, count: int) -> list[int] | None:
     return [low + (high - low) * i // (count + 1) for i in range(1, count + 1)]
 
 
-def first_in_order(wanted: Sequence[Place], rest: Place | None) -> dict[str, int]:
+def first_in_order(wanted: Sequence[SortPosition], rest: SortPosition | None) -> dict[str, int]:
     """Return the new numbers that make records stand in this order, before all others.
 
     ``rest`` is the first of the others. As many as can keep their numbers do, and are left out of
     the answer; where the room between them is too small, all get new ones.
     """
-    kept = _longest_rising([place for place in wanted if rest is None or place < rest])
-    stay = {place.id for place in kept}
+    kept = _longest_rising([position for position in wanted if rest is None or position < rest])
+    stay = {position.id for position in kept}
     numbers: dict[str, int] = {}
     low: int | None = None
     moved: list[str] = []
-    for place in [*wanted, rest]:
-        if place is not None and place is not rest and place.id not in stay:
-            moved.append(place.id)
+    for position in [*wanted, rest]:
+        if position is not None and position is not rest and position.id not in stay:
+            moved.append(position.id)
             continue
-        high = None if place is None else place.number
+        high = None if position is None else position.number
         room = between(low, high, len(moved)) if moved else []
         if room is None:
             return _all_anew(wanted, rest)
@@ -54,15 +54,15 @@ def first_in_order(wanted: Sequence[Place], rest: Place | None) -> dict[str, int
     return numbers
 
 
-def _all_anew(wanted: Sequence[Place], rest: Place | None) -> dict[str, int]:
+def _all_anew(wanted: Sequence[SortPosition], rest: SortPosition | None) -> dict[str, int]:
     numbers = between(None, None if rest is None else rest.number, len(wanted)) or []
-    return dict(zip((place.id for place in wanted), numbers, strict=True))
+    return dict(zip((position.id for position in wanted), numbers, strict=True))
 
 
-def _longest_rising(places: Sequence[Place]) -> list[Place]:
-    """Return a longest selection of the places, in their sequence, that already rises."""
-    runs: list[list[Place]] = []  # the best run of each length: the one with the lowest end
-    for place in places:
-        length = bisect_left([run[-1] for run in runs], place)
-        runs[length : length + 1] = [[*(runs[length - 1] if length else []), place]]
+def _longest_rising(positions: Sequence[SortPosition]) -> list[SortPosition]:
+    """Return a longest selection of the positions, in their sequence, that already rises."""
+    runs: list[list[SortPosition]] = []  # the best run of each length: the one with the lowest end
+    for position in positions:
+        length = bisect_left([run[-1] for run in runs], position)
+        runs[length : length + 1] = [[*(runs[length - 1] if length else []), position]]
     return runs[-1] if runs else []

@@ -25,7 +25,7 @@ COMPLETION_BYTES = 128 * 1024
 FailureKind = Literal["refused", "rate_limited", "unavailable", "timeout", "garbage", "cancelled"]
 
 
-class Usage(NamedTuple):
+class ProviderUsage(NamedTuple):
     """The tokens of one request, estimated by ``messages`` if the provider reports none."""
 
     input_tokens: int
@@ -39,7 +39,7 @@ class Reasoning(NamedTuple):
     text: str
 
 
-Event = str | Reasoning | Usage
+Event = str | Reasoning | ProviderUsage
 """What a stream yields: pieces of the answer or of the reasoning before it, at last the usage."""
 
 
@@ -47,7 +47,7 @@ class Completion(NamedTuple):
     """A whole answer."""
 
     text: str
-    usage: Usage
+    usage: ProviderUsage
 
 
 class ModelError(Exception):
@@ -88,7 +88,7 @@ class ChatModel(Protocol):
         json_object: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Ask, and yield the answer's text in pieces as they come, then one ``Usage``.
+        """Ask, and yield the answer's text in pieces as they come, then one ``ProviderUsage``.
 
         Reasoning that the provider shows comes as ``Reasoning``, between the pieces.
 
@@ -128,7 +128,7 @@ def complete(  # noqa: PLR0913  what a stream takes, and one bound more
     size = 0
     with closing(asked) as stream:
         for piece in stream:
-            if isinstance(piece, Usage):
+            if isinstance(piece, ProviderUsage):
                 return Completion("".join(pieces), piece)
             if isinstance(piece, Reasoning):
                 continue

@@ -32,8 +32,8 @@ from chalicelib.gateways.llm import (
     Event,
     FailureKind,
     ModelError,
+    ProviderUsage,
     Reasoning,
-    Usage,
     attempts,
 )
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
@@ -83,7 +83,7 @@ class BedrockModel:
         json_object: bool = False,  # noqa: ARG002  Converse has no such mode; the prompt asks for it
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Ask, and yield the answer's text in pieces as they come, then one ``Usage``."""
+        """Ask, and yield the answer's text in pieces as they come, then one ``ProviderUsage``."""
         deadline = Deadline(seconds)
         body = {
             "modelId": model,
@@ -168,7 +168,7 @@ def _read(
         ModelError: ``unavailable``, if they end before the answer does.
     """
     spoken, reasoned = TokenCounter(), TokenCounter()
-    usage: Usage | None = None
+    usage: ProviderUsage | None = None
     ended = False
     try:
         for event in events:
@@ -186,14 +186,14 @@ def _read(
                 case {
                     "metadata": {"usage": {"inputTokens": int(asked), "outputTokens": int(said)}}
                 }:
-                    usage = Usage(asked, said)
+                    usage = ProviderUsage(asked, said)
     except (ClientError, BotoCoreError, HTTPError, ParserError, OSError):
         if not ended:  # Else all was said, and only the usage is missing.
             raise
     if not ended:
         raise ModelError("unavailable", "The provider's answer ended early.")
     counted = spoken.tokens + reasoned.tokens
-    yield usage or Usage(count_input(messages), counted, estimated=True)
+    yield usage or ProviderUsage(count_input(messages), counted, estimated=True)
 
 
 def _failure(error: Exception, deadline: Deadline) -> ModelError:

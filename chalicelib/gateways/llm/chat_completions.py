@@ -9,7 +9,7 @@ import json
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from chalicelib.gateways.llm import Event, ModelError, Reasoning, Usage
+from chalicelib.gateways.llm import Event, ModelError, ProviderUsage, Reasoning
 from chalicelib.gateways.llm.messages import Message, TokenCounter, count_input
 
 _DONE: dict[str, Any] = {"choices": [{"finish_reason": "stop"}]}
@@ -32,7 +32,7 @@ def read(lines: Iterator[bytes], messages: Sequence[Message]) -> Generator[Event
         ProviderFailedError: as the provider says.
     """
     spoken, reasoned = TokenCounter(), TokenCounter()
-    usage: Usage | None = None
+    usage: ProviderUsage | None = None
     ended = False
     # JSON may escape an emoji as two halves, and a provider may even send them in two events.
     halves = codecs.getincrementaldecoder("utf-16-le")("replace")
@@ -54,7 +54,7 @@ def read(lines: Iterator[bytes], messages: Sequence[Message]) -> Generator[Event
     if not ended:
         raise ModelError("unavailable", "The provider's answer ended early.")
     counted = spoken.tokens + reasoned.tokens
-    yield usage or Usage(count_input(messages), counted, estimated=True)
+    yield usage or ProviderUsage(count_input(messages), counted, estimated=True)
 
 
 def _events(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
@@ -110,10 +110,10 @@ def _text(said: dict[str, Any], name: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _usage(event: dict[str, Any]) -> Usage | None:
+def _usage(event: dict[str, Any]) -> ProviderUsage | None:
     """Return the usage that an event carries, if it makes sense."""
     match event.get("usage"):
         case {"prompt_tokens": int(asked), "completion_tokens": int(said)} if min(asked, said) >= 0:
-            return Usage(asked, said)
+            return ProviderUsage(asked, said)
         case _:
             return None

@@ -18,7 +18,7 @@ from chalicelib.gateways.llm import (
     STREAM_SECONDS,
     Event,
     ModelError,
-    Usage,
+    ProviderUsage,
     drafts,
     offers,
     stated_facts,
@@ -53,7 +53,7 @@ class DemoModel:
         json_object: bool = False,  # noqa: ARG002  a request says so already
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Yield the answer word by word, then its exact ``Usage``."""
+        """Yield the answer word by word, then its exact ``ProviderUsage``."""
         request = drafts.request_in(messages)
         text = _draft(request) if request else _answer(messages)
         spoken = 0
@@ -68,7 +68,7 @@ class DemoModel:
             yield word
             if self._word_seconds and not request:
                 (cancellation.pause if cancellation else retry.sleep)(self._word_seconds)
-        yield Usage(count_input(messages), spoken)
+        yield ProviderUsage(count_input(messages), spoken)
 
 
 _CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)  # noqa: RUF001  Cyrillic, meant

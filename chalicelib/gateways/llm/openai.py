@@ -98,7 +98,7 @@ class OpenAiModel:
         json_object: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Ask, and yield the answer's text in pieces as they come, then one ``Usage``."""
+        """Ask, and yield the answer's text in pieces as they come, then one ``ProviderUsage``."""
         deadline = Deadline(seconds)
         body: dict[str, Any] = {
             "model": model,

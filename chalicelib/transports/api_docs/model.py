@@ -61,7 +61,7 @@ class RateLimit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Operation:
+class OperationDoc:
     """One operation, with its example."""
 
     name: str
@@ -103,7 +103,7 @@ class Area:
     name: str
     title: str
     description: str
-    operations: tuple[Operation, ...]
+    operations: tuple[OperationDoc, ...]
 
 
 class Code(NamedTuple):
@@ -151,26 +151,26 @@ class Reference:
         )
 
     @cached_property
-    def operations(self) -> tuple[Operation, ...]:
+    def operations(self) -> tuple[OperationDoc, ...]:
         """All operations, area by area."""
         return tuple(operation for area in self.areas for operation in area.operations)
 
     @cached_property
-    def limits(self) -> dict[RateLimit, list[Operation]]:
+    def limits(self) -> dict[RateLimit, list[OperationDoc]]:
         """Which operations count against which limit of a caller."""
-        found: dict[RateLimit, list[Operation]] = {}
+        found: dict[RateLimit, list[OperationDoc]] = {}
         for operation in self.operations:
             if operation.limit is not None:
                 found.setdefault(operation.limit, []).append(operation)
         return found
 
-    def taking(self, name: str) -> dict[Operation, Field]:
+    def taking(self, name: str) -> dict[OperationDoc, Field]:
         """Return the operations with an input of a name, and the input."""
         pairs = ((o, field) for o in self.operations for field in o.inputs if field.name == name)
         return dict(pairs)
 
     @cached_property
-    def paged(self) -> dict[Operation, Field]:
+    def paged(self) -> dict[OperationDoc, Field]:
         """The lists that go by pages, and the input that says how many fit one."""
         inputs = {o: {field.name: field for field in o.inputs} for o in self.operations}
         return {o: named["size"] for o, named in inputs.items() if {"page", "size"} <= named.keys()}
@@ -198,7 +198,7 @@ class Reference:
             visit((*operation.inputs, *operation.outputs))
         return [found[name] for name in sorted(found)]
 
-    def _operation(self, method: str, path: str, entry: Mapping[str, Any]) -> Operation:
+    def _operation(self, method: str, path: str, entry: Mapping[str, Any]) -> OperationDoc:
         # Generic viewers know no extensions: the last paragraph says scope and tool once more.
         description = entry["description"].rpartition("\n\n")[0]
         (answer_type, success), *_ = entry["responses"]["200"]["content"].items()
@@ -208,7 +208,7 @@ class Reference:
         codes: Mapping[str, Any] = entry["x-error-codes"]
         limit = entry.get("x-rate-limit")
         shown = {p["name"]: p["example"] for p in parameters if "example" in p}
-        return Operation(
+        return OperationDoc(
             name=entry["operationId"],
             area=entry["tags"][0],
             title=entry["summary"],
@@ -282,10 +282,10 @@ def _values(parameters: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, An
     return (parameter for parameter in parameters if parameter["in"] != "header")
 
 
-def _sorted(area: str, operations: Iterable[Operation]) -> list[Operation]:
+def _sorted(area: str, operations: Iterable[OperationDoc]) -> list[OperationDoc]:
     """Return operations by the noun of their path, the area's own noun first; reads first."""
 
-    def noun(operation: Operation) -> str:
+    def noun(operation: OperationDoc) -> str:
         return operation.path.split("/")[2]
 
     return sorted(operations, key=lambda o: (noun(o) != area, noun(o), o.method != "GET"))

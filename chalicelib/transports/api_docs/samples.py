@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from chalicelib.transports.api_docs.model import Operation
+from chalicelib.transports.api_docs.model import OperationDoc
 
 _STREAM = "text/event-stream"
 _INDENT = "    "
@@ -16,7 +16,7 @@ _SHORT = 60
 """Values up to this many characters stay on one line."""
 
 
-def curl(base_url: str, operation: Operation) -> str:
+def curl(base_url: str, operation: OperationDoc) -> str:
     """Return the call as a shell's command."""
     path, query, body = operation.call
     flags = " -N" if operation.answer_type == _STREAM else ""
@@ -32,7 +32,7 @@ def curl(base_url: str, operation: Operation) -> str:
     return " \\\n  ".join(lines)
 
 
-def python(base_url: str, operation: Operation) -> str:
+def python(base_url: str, operation: OperationDoc) -> str:
     """Return the call as a Python program with ``requests``."""
     path, query, body = operation.call
     url = base_url + _filled(operation.path, path)
@@ -61,7 +61,7 @@ def python(base_url: str, operation: Operation) -> str:
     return f"{imports}\n\nresponse = {call}\nprint({shown})"
 
 
-def tool_call(operation: Operation) -> str | None:
+def tool_call(operation: OperationDoc) -> str | None:
     """Return the call as a message to the tool server; None if the operation has no tool."""
     if operation.tool is None:
         return None
@@ -69,7 +69,7 @@ def tool_call(operation: Operation) -> str | None:
     return _json({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 
 
-def answer(operation: Operation) -> str:
+def answer(operation: OperationDoc) -> str:
     """Return what the call is answered with."""
     if operation.answer is None:
         return ""

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from chalicelib.core.wire import parsing
-from chalicelib.domains.billing.rules.pricing import Usage
+from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.rules.channels import TEST
 from chalicelib.domains.chat.flows import chat
 from chalicelib.domains.chat.flows.chat import Caller
@@ -79,7 +79,7 @@ def _replayed(replay: Replay) -> Iterator[ChatEvent]:
     yield Start(replay.session_token)
     if replay.text:
         yield Chunk(replay.text)
-    yield Failed(replay.error) if replay.error else Done(replay.usage or Usage(0, 0))
+    yield Failed(replay.error) if replay.error else Done(replay.usage or TokenUsage(0, 0))
 
 
 class EventStream:
@@ -135,6 +135,6 @@ def _one_line(text: bytes) -> bytes:
     return text
 
 
-def _usage(usage: Usage) -> dict[str, int]:
+def _usage(usage: TokenUsage) -> dict[str, int]:
     sent, said = usage
     return {"inputTokens": sent, "outputTokens": said, "totalTokens": sent + said}

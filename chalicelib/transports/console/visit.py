@@ -31,8 +31,8 @@ SEARCH_FROM = 20
 """Lists longer than this can be searched (ui.md, Habits)."""
 
 
-class Place(NamedTuple):
-    """A workspace, and the account's place in it."""
+class Membership(NamedTuple):
+    """A workspace of the account, and the role of the account in it."""
 
     workspace: WorkspaceRow
     membership: MembershipRow
@@ -72,12 +72,12 @@ class Visit:
     csrf: str
     account: AccountRow | None = None
     session_id: str = ""
-    place: Place | None = field(default=None, init=False)
+    place: Membership | None = field(default=None, init=False)
 
     @cached_property
-    def places(self) -> list[Place]:
+    def places(self) -> list[Membership]:
         """The account's workspaces, oldest first."""
-        return [Place(*each) for each in workspaces.of_account(self.signed_in.id)]
+        return [Membership(*each) for each in workspaces.of_account(self.signed_in.id)]
 
     @property
     def signed_in(self) -> AccountRow:
@@ -91,7 +91,7 @@ class Visit:
         return self.account
 
     @property
-    def here(self) -> Place:
+    def here(self) -> Membership:
         """The workspace of the page.
 
         Raises:

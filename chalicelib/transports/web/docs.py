@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from chalicelib.transports.api_docs import prose, reference, samples, search
-from chalicelib.transports.api_docs.model import Operation, Reference
+from chalicelib.transports.api_docs.model import OperationDoc, Reference
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render
 
@@ -90,7 +90,7 @@ def _page(request: HttpRequest, known: Reference, template: str, **values: Any) 
     return render.page(request, template, script=SCRIPT, **shared | here | values)
 
 
-def _samples(known: Reference, operation: Operation) -> list[tuple[str, str]]:
+def _samples(known: Reference, operation: OperationDoc) -> list[tuple[str, str]]:
     """Return the calls of an operation by the language's name."""
     made = {
         "cURL": samples.curl(known.base_url, operation),

@@ -13,7 +13,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import SessionPrincipal
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
-from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import audit
@@ -173,7 +173,7 @@ class TestStatement:
         place = owner.workspace
         prices = Prices(10**6, 10**6)
         terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")
-        charging.settle(charging.reserve(terms, new_id(), 10, 100), Usage(10, 30))
+        charging.settle(charging.reserve(terms, new_id(), 10, 100), TokenUsage(10, 30))
 
     def test_tells_what_each_entry_was_for(self, email: str, owner: Owner, things: Things) -> None:
         before = self.read(owner)["entries"]

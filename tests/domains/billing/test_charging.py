@@ -9,7 +9,7 @@ import pytest
 from chalicelib.core.errors import AppError, ConflictError
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Settled, Terms
-from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.rules.spending import Window
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine import jobs
@@ -82,7 +82,7 @@ def test_what_is_reserved_is_charged_by_usage_and_the_rest_returned() -> None:
     hold = reserve()
     assert (hold.granted, hold.amount) == (100, 110)
     assert (money(), used()) == ((890, 110), (110, 110, 110))
-    assert charging.settle(hold, Usage(10, 30)) == Settled("settled", 40)
+    assert charging.settle(hold, TokenUsage(10, 30)) == Settled("settled", 40)
     assert (money(), used()) == ((960, 0), (40, 40, 40))
     assert kinds() == ["topup", "reserve", "settle"]
     last, reserved, _ = ledger.entries("acc")
@@ -103,9 +103,9 @@ def test_what_is_released_costs_nothing() -> None:
 def test_who_closes_a_hold_second_adopts_the_outcome_and_writes_nothing() -> None:
     top_up(1000)
     hold, written = reserve(), list[str]()
-    charging.settle(hold, Usage(10, 30), lambda _: written.append("first"))
+    charging.settle(hold, TokenUsage(10, 30), lambda _: written.append("first"))
     ways: list[Callable[[], Settled]] = [
-        lambda: charging.settle(hold, Usage(10, 99), lambda _: written.append("second")),
+        lambda: charging.settle(hold, TokenUsage(10, 99), lambda _: written.append("second")),
         lambda: charging.release(hold, lambda _: written.append("third")),
     ]
     for way in ways:
@@ -119,8 +119,8 @@ def test_no_more_is_charged_than_was_held_and_the_excess_is_logged(
 ) -> None:
     top_up(1000)
     hold = reserve()
-    assert charging.settle(hold, Usage(10, 500)).cost == 110
-    assert charging.settle(hold, Usage(10, 500)).adopted
+    assert charging.settle(hold, TokenUsage(10, 500)).cost == 110
+    assert charging.settle(hold, TokenUsage(10, 500)).adopted
     assert money() == (890, 0)
     (record,) = [r for r in caplog.records if r.name == charging.__name__]
     assert "excess" in record.getMessage()
@@ -173,11 +173,11 @@ class TestLimits:
         limit(daily=150)
         hold = reserve()
         assert refusal() == ("limit_daily", "5")
-        charging.settle(hold, Usage(10, 90))
+        charging.settle(hold, TokenUsage(10, 90))
         assert refusal() == ("limit_daily", "30")
 
     def test_count_what_was_used_before_they_were_set(self) -> None:
-        charging.settle(reserve(), Usage(10, 100))
+        charging.settle(reserve(), TokenUsage(10, 100))
         limit(daily=150)
         assert refusal()[0] == "limit_daily"
         limit(daily=None)
@@ -192,8 +192,8 @@ class TestWithoutAPrice:
         hold = charging.reserve(self.TERMS, "r", 10, 100, lambda _: written.append("reserved"))
         assert (hold.granted, hold.amount) == (100, 0)
         assert jobs.is_there(hold.job)
-        first = charging.settle(hold, Usage(10, 5), lambda _: written.append("settled"))
-        second = charging.settle(hold, Usage(10, 5))
+        first = charging.settle(hold, TokenUsage(10, 5), lambda _: written.append("settled"))
+        second = charging.settle(hold, TokenUsage(10, 5))
         assert (first, second.adopted) == (Settled("settled", 0), True)
         assert not jobs.is_there(hold.job)
         assert kinds() == []
@@ -237,7 +237,7 @@ def test_a_step_is_one_read_and_one_transaction() -> None:
     events = connection().client.meta.events
     events.register("provide-client-params.dynamodb", note)
     try:
-        charging.settle(reserve(), Usage(10, 30))
+        charging.settle(reserve(), TokenUsage(10, 30))
     finally:
         events.unregister("provide-client-params.dynamodb", note)
     assert seen == [("BatchGetItem", 0), ("TransactWriteItems", 5)] * 2

@@ -13,7 +13,7 @@ from chalicelib.core import deadline, retry
 from chalicelib.core.errors import ConflictError, UnavailableError
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled, Terms
-from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.rules.spending import DailyLimitError, SpendingError, Window
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine import jobs
@@ -43,9 +43,9 @@ def _time_flies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def usages(monkeypatch: pytest.MonkeyPatch) -> dict[str, Usage]:
+def usages(monkeypatch: pytest.MonkeyPatch) -> dict[str, TokenUsage]:
     """What requests have left behind; what is staged with it is in ``notes``."""
-    left: dict[str, Usage] = {}
+    left: dict[str, TokenUsage] = {}
     monkeypatch.setattr(charging, "_recoveries", [])
 
     @charging.recovers_holds
@@ -85,7 +85,7 @@ def reserving() -> Step:
 
 def settling() -> Step:
     hold = reserve()
-    return Step(lambda: charging.settle(hold, Usage(10, 30), note("s")), (960, 0), "s")
+    return Step(lambda: charging.settle(hold, TokenUsage(10, 30), note("s")), (960, 0), "s")
 
 
 def releasing() -> Step:
@@ -112,7 +112,7 @@ def reserving_free() -> Step:
 
 def settling_free() -> Step:
     hold = charging.reserve(FREE, "f", 10, 100)
-    return Step(lambda: charging.settle(hold, Usage(10, 30), note("sf")), (1000, 0), "sf")
+    return Step(lambda: charging.settle(hold, TokenUsage(10, 30), note("sf")), (1000, 0), "sf")
 
 
 STEPS = [reserving, settling, releasing, crediting, reserving_free, settling_free]
@@ -220,17 +220,17 @@ class TestALateTransaction:
         top_up(1000)
         hold = reserve()
         with self.late(reads):
-            assert charging.settle(hold, Usage(10, 30), note("s")).cost == 40
+            assert charging.settle(hold, TokenUsage(10, 30), note("s")).cost == 40
         assert money() == (960, 0)
         books.audit("acc", "ws", "bot")
 
 
 class TestJob:
-    def test_settles_what_a_crash_has_left(self, usages: dict[str, Usage], time: Time) -> None:
+    def test_settles_what_a_crash_has_left(self, usages: dict[str, TokenUsage], time: Time) -> None:
         top_up(1000)
         reserve("produced")
         reserve("nothing")
-        usages["produced"] = Usage(10, 7)
+        usages["produced"] = TokenUsage(10, 7)
         time.pass_by(minutes=9.9)
         assert run_jobs() == {"settle-hold": 0}
         time.pass_by(minutes=0.2)
@@ -241,34 +241,36 @@ class TestJob:
         books.audit("acc", "ws", "bot")
 
     def test_finds_nothing_to_do_once_it_is_settled(
-        self, usages: dict[str, Usage], time: Time
+        self, usages: dict[str, TokenUsage], time: Time
     ) -> None:
         top_up(1000)
-        charging.settle(reserve(), Usage(10, 30))
+        charging.settle(reserve(), TokenUsage(10, 30))
         time.pass_by(hours=1)
         assert run_jobs() == {"settle-hold": 0}
         assert usages == {}
 
     def test_and_the_request_itself_close_a_hold_once(
-        self, usages: dict[str, Usage], time: Time
+        self, usages: dict[str, TokenUsage], time: Time
     ) -> None:
         top_up(1000)
         hold = reserve()
-        usages["r"] = Usage(10, 7)
+        usages["r"] = TokenUsage(10, 7)
         time.pass_by(minutes=11)
         run_jobs()
-        late = charging.settle(hold, Usage(10, 90), note("late"))
+        late = charging.settle(hold, TokenUsage(10, 90), note("late"))
         assert late == Settled("settled", 17, adopted=True)
         assert not noted("late")
         assert money() == (983, 0)
 
-    def test_closes_a_request_without_a_price(self, usages: dict[str, Usage], time: Time) -> None:
+    def test_closes_a_request_without_a_price(
+        self, usages: dict[str, TokenUsage], time: Time
+    ) -> None:
         hold = charging.reserve(FREE, "f", 10, 100, message_id="m")
-        usages["f"] = Usage(10, 7)
+        usages["f"] = TokenUsage(10, 7)
         time.pass_by(minutes=11)
         assert run_jobs() == {"settle-hold": 1}
         assert noted("f")
-        assert charging.settle(hold, Usage(10, 7)).adopted
+        assert charging.settle(hold, TokenUsage(10, 7)).adopted
 
     def test_gives_what_it_knows_of_the_request(
         self, time: Time, monkeypatch: pytest.MonkeyPatch
@@ -317,7 +319,7 @@ class TestWindows:
         time.now = MIDNIGHTS[window]
         top_up(1000)
         limit(**{window: 120})
-        charging.settle(reserve("a"), Usage(10, 100))
+        charging.settle(reserve("a"), TokenUsage(10, 100))
         with pytest.raises(SpendingError) as caught:
             reserve("b")
         assert caught.value.code == f"limit_{window}"
@@ -335,12 +337,12 @@ class TestWindows:
         old = reserve("old")
         time.pass_by(seconds=1)
         new = reserve("new")
-        charging.settle(old, Usage(10, 0))
+        charging.settle(old, TokenUsage(10, 0))
         with pytest.raises(SpendingError):
             reserve("refused")
         number = list(MIDNIGHTS).index(window)
         assert used()[number] == 110
-        charging.settle(new, Usage(10, 0))
+        charging.settle(new, TokenUsage(10, 0))
         assert used()[number] == 10
         books.audit("acc", "ws", "bot")
 
@@ -350,7 +352,7 @@ class TestWindows:
         old = reserve("old")
         time.pass_by(seconds=1)
         assert used() == (110, 110, 110)
-        charging.settle(old, Usage(10, 0))
+        charging.settle(old, TokenUsage(10, 0))
         reserve("new")
         assert used() == (110, 120, 120)
 
@@ -394,7 +396,7 @@ def test_limits_that_change_between_reading_and_writing_are_read_again() -> None
 def test_terms_that_change_meanwhile_do_not_matter_to_a_hold() -> None:
     top_up(1000)
     hold = reserve(terms=Terms("acc", "ws", "bot", "UTC", Prices(2 * 10**6, 10**6), "dear"))
-    assert charging.settle(hold, Usage(10, 10)).cost == 30
+    assert charging.settle(hold, TokenUsage(10, 10)).cost == 30
 
 
 def test_a_database_that_is_gone_is_a_503() -> None:
@@ -416,11 +418,11 @@ def test_a_hold_and_a_wallet_that_were_read_at_different_moments_are_read_again(
         if torn:
             return fetch(keys)
         torn.extend(row for row in fetch(keys) if isinstance(row, ledger.HoldRow))
-        charging.settle(hold, Usage(10, 30), note("first"))
+        charging.settle(hold, TokenUsage(10, 30), note("first"))
         return [*fetch(keys)[:2], *torn]
 
     monkeypatch.setattr(charging, "fetch", fetch_torn)
-    assert charging.settle(hold, Usage(10, 90), note("second")).cost == 40
+    assert charging.settle(hold, TokenUsage(10, 90), note("second")).cost == 40
     assert (money(), noted("second")) == ((960, 0), False)
     books.audit("acc", "ws", "bot")
 
@@ -448,7 +450,7 @@ class TestABotWhoseOwnerChanges:
 
     def test_has_one_limit(self) -> None:
         limit(daily=150)
-        charging.settle(reserve("first"), Usage(10, 0))
+        charging.settle(reserve("first"), TokenUsage(10, 0))
         other = self.meanwhile(lambda: charging.reserve(self.HEIR, "other", 10, 100))
         with pytest.raises(DailyLimitError):
             charging.reserve(TERMS, "r", 10, 100, other)
@@ -461,7 +463,7 @@ class TestABotWhoseOwnerChanges:
             time.pass_by(seconds=1)
             charging.reserve(self.HEIR, "other", 10, 100)
 
-        charging.settle(hold, Usage(10, 0), self.meanwhile(next_day))
+        charging.settle(hold, TokenUsage(10, 0), self.meanwhile(next_day))
         assert used() == (110, 120, 120)
         assert money() == (990, 0)
 

@@ -21,7 +21,7 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Recovered, Terms
-from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.rules.spending import WINDOWS, SpendingError
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine import jobs
@@ -113,7 +113,7 @@ class World:
     workspace: str = field(default_factory=new_id)
     agents: tuple[str, str] = field(default_factory=lambda: (new_id(), new_id()))
     held: list[Hold] = field(default_factory=list)
-    usages: dict[str, Usage | None] = field(default_factory=dict)
+    usages: dict[str, TokenUsage | None] = field(default_factory=dict)
     """What each request has left behind, for whoever finds it."""
     asked: int = 0
 
@@ -142,14 +142,14 @@ class World:
         terms = Terms(
             self.account, self.workspace, agent, "Europe/Moscow", PRICES[which % 3], "model"
         )
-        self.usages[request_id] = Usage(tokens, most // 2) if which % 5 else None
+        self.usages[request_id] = TokenUsage(tokens, most // 2) if which % 5 else None
         stage = self.note(request_id, "reserved")
         self.held.append(charging.reserve(terms, request_id, tokens, most + 1, stage))
 
     def settle(self, which: int, tokens: int, output: int) -> None:
         if self.held:
             hold = self.held[which % len(self.held)]
-            charging.settle(hold, Usage(tokens, output), self.note(hold.request_id, "closed"))
+            charging.settle(hold, TokenUsage(tokens, output), self.note(hold.request_id, "closed"))
 
     def release(self, which: int, *_: int) -> None:
         if self.held:

@@ -14,7 +14,7 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import AppError, UnavailableError
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
-from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine.connection import connection
 from tests.conftest import at_once
@@ -102,7 +102,7 @@ def test_two_hundred_on_money_for_three_full_holds_are_three() -> None:
     def spend(number: int) -> None:
         hold = charging.reserve(TERMS, f"r{number}", 10, 100)
         assert hold.amount == 110
-        charging.settle(hold, Usage(10, 100))
+        charging.settle(hold, TokenUsage(10, 100))
 
     assert Counter(at_once(MANY, act)) == {"": 3, "insufficient_balance": MANY - 3}
     assert money() == (73, 0)
@@ -123,7 +123,7 @@ def test_two_hundred_at_a_limit_of_three_full_holds_are_three() -> None:
 def charge(number: int) -> str:
     def act() -> None:
         hold = charging.reserve(TERMS, f"r{number}", 10, 100)
-        settled = charging.settle(hold, Usage(10, number % 100))
+        settled = charging.settle(hold, TokenUsage(10, number % 100))
         assert (settled.cost, settled.adopted) == (10 + number % 100, False)
 
     return outcome(act)

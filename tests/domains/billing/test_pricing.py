@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from chalicelib.domains.billing.rules.pricing import (
     LEAST_OUTPUT,
     Prices,
-    Usage,
+    TokenUsage,
     cost,
     fitting_output,
     least_cost,
@@ -36,11 +36,11 @@ tokens = st.integers(0, 10**6)
 def test_a_request_is_rounded_up_once(
     price: tuple[int, int], used: tuple[int, int], kopecks: int
 ) -> None:
-    assert cost(Prices(*price), Usage(*used)) == kopecks
+    assert cost(Prices(*price), TokenUsage(*used)) == kopecks
 
 
-@given(prices, st.builds(Usage, tokens, tokens))
-def test_a_cost_is_the_exact_sum_rounded_up(price: Prices, used: Usage) -> None:
+@given(prices, st.builds(TokenUsage, tokens, tokens))
+def test_a_cost_is_the_exact_sum_rounded_up(price: Prices, used: TokenUsage) -> None:
     exact = Fraction(price.input * used.input_tokens + price.output * used.output_tokens, 10**6)
     assert cost(price, used) == ceil(exact)
     assert (cost(price, used) == 0) == (exact == 0)
@@ -52,9 +52,9 @@ def test_what_fits_is_the_most_that_the_room_covers(
 ) -> None:
     granted = fitting_output(price, asked, most, room)
     if granted is None:
-        assert cost(price, Usage(asked, min(LEAST_OUTPUT, most))) > room
+        assert cost(price, TokenUsage(asked, min(LEAST_OUTPUT, most))) > room
         assert least_cost(price, asked, most) > room
         return
     assert min(LEAST_OUTPUT, most) <= granted <= most
-    assert cost(price, Usage(asked, granted)) <= room
-    assert granted == most or cost(price, Usage(asked, granted + 1)) > room
+    assert cost(price, TokenUsage(asked, granted)) <= room
+    assert granted == most or cost(price, TokenUsage(asked, granted + 1)) > room

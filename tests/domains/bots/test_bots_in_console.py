@@ -10,7 +10,7 @@ from chalicelib.core.errors import ForbiddenError, NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Terms
-from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from infra.bench.dynamodb_usage import metering
 from tests.conftest import Api, Owner, Time, as_operator, in_console
 from tests.factories.examples import AGENT, top_up
@@ -104,7 +104,7 @@ class Money:
         return charging.reserve(self.terms, new_id(), 10, tokens - 10)
 
     def spend(self, tokens: int) -> None:
-        charging.settle(self.hold(tokens), Usage(10, tokens - 10))
+        charging.settle(self.hold(tokens), TokenUsage(10, tokens - 10))
 
 
 @pytest.fixture

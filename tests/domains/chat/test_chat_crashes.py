@@ -13,7 +13,7 @@ from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.engine import connection
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import Reasoning, Usage
+from chalicelib.gateways.llm import ProviderUsage, Reasoning
 from chalicelib.gateways.llm.messages import count_input, count_tokens
 from chalicelib.transports import schedules
 from chalicelib.transports.http import HttpResponse
@@ -97,7 +97,9 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 def bot(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Bot:
     spec = llm.resolve("claude-opus-4.1")
     monkeypatch.setattr(llm, "resolve", lambda _: spec)
-    monkeypatch.setattr(llm, "chat_model_for", lambda _: Scripted(["word " * 9, Usage(50, 9)]))
+    monkeypatch.setattr(
+        llm, "chat_model_for", lambda _: Scripted(["word " * 9, ProviderUsage(50, 9)])
+    )
     return new_bot(owner)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.core import retry
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError, Reasoning, Usage
+from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning
 from chalicelib.gateways.llm.bedrock import BedrockModel
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
@@ -48,10 +48,12 @@ def model(api: OpenAiApi, **options: Any) -> BedrockModel:
     )
 
 
-Heard = tuple[list[str | Usage], ModelError | None]
+Heard = tuple[list[str | ProviderUsage], ModelError | None]
 
 
-def hear(chat_model: BedrockModel, said: list[str | Usage] | None = None, **options: Any) -> Heard:
+def hear(
+    chat_model: BedrockModel, said: list[str | ProviderUsage] | None = None, **options: Any
+) -> Heard:
     """Return what was said, which goes into ``said`` as it comes, and the failure if it failed."""
     said = [] if said is None else said
     asked: dict[str, Any] = {"messages": ASKED, "seconds": FOR_EVER, **options}
@@ -65,7 +67,7 @@ def hear(chat_model: BedrockModel, said: list[str | Usage] | None = None, **opti
 class TestAnswer:
     def test_comes_in_pieces_then_usage(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.saying("Ёж", " — это", " 🦔.", tokens=(21, 9))]
-        assert hear(model(api)) == (["Ёж", " — это", " 🦔.", Usage(21, 9)], None)
+        assert hear(model(api)) == (["Ёж", " — это", " 🦔.", ProviderUsage(21, 9)], None)
 
     def test_is_asked_for_as_converse_wants_it_and_signed(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.saying("x")]
@@ -109,7 +111,7 @@ class TestAnswer:
         news = bedrock_api.frame("somethingNew", {"a": 1})
         whole = said + news + metadata(3, 4)
         api.answers = [bedrock_api.chunked(*(whole[n : n + 7] for n in range(0, len(whole), 7)))]
-        assert hear(model(api)) == ([Reasoning("hm"), "Ёж ", "🦔", Usage(3, 4)], None)
+        assert hear(model(api)) == ([Reasoning("hm"), "Ёж ", "🦔", ProviderUsage(3, 4)], None)
 
     def test_reasoning_counts_as_output_where_no_usage_is_reported(self, api: OpenAiApi) -> None:
         hidden = bedrock_api.reasoning(redactedContent="aGlkZGVu")
@@ -118,7 +120,7 @@ class TestAnswer:
         api.answers = [bedrock_api.chunked(*said)]
         (*_, last), problem = hear(model(api))
         assert problem is None
-        assert last == Usage(count_input(ASKED), count_tokens("hmhm") + 1, estimated=True)
+        assert last == ProviderUsage(count_input(ASKED), count_tokens("hmhm") + 1, estimated=True)
 
     def test_arrives_while_the_server_still_speaks(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.silent_after(START, text("first"))]
@@ -137,7 +139,7 @@ class TestAnswer:
         self, cut: bytes, api: OpenAiApi
     ) -> None:
         api.answers = [bedrock_api.chunked(START, text("раз два"), STOP, *([cut] if cut else []))]
-        estimate = Usage(count_input(ASKED), count_tokens("раз два"), estimated=True)
+        estimate = ProviderUsage(count_input(ASKED), count_tokens("раз два"), estimated=True)
         assert hear(model(api)) == (["раз два", estimate], None)
 
     def test_connections_are_kept_for_the_next(self, api: OpenAiApi) -> None:
@@ -189,7 +191,7 @@ class TestFailure:
             bedrock_api.chunked(START, failing("throttlingException", "slow down")),
             bedrock_api.saying("at last"),
         ]
-        assert hear(model(api)) == (["at last", Usage(11, 7)], None)
+        assert hear(model(api)) == (["at last", ProviderUsage(11, 7)], None)
         assert len(pauses) == 2
 
     @pytest.mark.parametrize(
@@ -299,7 +301,7 @@ class TestCancellation:
             api.asked.clear()
         api.answers = [answer]
         cancellation = Cancellation()
-        said: list[str | Usage] = []
+        said: list[str | ProviderUsage] = []
         result: list[Heard] = []
         reader = threading.Thread(
             target=lambda: result.append(hear(asking, said, cancellation=cancellation))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from chalicelib.gateways.llm import Usage, complete, drafts
+from chalicelib.gateways.llm import ProviderUsage, complete, drafts
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
 from chalicelib.gateways.llm.offers import Hours, Offer
@@ -28,11 +28,11 @@ SHOP = Message(
 )
 
 
-def ask(*said: str, cap: int = 1000) -> tuple[str, Usage]:
+def ask(*said: str, cap: int = 1000) -> tuple[str, ProviderUsage]:
     roles = ["user", "assistant"] * len(said)
     history = [Message(role, text) for role, text in zip(roles, said, strict=False)]  # type: ignore[arg-type]
     *pieces, told = DemoModel().stream([SHOP, *history], model="any", max_output_tokens=cap)
-    assert isinstance(told, Usage)
+    assert isinstance(told, ProviderUsage)
     return "".join(map(str, pieces)), told
 
 
@@ -90,7 +90,7 @@ class TestDemoModel:
         assert said <= facts or "Этого я не знаю" in answer or "I do not know" in answer
 
     def test_speaks_a_word_at_a_time_and_always_alike(self) -> None:
-        def pieces() -> list[str | Usage]:
+        def pieces() -> list[str | ProviderUsage]:
             asked = [SHOP, Message("user", "Когда вы открыты?")]
             return list(DemoModel().stream(asked, model="any", max_output_tokens=99))
 
@@ -110,7 +110,7 @@ class TestDemoModel:
 
     def test_counts_its_tokens_to_the_last(self) -> None:
         said, told = ask("Сколько стоит багет?")
-        assert told == Usage(told.input_tokens, count_tokens(said))
+        assert told == ProviderUsage(told.input_tokens, count_tokens(said))
         assert told.output_tokens == 3 + 1 + 1  # «Багет,» is 11 bytes, «90» 2, «₽» 3.
         history = [SHOP, Message("user", "Сколько стоит багет?")]
         assert told.input_tokens == count_input(history)
@@ -123,7 +123,7 @@ class TestDemoModel:
             DemoModel().stream([SHOP, Message("user", question)], model="m", max_output_tokens=cap)
         )
         told = pieces.pop()
-        assert isinstance(told, Usage)
+        assert isinstance(told, ProviderUsage)
         assert told.output_tokens == sum(count_tokens(str(each)) for each in pieces) <= cap
         assert not told.estimated
 
@@ -152,7 +152,7 @@ def consult(
     asked = [Message("system", prompt), *([told] if told else []), Message("user", question)]
     *pieces, usage = DemoModel().stream(asked, model="demo", max_output_tokens=1000)
     said = "".join(map(str, pieces))
-    assert usage == Usage(count_input(asked), count_tokens(said))
+    assert usage == ProviderUsage(count_input(asked), count_tokens(said))
     return said
 
 

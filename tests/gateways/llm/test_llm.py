@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import Settings, settings
-from chalicelib.gateways.llm import ModelError, Reasoning, Usage, complete, drafting_model
+from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning, complete, drafting_model
 from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.llm.messages import count_input, count_tokens
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("pauses")
 class TestAnswer:
     def test_comes_in_pieces_then_usage(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("Ёж", " — это", " 🦔.", tokens=(21, 9))]
-        assert speak(model(openai)) == ["Ёж", " — это", " 🦔.", Usage(21, 9)]
+        assert speak(model(openai)) == ["Ёж", " — это", " 🦔.", ProviderUsage(21, 9)]
 
     def test_is_asked_for_with_the_key_the_roles_and_the_cap(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("x")]
@@ -103,7 +103,7 @@ class TestAnswer:
             event(each, end) for each in [piece("Ёж "), piece("🦔饼"), usage(3, 4), DONE]
         )
         openai.answers = [wrap(*(bytes([byte]) for byte in said))]
-        assert speak(model(openai)) == ["Ёж ", "🦔饼", Usage(3, 4)]
+        assert speak(model(openai)) == ["Ёж ", "🦔饼", ProviderUsage(3, 4)]
 
     def test_may_hold_comments_other_fields_and_blank_choices(self, openai: OpenAiApi) -> None:
         openai.answers = [
@@ -120,7 +120,7 @@ class TestAnswer:
                 event(usage(1, 2)),
             )
         ]
-        assert speak(model(openai)) == ["a", Reasoning("hm"), "b", Usage(1, 2)]
+        assert speak(model(openai)) == ["a", Reasoning("hm"), "b", ProviderUsage(1, 2)]
 
     @pytest.mark.parametrize(
         "names", [["reasoning_content"], ["reasoning"], ["reasoning_content", "reasoning"]]
@@ -138,7 +138,7 @@ class TestAnswer:
         *said, last = speak(model(openai))
         assert said == [Reasoning("Let me "), Reasoning("see"), Reasoning(". "), "Yes"]
         used = count_tokens("Let me see. ") + count_tokens("Yes")
-        assert last == Usage(count_input(ASKED), used, estimated=True)
+        assert last == ProviderUsage(count_input(ASKED), used, estimated=True)
 
     def test_reasoning_of_an_answer_that_is_not_streamed_comes_apart(
         self, openai: OpenAiApi
@@ -147,14 +147,14 @@ class TestAnswer:
         openai.answers = [openai_api.whole({"choices": [{"message": message}]})]
         *said, last = speak(model(openai))
         assert said == [Reasoning("Let me see."), "Yes"]
-        assert last == Usage(count_input(ASKED), 4, estimated=True)
+        assert last == ProviderUsage(count_input(ASKED), 4, estimated=True)
 
     def test_a_whole_answer_leaves_the_reasoning_out(self, openai: OpenAiApi) -> None:
         thought = {"choices": [{"delta": {"reasoning_content": "hm"}}]}
         said = [thought, piece("Yes"), usage(3, 9), piece(None, "stop")]
         openai.answers = [openai_api.chunked(*map(event, said))]
         told = complete(model(openai), ASKED, model="m", max_output_tokens=9)
-        assert told == ("Yes", Usage(3, 9))
+        assert told == ("Yes", ProviderUsage(3, 9))
 
     def test_an_emoji_escaped_in_two_halves_is_joined_and_a_lone_half_replaced(
         self, openai: OpenAiApi
@@ -172,9 +172,9 @@ class TestAnswer:
         message = {"role": "assistant", "content": "Целиком 🦔"}
         answer = {"choices": [{"message": message}], "usage": usage(5, 6)["usage"]}
         openai.answers = [openai_api.whole(answer)]
-        assert speak(model(openai)) == ["Целиком 🦔", Usage(5, 6)]
+        assert speak(model(openai)) == ["Целиком 🦔", ProviderUsage(5, 6)]
         openai.answers = [openai_api.plain(json.dumps(answer, indent=2).encode())]
-        assert speak(model(openai)) == ["Целиком 🦔", Usage(5, 6)]
+        assert speak(model(openai)) == ["Целиком 🦔", ProviderUsage(5, 6)]
 
     @pytest.mark.parametrize(
         "told",
@@ -191,7 +191,7 @@ class TestAnswer:
     ) -> None:
         said = [piece("раз два"), piece(" три", "stop"), *told, DONE]
         openai.answers = [openai_api.chunked(*map(event, said))]
-        expected = Usage(count_input(ASKED), count_tokens("раз два три"), estimated=True)
+        expected = ProviderUsage(count_input(ASKED), count_tokens("раз два три"), estimated=True)
         assert speak(model(openai))[-1] == expected
         assert expected.output_tokens == 6  # Words of 6, 6 and 6 bytes.
 
@@ -215,7 +215,7 @@ class TestAnswer:
         openai.answers = [openai_api.cut(event(piece("a", "stop")))]
         said, told = speak(model(openai))
         assert said == "a"
-        assert isinstance(told, Usage)
+        assert isinstance(told, ProviderUsage)
         assert told.estimated
 
 
@@ -262,7 +262,7 @@ class TestComplete:
     def test_joins_the_pieces(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("Ёж", " 🦔", tokens=(1, 2))]
         found = complete(model(openai), ASKED, model="m", max_output_tokens=9, json_object=True)
-        assert (found.text, found.usage) == ("Ёж 🦔", Usage(1, 2))
+        assert (found.text, found.usage) == ("Ёж 🦔", ProviderUsage(1, 2))
         assert openai.asked[0].body["response_format"] == {"type": "json_object"}
 
     def test_refuses_an_answer_of_too_many_bytes_and_hangs_up(self, openai: OpenAiApi) -> None:
@@ -315,10 +315,10 @@ class TestChatCompletions:
         )
     )
     def test_any_lines_are_texts_and_one_usage_or_a_failure(self, lines: list[bytes]) -> None:
-        said: list[str | Usage] = []
+        said: list[str | ProviderUsage] = []
         with suppress(ModelError, ProviderFailedError):
             said.extend(read(iter(lines), ASKED))
-            assert isinstance(said.pop(), Usage)
+            assert isinstance(said.pop(), ProviderUsage)
         assert all(isinstance(each, str) for each in said)
         "".join(str(each) for each in said).encode()
 

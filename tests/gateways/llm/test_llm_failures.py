@@ -9,7 +9,7 @@ import traceback
 import pytest
 
 from chalicelib.core.logs import JsonFormatter
-from chalicelib.gateways.llm import ModelError, Usage, attempts
+from chalicelib.gateways.llm import ModelError, ProviderUsage, attempts
 from chalicelib.gateways.llm.attempts import LONGEST_PAUSE
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.demo import DemoModel
@@ -72,7 +72,7 @@ class TestFailure:
             openai_api.cut(),
             openai_api.saying("at last"),
         ]
-        assert speak(model(openai)) == ["at last", Usage(11, 7)]
+        assert speak(model(openai)) == ["at last", ProviderUsage(11, 7)]
         assert len(pauses) == 2
 
     def test_waits_as_long_as_the_provider_asks_or_not_at_all(
@@ -186,7 +186,7 @@ class TestTime:
     def test_silence_after_the_first_token_counts_as_well(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.silent_after(event(piece("a")))]
 
-        def attempt(seconds: float) -> tuple[list[str | Usage], ModelError]:
+        def attempt(seconds: float) -> tuple[list[str | ProviderUsage], ModelError]:
             said, error = fail(model(openai, read_seconds=seconds), FOR_EVER)
             assert (error.kind, error.before_first_token) == ("timeout", not said)
             return said, error
@@ -208,7 +208,7 @@ class TestTime:
     def test_the_deadline_does_not_wait_for_the_read_timeout(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.silent_after(event(piece("a")))]
 
-        def attempt(seconds: float) -> list[str | Usage]:
+        def attempt(seconds: float) -> list[str | ProviderUsage]:
             said, error = fail(model(openai, read_seconds=FOR_EVER), seconds)
             assert error.kind == "timeout"
             return said
@@ -269,7 +269,7 @@ class TestCancellationFromAnotherThread:
         monkeypatch.setattr(attempts, "LONGEST_PAUSE", FOR_EVER)
         openai.answers = [answer]
         cancellation = Cancellation()
-        said: list[str | Usage] = []
+        said: list[str | ProviderUsage] = []
         failed: list[ModelError] = []
 
         def read_on() -> None:
@@ -311,7 +311,7 @@ class TestCancellationFromAnotherThread:
         stream = model(openai).stream(
             ASKED, model="m", max_output_tokens=9, cancellation=cancellation
         )
-        assert list(stream) == ["x", Usage(11, 7)]
+        assert list(stream) == ["x", ProviderUsage(11, 7)]
         cancellation.cancel()
         cancellation.cancel()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from chalicelib.gateways.llm import ChatModel, ModelError, Usage
+from chalicelib.gateways.llm import ChatModel, ModelError, ProviderUsage
 from chalicelib.gateways.llm.bedrock import BedrockModel
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message
@@ -77,7 +77,7 @@ class Reader(threading.Thread):
         self, model: ChatModel, cancellation: Cancellation, seconds: float = FOR_EVER
     ) -> None:
         super().__init__()
-        self.said: list[str | Usage] = []
+        self.said: list[str | ProviderUsage] = []
         self.error: ModelError | None = None
         self._stream = model.stream(
             ASKED, model="m", max_output_tokens=9, seconds=seconds, cancellation=cancellation
@@ -94,7 +94,7 @@ def test_an_answer_is_heard(api: OpenAiApi, model: ChatModel, provider: str) -> 
     api.answers = [saying(provider)]
     reader = Reader(model, Cancellation())
     reader.run()
-    assert (reader.said, reader.error) == (["a", Usage(11, 7)], None)
+    assert (reader.said, reader.error) == (["a", ProviderUsage(11, 7)], None)
 
 
 @pytest.mark.parametrize("heard", [[], ["a"]], ids=["before the headers", "after a token"])
@@ -121,7 +121,7 @@ def test_the_deadline_ends_what_waits(
     api.answers = [saying(provider), silent_after(provider, heard)]
     Reader(model, Cancellation()).run()  # what is made at the first use takes a while
 
-    def attempt(seconds: float) -> list[str | Usage]:
+    def attempt(seconds: float) -> list[str | ProviderUsage]:
         reader = Reader(model, Cancellation(), seconds)
         reader.run()
         assert reader.error

@@ -13,7 +13,7 @@ from chalicelib.core import errors, logs
 from chalicelib.core.errors import AppError
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
-from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.domains.chat.flows.chat_answer import Ending
@@ -131,9 +131,9 @@ class TestLines:
 
         run_unit("acc", None, stage)
         terms = Terms("acc", "ws", "bot", "UTC", Prices(10**6, 10**6), "model")
-        charging.settle(charging.reserve(terms, "one", 10, 100), Usage(10, 100))
+        charging.settle(charging.reserve(terms, "one", 10, 100), TokenUsage(10, 100))
         assert counted("UncoveredUsage") == []
-        charging.settle(charging.reserve(terms, "two", 10, 100), Usage(10, 500))
+        charging.settle(charging.reserve(terms, "two", 10, 100), TokenUsage(10, 500))
         assert counted("UncoveredUsage") == [1]
 
     def test_an_answer_that_was_not_charged_is_counted(self, counted: Counted) -> None:

@@ -12,7 +12,7 @@ from httpx_sse import connect_sse
 import app as application
 from chalicelib.domains.chat.flows import chat_answer, chat_exchange
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import Usage
+from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports.chat import chat_route
 from infra.local import devserver
 from tests.conftest import Owner, at_once
@@ -56,7 +56,7 @@ def test_each_piece_comes_before_the_next_is_said(
     server: LocalServer, bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = [Event(), Event()]
-    model = Scripted(["one", steps[0], "two", steps[1], "three", Usage(3, 3)])
+    model = Scripted(["one", steps[0], "two", steps[1], "three", ProviderUsage(3, 3)])
     monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
     body = {"agentId": bot.id, "message": "Count"}
     with (

@@ -18,7 +18,7 @@ from chalicelib.core.errors import AppError, UnavailableError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.retry import Patience, backoff
 from chalicelib.domains.billing.rules import pricing, spending
-from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.rules.spending import (
     WINDOWS,
     DailyLimitError,
@@ -48,7 +48,7 @@ __all__ = [
     "Recovered",
     "Settled",
     "Terms",
-    "Usage",
+    "TokenUsage",
     "nothing",
     "recovers_holds",
     "release",
@@ -102,7 +102,7 @@ class Settled(NamedTuple):
 class Recovered(NamedTuple):
     """What a crashed request left: its usage, or None if it produced nothing, and what to stage."""
 
-    usage: Usage | None
+    usage: TokenUsage | None
     stage: Stage
 
 
@@ -169,7 +169,7 @@ def reserve(  # noqa: PLR0913  what a hold is made of
 
 
 def settle(
-    hold: Hold, usage: Usage, stage: Stage = nothing, *, seconds: float = SECONDS
+    hold: Hold, usage: TokenUsage, stage: Stage = nothing, *, seconds: float = SECONDS
 ) -> Settled:
     """Charge a request for what it used, never more than was held, and return the rest.
 
@@ -191,7 +191,7 @@ def release(hold: Hold, stage: Stage = nothing, *, seconds: float = SECONDS) -> 
     return _close(hold, None, stage, seconds)
 
 
-def _close(hold: Hold, usage: Usage | None, stage: Stage, seconds: float) -> Settled:
+def _close(hold: Hold, usage: TokenUsage | None, stage: Stage, seconds: float) -> Settled:
     used = 0 if usage is None else pricing.cost(hold.prices, usage)
     cost = min(used, hold.amount)
     settled = Settled("released" if usage is None else "settled", cost)
@@ -266,7 +266,7 @@ def _priced(hold: Hold, wallet: WalletRow, budget: BudgetRow, zone: str) -> Hold
     if granted is None:
         msg = "The balance of this bot's owner does not suffice for an answer."
         raise InsufficientBalanceError(msg)
-    amount = pricing.cost(hold.prices, Usage(hold.input_tokens, granted))
+    amount = pricing.cost(hold.prices, TokenUsage(hold.input_tokens, granted))
     return hold._replace(granted=granted, amount=amount, windows=windows)
 
 

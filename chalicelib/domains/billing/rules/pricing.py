@@ -23,14 +23,14 @@ class Prices(NamedTuple):
         return not self.input and not self.output
 
 
-class Usage(NamedTuple):
+class TokenUsage(NamedTuple):
     """The tokens of a request."""
 
     input_tokens: int
     output_tokens: int
 
 
-def cost(prices: Prices, usage: Usage) -> int:
+def cost(prices: Prices, usage: TokenUsage) -> int:
     """Return the kopecks that a request costs: any token at a price at least one."""
     micro = prices.input * usage.input_tokens + prices.output * usage.output_tokens
     return -(-micro // MICRO)
@@ -38,7 +38,7 @@ def cost(prices: Prices, usage: Usage) -> int:
 
 def least_cost(prices: Prices, input_tokens: int, max_output_tokens: int) -> int:
     """Return the kopecks without which a request is refused."""
-    return cost(prices, Usage(input_tokens, min(LEAST_OUTPUT, max_output_tokens)))
+    return cost(prices, TokenUsage(input_tokens, min(LEAST_OUTPUT, max_output_tokens)))
 
 
 def fitting_output(

@@ -15,7 +15,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.domains.billing.rules.pricing import Prices, Usage
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.rules.spending import WindowKeys
 from chalicelib.engine import jobs
 from chalicelib.engine.reading import Key
@@ -300,7 +300,7 @@ def open_hold(unit: UnitOfWork, wallet: WalletRow, hold: Hold) -> None:
 
 
 def close_hold(
-    unit: UnitOfWork, wallet: WalletRow, hold: Hold, cost: int, used: Usage | None
+    unit: UnitOfWork, wallet: WalletRow, hold: Hold, cost: int, used: TokenUsage | None
 ) -> None:
     """Stage the end of a hold, with its entry and that of its job; without usage it is released.
 

@@ -15,7 +15,7 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import iso
 from chalicelib.domains.bookings.flows import calendars
-from chalicelib.domains.bookings.flows.placement import Place, Placement
+from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import (
@@ -56,7 +56,7 @@ class Order(NamedTuple):
     """
 
     service_id: str
-    place: Place
+    slot: SlotRequest
     contact: Contact
     source: str
     actor: str
@@ -103,7 +103,7 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
     service = SERVICES.require(unit.workspace_id, order.service_id)
     match = _match(unit, order)
     # Read last, for the days may not change from here to the commit.
-    placement = Placement.of(unit, workspace, service, order.place)
+    placement = Placement.of(unit, workspace, service, order.slot)
     chosen = placement.choose()
     status, expires = order.status, None
     if status is None and service.require_payment:
@@ -170,7 +170,7 @@ def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | 
         Placement.of_move(
             unit,
             booking,
-            Place(
+            SlotRequest(
                 wanted.start or booking.starts_at,
                 wanted.resource_id or booking.resource_id,
                 ignores_schedule=wanted.ignores_schedule,
@@ -181,7 +181,8 @@ def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | 
     )
     if placement is not None:
         moved = (
-            placement.start != before.start or placement.place.resource_id != booking.resource_id
+            placement.start != before.start
+            or placement.requested.resource_id != booking.resource_id
         )
     if not moved and status == booking.status:
         return None

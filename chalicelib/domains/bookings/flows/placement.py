@@ -66,7 +66,7 @@ class SlotUnavailableError(ConflictError):
         super().__init__(message, details=details)
 
 
-class Place(NamedTuple):
+class SlotRequest(NamedTuple):
     """When, and with which resource of a service, somebody wants to come.
 
     ``start`` may lack its offset; ``timezone`` says in which zone it is meant then. Without a
@@ -89,7 +89,7 @@ class Placement:
     """
 
     unit: UnitOfWork
-    place: Place
+    requested: SlotRequest
     start: int
     candidates: Sequence[Candidate]
     rules: ServiceRules
@@ -107,7 +107,7 @@ class Placement:
         self._now = epoch_ms(clock.now())
         workspace_id = self.unit.workspace_id
         span = slots.busy_range(self.rules, self.start, self.start)
-        if not self.place.ignores_schedule:
+        if not self.requested.ignores_schedule:
             self._lock = time_off.read_lock(workspace_id)
             self._off = time_off.overlapping(workspace_id, span.start, span.end)
         wanted = [(each.resource.id, span) for each in self.candidates]
@@ -117,7 +117,7 @@ class Placement:
 
     @classmethod
     def of(
-        cls, unit: UnitOfWork, workspace: WorkspaceRow, service: ServiceRow, place: Place
+        cls, unit: UnitOfWork, workspace: WorkspaceRow, service: ServiceRow, requested: SlotRequest
     ) -> Self:
         """Read what decides whether a service can be booked somewhere.
 
@@ -126,16 +126,16 @@ class Placement:
             ValidationError: the start names no moment, or one that has passed.
             SlotUnavailableError: the service cannot be booked at all, or not with the resource.
         """
-        search = Search.of(unit.workspace_id, service, place.resource_id)
-        return cls._of(unit, workspace, search, place)
+        search = Search.of(unit.workspace_id, service, requested.resource_id)
+        return cls._of(unit, workspace, search, requested)
 
     @classmethod
-    def of_move(cls, unit: UnitOfWork, booking: BookingRow, place: Place) -> Self:
+    def of_move(cls, unit: UnitOfWork, booking: BookingRow, requested: SlotRequest) -> Self:
         """Read what decides whether a booking can be moved. Raises as ``of`` does."""
         workspace = calendars.workspace_of(unit)
         service = calendars.service_of(unit.workspace_id, booking)
-        search = Search.of(unit.workspace_id, service, place.resource_id, booking)
-        return cls._of(unit, workspace, search, place, booking)
+        search = Search.of(unit.workspace_id, service, requested.resource_id, booking)
+        return cls._of(unit, workspace, search, requested, booking)
 
     @classmethod
     def of_return(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
@@ -150,7 +150,7 @@ class Placement:
         length = int(booking.duration_min)
         return cls(
             unit,
-            Place(booking.starts_at, resource.id, ignores_schedule=True),
+            SlotRequest(booking.starts_at, resource.id, ignores_schedule=True),
             epoch_ms(booking.starts_at),
             [Candidate(resource, Schedule())],
             ServiceRules(
@@ -166,21 +166,21 @@ class Placement:
         unit: UnitOfWork,
         workspace: WorkspaceRow,
         search: Search,
-        place: Place,
+        requested: SlotRequest,
         own: BookingRow | None = None,
     ) -> Self:
         found, bound, never = search.candidates.found, search.candidates.bound, search.never
-        named = place.resource_id
-        zones = calendars.zones(bound, named, place.timezone, lambda: workspace.timezone)
-        start = _moment(place, zones)
+        named = requested.resource_id
+        zones = calendars.zones(bound, named, requested.timezone, lambda: workspace.timezone)
+        start = _moment(requested, zones)
         stays = own is not None and start == epoch_ms(own.starts_at)
-        if start < epoch_ms(clock.now()) and not (place.ignores_schedule or stays):
-            message = f"expected a time from now on, received {place.start}, which has passed"
+        if start < epoch_ms(clock.now()) and not (requested.ignores_schedule or stays):
+            message = f"expected a time from now on, received {requested.start}, which has passed"
             raise ValidationError.of("startAt", message)
-        may_be_inactive = own is not None and place.ignores_schedule and bool(found)
+        may_be_inactive = own is not None and requested.ignores_schedule and bool(found)
         if never is not None and not may_be_inactive:
             refuse(never, [], bound, zones.reading)
-        return cls(unit, place, start, found, search.rules, zones.reading, search, own)
+        return cls(unit, requested, start, found, search.rules, zones.reading, search, own)
 
     def choose(self) -> Candidate:
         """Return the first resource that is free then.
@@ -195,11 +195,15 @@ class Placement:
                 calendar,
                 self.start,
                 self._now,
-                ignore_schedule=self.place.ignores_schedule,
+                ignore_schedule=self.requested.ignores_schedule,
             ):
                 return candidate
         query = Query(self.start, self.start, self._now)
-        why = None if self.place.ignores_schedule else slots.union(self.rules, found, query).reason
+        why = (
+            None
+            if self.requested.ignores_schedule
+            else slots.union(self.rules, found, query).reason
+        )
         return self._unavailable(why or NoSlotReason.FULLY_BOOKED)
 
     def enter(self, booking: BookingRow, leaving: tuple[str, BusyEntry] | None = None) -> None:
@@ -236,13 +240,13 @@ class Placement:
         refuse(reason, near, [each.resource for each in self.candidates], self.zone)
 
 
-def _moment(place: Place, zones: Zones) -> int:
+def _moment(requested: SlotRequest, zones: Zones) -> int:
     """Return the moment, a whole minute, that a start names.
 
     Raises:
         ValidationError: it names none, or might name several.
     """
-    start = place.start
+    start = requested.start
     if not isinstance(start, datetime):
         message = f"expected a time such as {start}T12:00, received a date"
         raise ValidationError.of("startAt", message)

@@ -12,7 +12,7 @@ from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_one, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking, calendars
 from chalicelib.domains.bookings.flows.booking import Change, Order
-from chalicelib.domains.bookings.flows.placement import Place, SlotUnavailableError
+from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
 from chalicelib.domains.bookings.operations.bookings import (
     BookingResult,
     BookingWithHistory,
@@ -124,7 +124,9 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
         ctx.unit,
         Order(
             service_id=args.service_id,
-            place=Place(args.start_at, args.resource_id, ignores_schedule=args.ignore_schedule),
+            slot=SlotRequest(
+                args.start_at, args.resource_id, ignores_schedule=args.ignore_schedule
+            ),
             contact=contact,
             source=SOURCE,
             actor=ctx.principal.audit_actor,

@@ -21,7 +21,7 @@ from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import binding, booking
 from chalicelib.domains.bookings.flows.booking import Change, Order
-from chalicelib.domains.bookings.flows.placement import Place, SlotUnavailableError
+from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
 from chalicelib.domains.bookings.operations.changes import BookingContact, Notes
 from chalicelib.domains.bookings.operations.free_slots import (
     MAX_SLOTS,
@@ -198,7 +198,7 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
         ctx.unit,
         Order(
             service_id=service.id,
-            place=Place(args.start_at, args.resource_id, args.timezone),
+            slot=SlotRequest(args.start_at, args.resource_id, args.timezone),
             contact=contact,
             source=SOURCE,
             actor=ctx.principal.audit_actor,

@@ -19,7 +19,7 @@ from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.files.flows.images import still_there
 from chalicelib.engine.listing import ordering
-from chalicelib.engine.listing.ordering import Place
+from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.locks import LockRow, lock_key
 from chalicelib.engine.reading import fetch
 
@@ -107,7 +107,7 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     """Put products first, in the given order. All move, or none."""
     found, lock = _named(ctx, args)
     rest = products.first_besides(ctx.workspace_id, args.ids, args.category_id)
-    wanted = [Place(int(found[i].sort_order), i) for i in args.ids]
+    wanted = [SortPosition(int(found[i].sort_order), i) for i in args.ids]
     numbers = ordering.first_in_order(wanted, rest)
     if any(abs(number) > FARTHEST for number in numbers.values()):
         raise ConflictError("No room is left before the first product; raise its sortOrder first.")

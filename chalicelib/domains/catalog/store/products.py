@@ -18,7 +18,7 @@ from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import EntryRow, partition_of
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
-from chalicelib.engine.listing.ordering import Place
+from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
@@ -141,14 +141,16 @@ def number_after(workspace_id: str, product: ProductRow) -> int:
     return room[0] if room else number
 
 
-def first_besides(workspace_id: str, ids: Collection[str], category_id: str | None) -> Place | None:
+def first_besides(
+    workspace_id: str, ids: Collection[str], category_id: str | None
+) -> SortPosition | None:
     """Return the first place of another product than these, in a category or in all."""
     if category_id is None:
-        places = PRODUCTS.along(workspace_id, IN_ORDER, len(ids) + 1)
+        positions = PRODUCTS.along(workspace_id, IN_ORDER, len(ids) + 1)
     else:
         rows = PRODUCTS.entries(workspace_id, category_id=category_id)
-        places = [Place(row.numbers[1], row.id) for row in rows]
-    return min((place for place in places if place.id not in ids), default=None)
+        positions = [SortPosition(row.numbers[1], row.id) for row in rows]
+    return min((position for position in positions if position.id not in ids), default=None)
 
 
 def require_unchanged(unit: UnitOfWork, product: ProductRow) -> None:

@@ -17,7 +17,7 @@ from time import monotonic, perf_counter
 from typing import NamedTuple
 
 from chalicelib.core.errors import UnavailableError
-from chalicelib.domains.billing.flows.charging import Usage
+from chalicelib.domains.billing.flows.charging import TokenUsage
 from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange
 from chalicelib.domains.chat.store.messages import MAX_ANSWER_BYTES, MessageStatus
 from chalicelib.gateways import llm
@@ -70,7 +70,7 @@ class Ping(NamedTuple):
 class Done(NamedTuple):
     """The answer is complete: what it took."""
 
-    usage: Usage
+    usage: TokenUsage
 
 
 class Failed(NamedTuple):
@@ -164,7 +164,7 @@ class _Speech:
         self._checkpointed = 0  # tokens by the last checkpoint
         self._checkpoint_due = Event()
         self._queue: queue.Queue[str | None] = queue.Queue(QUEUED_PIECES)
-        self._told: Usage | None = None
+        self._told: TokenUsage | None = None
         self._problem: BaseException | None = None
         self._complete = False
         self._too_late = False
@@ -248,7 +248,7 @@ class _Speech:
                         self._reasoned.add(piece.text)
                         self._note_progress()
                     elif not isinstance(piece, str):
-                        self._told = Usage(piece.input_tokens, piece.output_tokens)
+                        self._told = TokenUsage(piece.input_tokens, piece.output_tokens)
                     elif piece and not self._take(piece):
                         break
             self._complete = self._told is not None

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from chalicelib.core import clock
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.domains.billing.flows import charging
-from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled, Usage
+from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled, TokenUsage
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.flows import chat_replays
@@ -40,7 +40,7 @@ class Ending(NamedTuple):
 
     text: str
     status: MessageStatus
-    usage: Usage | None
+    usage: TokenUsage | None
     error: str | None = None
     first_token_ms: int | None = None
 
@@ -66,13 +66,13 @@ class Exchange:
     kept: IdempotencyRecord | None
     began: float
 
-    def usage_of(self, counted: int, told: Usage | None) -> Usage:
+    def usage_of(self, counted: int, told: TokenUsage | None) -> TokenUsage:
         """Return what an answer took: as the provider told, else as its output was counted.
 
         A provider that reports no output although some came is not believed.
         """
         if told is None:
-            return Usage(count_input(self.messages), counted)
+            return TokenUsage(count_input(self.messages), counted)
         return told if told.output_tokens or not counted else told._replace(output_tokens=counted)
 
     def checkpoint(self, ending: Ending) -> None:
@@ -155,7 +155,7 @@ def stage_end(  # noqa: PLR0913  what the end of an answer changes
         keys.append(chat_sessions.key(hold.workspace_id, session_hash))
     found = {type(row): row for row in fetch(keys)}
     answer, session = found.get(MessageRow), found.get(SessionRow)
-    used = ending.usage or Usage(0, 0)
+    used = ending.usage or TokenUsage(0, 0)
     spoke = bool(ending.text.strip())
     if isinstance(answer, MessageRow) and answer.is_open:
         messages.stage_end(unit, answer, ending.text, Ended(ending.status, *used))
@@ -194,7 +194,7 @@ def recover(hold: Hold) -> Recovered:
     if answer.output_tokens is None:
         ending = Ending("", "error", None, error="The request crashed.")
     else:
-        usage = Usage(int(answer.input_tokens), int(answer.output_tokens))
+        usage = TokenUsage(int(answer.input_tokens), int(answer.output_tokens))
         ending = Ending(answer.content, cast("MessageStatus", answer.status), usage)
 
     def stage(unit: UnitOfWork) -> None:

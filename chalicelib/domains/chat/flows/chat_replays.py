@@ -18,7 +18,7 @@ from pydantic_core import from_json, to_json
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import IdempotencyRecord
-from chalicelib.domains.billing.rules.pricing import Usage
+from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.chat.store import chat_sessions, messages
 from chalicelib.engine import idempotency
 from chalicelib.engine.unit import UnitOfWork
@@ -32,7 +32,7 @@ class Replay(NamedTuple):
 
     session_token: str
     text: str
-    usage: Usage | None
+    usage: TokenUsage | None
     error: str | None
 
 
@@ -71,7 +71,7 @@ def find_or_mark(  # noqa: PLR0913  whose call it is
         token = chat_sessions.begin(workspace_id, agent_id=agent_id, dialog_id=new_id())
     else:
         token = session_token or _sealed(told["session"], kept, told["dialog"])
-    usage = told["usage"] and Usage(*told["usage"])
+    usage = told["usage"] and TokenUsage(*told["usage"])
     return Replay(token, answer.content, usage, told["error"])
 
 
@@ -89,7 +89,7 @@ def stage(  # noqa: PLR0913  what a replay says
     dialog_id: str,
     number: int,
     session_token: str | None,
-    usage: Usage | None,
+    usage: TokenUsage | None,
     error: str | None,
 ) -> None:
     """Stage an answer that was charged, in place of the mark.
