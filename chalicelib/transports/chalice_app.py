@@ -6,8 +6,7 @@ Events in, our responses out, and no error body that is not an envelope.
 import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from functools import cache
-from importlib import import_module
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -22,31 +21,17 @@ from chalicelib.core.errors import (
     NotFoundError,
 )
 from chalicelib.core.manifest import manifest
-from chalicelib.core.operations import REGISTRY, Entry, load_all
+from chalicelib.core.operations import REGISTRY, Entry, Operation, load_all
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
 from chalicelib.transports import cors, edge, form_data
 from chalicelib.transports.console import routes
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
+from chalicelib.transports.lazy import Lazy
 
 MCP_PATH = "/api/mcp"
 WIDGET_PATH = "/widget.js"
 PUBLIC_PREFIX = "/api/public/"
-PAGES = {
-    "/": ("home", "page"),
-    "/blog": ("blog", "index"),
-    "/blog/{slug}": ("blog", "post"),
-    "/blog/rss.xml": ("blog", "rss"),
-    "/sitemap.xml": ("blog", "sitemap"),
-    "/robots.txt": ("blog", "robots"),
-    "/api/docs": ("docs", "start"),
-    "/api/docs/search.json": ("docs", "index"),
-    "/api/docs/{section}": ("docs", "section"),
-    "/assets/{name}": ("assets", "serve"),
-    "/s/{site}": ("sites", "page"),
-    "/s/{site}/{page}": ("sites", "page"),
-}
-"""What people read, by path: the module of ``web`` and its function that answer a GET or a HEAD."""
 REFUSING = "refuse_"
 """Views that answer 405: API Gateway would answer methods without a route by itself (mcp.md)."""
 
@@ -54,6 +39,37 @@ _current_request: ContextVar[Request | None] = ContextVar("current_request", def
 
 Handler = Callable[[HttpRequest], HttpResponse]
 Runner = Callable[[HttpRequest, Handler], HttpResponse]
+LazyHandler = Lazy[[HttpRequest], HttpResponse]
+
+PAGES: Mapping[str, LazyHandler] = {
+    "/": Lazy("chalicelib.transports.web.home:page"),
+    "/blog": Lazy("chalicelib.transports.web.blog:index"),
+    "/blog/{slug}": Lazy("chalicelib.transports.web.blog:post"),
+    "/blog/rss.xml": Lazy("chalicelib.transports.web.blog:rss"),
+    "/sitemap.xml": Lazy("chalicelib.transports.web.blog:sitemap"),
+    "/robots.txt": Lazy("chalicelib.transports.web.blog:robots"),
+    "/api/docs": Lazy("chalicelib.transports.web.docs:start"),
+    "/api/docs/search.json": Lazy("chalicelib.transports.web.docs:index"),
+    "/api/docs/{section}": Lazy("chalicelib.transports.web.docs:section"),
+    "/assets/{name}": Lazy("chalicelib.transports.web.assets:serve"),
+    "/s/{site}": Lazy("chalicelib.transports.web.sites:page"),
+    "/s/{site}/{page}": Lazy("chalicelib.transports.web.sites:page"),
+}
+"""Pages by path. They answer GET and HEAD."""
+_HEALTH: LazyHandler = Lazy("chalicelib.transports.rest:health")
+_OPENAPI: LazyHandler = Lazy("chalicelib.transports.api_docs.reference:openapi_json")
+_TOOL_SERVER: LazyHandler = Lazy("chalicelib.transports.mcp:serve")
+_WIDGET: LazyHandler = Lazy("chalicelib.transports.widget:script")
+_OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy("chalicelib.transports.rest:serve")
+_PUBLIC_OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy(
+    "chalicelib.transports.public:serve"
+)
+_CONSOLE: Lazy[[routes.Page, routes.View, HttpRequest], HttpResponse] = Lazy(
+    "chalicelib.transports.console.door:serve"
+)
+_CONSOLE_REFUSAL: Lazy[[AppError, HttpRequest], HttpResponse] = Lazy(
+    "chalicelib.transports.console.door:refuse"
+)
 
 
 class App(Chalice):
@@ -105,12 +121,7 @@ def _failing(place: str, error: AppError) -> Handler:
     if isinstance(error, ForbiddenError) or not is_console:
         return lambda request: failure(error, request.request_id)
 
-    def fail(request: HttpRequest) -> HttpResponse:
-        from chalicelib.transports.console import door  # noqa: PLC0415  as ``mount`` says
-
-        return door.refuse(error, request)
-
-    return fail
+    return partial(_CONSOLE_REFUSAL, error)
 
 
 def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> AppError | None:
@@ -171,32 +182,27 @@ def mount(app: App) -> None:
     app.api.binary_types[:] = [form_data.MULTIPART]
     for entry in filter(lambda each: each.path, REGISTRY.entries()):
         if Audience.PUBLIC in entry.audience:
-            serve = _serving_visitors(entry)
+            serve = _serving(entry, _PUBLIC_OPERATION)
             _share(app, entry.name, entry.method, entry.path, serve, cors.PUBLIC)
         else:
-            _route(app, entry.name, entry.method, entry.path, _serving(entry))
-    _route(app, "health", "GET", "/api/health", _lazily("rest", "health"))
-    _route(
-        app,
-        "openapi_json",
-        "GET",
-        "/api/openapi.json",
-        _lazily("api_docs.reference", "openapi_json"),
-    )
-    _share(app, "mcp", "POST", MCP_PATH, _lazily("mcp", "serve"), cors.TOOL_SERVER)
-    for path, (module, name) in PAGES.items():
+            _route(app, entry.name, entry.method, entry.path, _serving(entry, _OPERATION))
+    _route(app, "health", "GET", "/api/health", _HEALTH)
+    _route(app, "openapi_json", "GET", "/api/openapi.json", _OPENAPI)
+    _share(app, "mcp", "POST", MCP_PATH, _TOOL_SERVER, cors.TOOL_SERVER)
+    for path, handler in PAGES.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
-        handler = _lazily(f"web.{module}", name)
         _share(app, view, "GET", path, handler, cors.PUBLIC)
     for path, page in routes.ROUTES.items():
         view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
         for method, taken in (("GET", page.get), ("POST", page.post)):
             if taken:
-                _route(app, f"{view}_{method.lower()}", method, path, _console(page))
+                _route(
+                    app, f"{view}_{method.lower()}", method, path, partial(_CONSOLE, page, taken)
+                )
             else:
                 refused = f"{REFUSING}{view}_{method.lower()}"
                 _route(app, refused, method, path, _console_refusing(app))
-    _share(app, "widget_js", "GET", WIDGET_PATH, _lazily("widget", "script"), cors.PUBLIC)
+    _share(app, "widget_js", "GET", WIDGET_PATH, _WIDGET, cors.PUBLIC)
 
 
 def _share(  # noqa: PLR0913, PLR0917  as below, and with whom
@@ -217,28 +223,9 @@ def _refusing(app: App) -> Handler:
     return refuse
 
 
-def _serving(entry: Entry) -> Handler:
-    def serve(request: HttpRequest) -> HttpResponse:
-        response: HttpResponse = _module("rest").serve(REGISTRY[entry.name], request)
-        return response
-
-    return serve
-
-
-def _serving_visitors(entry: Entry) -> Handler:
-    def serve(request: HttpRequest) -> HttpResponse:
-        response: HttpResponse = _module("public").serving(REGISTRY[entry.name])(request)
-        return response
-
-    return serve
-
-
-def _console(page: routes.Page) -> Handler:
-    def serve(request: HttpRequest) -> HttpResponse:
-        response: HttpResponse = _module("console.door").serve(page, request)
-        return response
-
-    return serve
+def _serving(entry: Entry, serve: Callable[[Operation, HttpRequest], HttpResponse]) -> Handler:
+    """Return what runs an operation, which is imported with the first request."""
+    return lambda request: serve(REGISTRY[entry.name], request)
 
 
 def _console_refusing(app: App) -> Handler:
@@ -247,22 +234,6 @@ def _console_refusing(app: App) -> Handler:
         return _failing(request.route, error)(request)
 
     return refuse
-
-
-def _lazily(module: str, name: str) -> Handler:
-    """Return what answers with a function of a module of this package."""
-
-    def serve(request: HttpRequest) -> HttpResponse:
-        handler: Handler = getattr(_module(module), name)
-        return handler(request)
-
-    return serve
-
-
-@cache
-def _module(name: str) -> Any:  # noqa: ANN401  whatever it has
-    """Import a module of this package, once: even finding it again takes its time."""
-    return import_module(f"chalicelib.transports.{name}")
 
 
 def _route(  # noqa: PLR0913, PLR0917  what a route is

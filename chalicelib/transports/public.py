@@ -7,7 +7,6 @@ pages.
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -57,10 +56,10 @@ class PublicHandler(NamedTuple):
     """What it takes, if that is not the operation's own input."""
 
 
-def serving(operation: Operation) -> Callable[[HttpRequest], HttpResponse]:
-    """Return what answers on the route of a public operation."""
+def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
+    """Answer a request to the route of a public operation."""
     handler = handler_of(operation)
-    return partial(handler.serve if handler else rest.serve, operation)
+    return (handler.serve if handler else rest.serve)(operation, request)
 
 
 def handler_of(operation: Operation) -> PublicHandler | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -308,7 +309,7 @@ class TestPublicOperations:
         request = HttpRequest(
             "POST", order.path, headers, path={"id": "7"}, body=body, client_ip="203.0.113.5"
         )
-        return cors.PUBLIC.handle(request, public.serving(order))
+        return cors.PUBLIC.handle(request, partial(public.serve, order))
 
     @pytest.mark.parametrize("kind", ["application/json", "text/plain;charset=UTF-8"])
     def test_answer_any_page(self, order: Operation, kind: str) -> None:

@@ -8,7 +8,6 @@ import hashlib
 import hmac
 import re
 from functools import cache
-from importlib import import_module
 from secrets import token_urlsafe
 from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 
@@ -20,7 +19,7 @@ from chalicelib.domains.identity.store import accounts, console_sessions, worksp
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
 from chalicelib.lib import tokens
-from chalicelib.transports.console.routes import PREFIX, ROUTES, Page
+from chalicelib.transports.console.routes import PREFIX, ROUTES, Page, View
 from chalicelib.transports.console.visit import SESSION_OVER, Visit
 from chalicelib.transports.http import (
     CSRF_HEADER,
@@ -39,7 +38,6 @@ COOKIE = "__Host-session"
 CSRF_FIELD = "csrf"
 MAX_FORM_BYTES = 64_000
 SIGN_IN = f"{PREFIX}/sign-in"
-SIGNING_OUT = {"sign_out", "sign_out_everywhere"}
 _VARIABLE, _SEGMENT = re.compile(r"{\w+}"), "[A-Za-z0-9_-]+"
 """Ids and slugs need no other characters; dots would lead out of /console again."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -68,9 +66,9 @@ class StaleFormError(ForbiddenError):
     code = "stale_form"
 
 
-def serve(page: Page, request: HttpRequest) -> HttpResponse:
-    """Answer on a path of the console."""
-    return _guarded(request, lambda asked: _answer(page, asked))
+def serve(page: Page, view: View, request: HttpRequest) -> HttpResponse:
+    """Answer on a path of the console with the view of the request's method."""
+    return _guarded(request, lambda asked: _answer(page, view, asked))
 
 
 def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
@@ -200,7 +198,7 @@ def _pages() -> list[re.Pattern[str]]:
     return [re.compile(_VARIABLE.sub(_SEGMENT, path), re.ASCII) for path in shown]
 
 
-def _answer(page: Page, request: HttpRequest) -> HttpResponse:
+def _answer(page: Page, view: View, request: HttpRequest) -> HttpResponse:
     check_size(request, MAX_FORM_BYTES)
     visit = visit_of(request)
     begun = ""
@@ -217,9 +215,7 @@ def _answer(page: Page, request: HttpRequest) -> HttpResponse:
     changes = page.for_managers or request.method == "POST"
     if in_workspace and changes and not visit.here.manages:
         raise ForbiddenError("Members may look, not change. Ask the owner or a manager.")
-    name = page.post if request.method == "POST" else page.get
-    module = import_module(f"chalicelib.transports.console.{page.module}")
-    response: HttpResponse = getattr(module, name)(visit)
+    response = view(visit)
     if begun and not response.cookies:
         response = response._replace(cookies=[cookie(begun)])
     return response
@@ -230,7 +226,7 @@ def _to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
 
     Who sent a form is told why it was not taken.
     """
-    done = "signed_out" if page.post in SIGNING_OUT else SESSION_OVER
+    done = "signed_out" if page.signs_out else SESSION_OVER
     about = {"done": done} if request.method == "POST" else {}
     if page.get and request.route != PREFIX:
         path = request.route

@@ -1,50 +1,63 @@
-"""What is where in the console. Nothing else of it is imported before somebody asks for it."""
+"""The pages of the console by path. Their modules are imported with the first request."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.lazy import Lazy
+
+if TYPE_CHECKING:
+    from chalicelib.transports.console.visit import Visit  # noqa: F401  ruff does not find it below
+
+View = Lazy[["Visit"], HttpResponse]
 
 PREFIX = "/console"
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
 
 
-class Page(NamedTuple):
-    """What answers on a path: a module of this package, and its functions for GET and POST.
+def _view(target: str) -> View:
+    """Return a function of a module of this package."""
+    return Lazy(f"{__package__}.{target}")
 
-    A ``guest`` page is for those who are not signed in, too. In a workspace, forms are taken from
-    managers alone, and a page ``for_managers`` is one that plain members, who may only look, have
-    no use for.
+
+class Page(NamedTuple):
+    """What answers on a path: the functions for GET and POST.
+
+    Visitors who are not signed in may open a ``guest`` page. In a workspace, forms are taken from
+    managers alone. A page ``for_managers`` is one that plain members, who may only look, have no
+    use for. A form that ``signs_out`` is not missed when the session is already over.
     """
 
-    module: str
-    get: str = ""
-    post: str = ""
+    get: View | None = None
+    post: View | None = None
     guest: bool = False
     for_managers: bool = False
+    signs_out: bool = False
 
 
 ROUTES = {
-    PREFIX: Page("account", get="home"),
-    f"{PREFIX}/sign-in": Page("account", get="ask", post="sign_in", guest=True),
-    f"{PREFIX}/sign-out": Page("account", post="sign_out"),
-    f"{PREFIX}/account": Page("account", get="show"),
-    f"{PREFIX}/account/password": Page("account", post="change_password"),
-    f"{PREFIX}/account/sessions": Page("account", post="end_session"),
-    f"{PREFIX}/account/sign-out": Page("account", post="sign_out_everywhere"),
-    WORKSPACE: Page("overview", get="show"),
-    f"{WORKSPACE}/keys": Page("keys", get="index", post="create"),
-    f"{WORKSPACE}/keys/new": Page("keys", get="ask", for_managers=True),
+    PREFIX: Page(get=_view("account:home")),
+    f"{PREFIX}/sign-in": Page(get=_view("account:ask"), post=_view("account:sign_in"), guest=True),
+    f"{PREFIX}/sign-out": Page(post=_view("account:sign_out"), signs_out=True),
+    f"{PREFIX}/account": Page(get=_view("account:show")),
+    f"{PREFIX}/account/password": Page(post=_view("account:change_password")),
+    f"{PREFIX}/account/sessions": Page(post=_view("account:end_session")),
+    f"{PREFIX}/account/sign-out": Page(post=_view("account:sign_out_everywhere"), signs_out=True),
+    WORKSPACE: Page(get=_view("overview:show")),
+    f"{WORKSPACE}/keys": Page(get=_view("keys:index"), post=_view("keys:create")),
+    f"{WORKSPACE}/keys/new": Page(get=_view("keys:ask"), for_managers=True),
     f"{WORKSPACE}/keys/{{id}}/revoke": Page(
-        "keys", get="ask_to_revoke", post="revoke", for_managers=True
+        get=_view("keys:ask_to_revoke"), post=_view("keys:revoke"), for_managers=True
     ),
-    f"{WORKSPACE}/bots": Page("bots", get="index"),
-    BOT: Page("bots", get="show"),
-    f"{BOT}/keys": Page("bots", get="keys", post="create_key"),
+    f"{WORKSPACE}/bots": Page(get=_view("bots:index")),
+    BOT: Page(get=_view("bots:show")),
+    f"{BOT}/keys": Page(get=_view("bots:keys"), post=_view("bots:create_key")),
     f"{BOT}/keys/{{key}}/delete": Page(
-        "bots", get="ask_to_delete_key", post="delete_key", for_managers=True
+        get=_view("bots:ask_to_delete_key"), post=_view("bots:delete_key"), for_managers=True
     ),
-    f"{BOT}/limits": Page("bots", get="limits", post="set_limits"),
-    f"{BOT}/chat": Page("bots", get="chat"),
-    f"{BOT}/embed": Page("bots", get="embed"),
-    f"{WORKSPACE}/balance": Page("balance", get="show"),
-    f"{WORKSPACE}/audit": Page("audit", get="show"),
+    f"{BOT}/limits": Page(get=_view("bots:limits"), post=_view("bots:set_limits")),
+    f"{BOT}/chat": Page(get=_view("bots:chat")),
+    f"{BOT}/embed": Page(get=_view("bots:embed")),
+    f"{WORKSPACE}/balance": Page(get=_view("balance:show")),
+    f"{WORKSPACE}/audit": Page(get=_view("audit:show")),
 }

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -362,7 +363,7 @@ def from_ip(ip: str, form: Any, body: dict[str, Any], **headers: str) -> HttpRes
         body=json.dumps(body).encode(),
         client_ip=ip,
     )
-    return cors.PUBLIC.handle(request, public.serving(REGISTRY["submit_form"]))
+    return cors.PUBLIC.handle(request, partial(public.serve, REGISTRY["submit_form"]))
 
 
 @pytest.mark.usefixtures("unscaled", "time")

@@ -1,0 +1,35 @@
+"""Functions whose modules are imported on the first call, to keep cold starts short (ADR 22)."""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, Generic, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Lazy(Generic[P, R]):
+    """A function by its module and name, such as ``chalicelib.transports.rest:health``.
+
+    ``tests/transports/test_lazy_routes.py`` imports each and compares its signature.
+    """
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+
+    def resolve(self) -> Callable[P, R]:
+        """Import the module and return the function."""
+        module, _, name = self.target.partition(":")
+        function: Callable[P, R] = getattr(_module(module), name)
+        return function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        return self.resolve()(*args, **kwargs)
+
+
+@cache
+def _module(name: str) -> Any:  # noqa: ANN401  whatever it has
+    """Import a module once. Finding one that is already imported takes its time, too."""
+    return import_module(name)

@@ -1,0 +1,37 @@
+"""Routes name their functions by text, and import them with the first request."""
+
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from chalicelib.transports import chalice_app
+from chalicelib.transports.chat import stream_runtime
+from chalicelib.transports.console import routes
+from chalicelib.transports.console.visit import Visit
+from chalicelib.transports.http import HttpRequest, HttpResponse
+from chalicelib.transports.lazy import Lazy
+
+HANDLERS = [Lazy[Any, Any](stream_runtime.HANDLER), *chalice_app.PAGES.values()]
+VIEWS = [view for page in routes.ROUTES.values() for view in (page.get, page.post) if view]
+OTHERS = {name: lazy for name, lazy in vars(chalice_app).items() if isinstance(lazy, Lazy)}
+
+
+def signature(lazy: Lazy[Any, Any]) -> tuple[tuple[Any, ...], Any]:
+    """Return the types of the parameters, and that of the result."""
+    *parameters, result = get_type_hints(lazy.resolve()).values()
+    return tuple(parameters), result
+
+
+@pytest.mark.parametrize("handler", HANDLERS, ids=lambda each: each.target)
+def test_a_handler_takes_a_request_and_returns_a_response(handler: Lazy[Any, Any]) -> None:
+    assert signature(handler) == ((HttpRequest,), HttpResponse)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda each: each.target)
+def test_a_view_of_the_console_takes_a_visit_and_returns_a_response(view: Lazy[Any, Any]) -> None:
+    assert signature(view) == ((Visit,), HttpResponse)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_function_has_the_signature_that_it_is_declared_with(name: str) -> None:
+    assert signature(OTHERS[name]) == get_args(chalice_app.__annotations__[name])
