@@ -7,7 +7,7 @@ import pytest
 from chalicelib.transports import chalice_app
 from chalicelib.transports.chat import stream_runtime
 from chalicelib.transports.console import routes
-from chalicelib.transports.console.visit import Visit
+from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from chalicelib.transports.lazy import Lazy
 
@@ -28,8 +28,10 @@ def test_a_handler_takes_a_request_and_returns_a_response(handler: Lazy[Any, Any
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda each: each.target)
-def test_a_view_of_the_console_takes_a_visit_and_returns_a_response(view: Lazy[Any, Any]) -> None:
-    assert signature(view) == ((Visit,), HttpResponse)
+def test_a_view_of_the_console_takes_a_console_request_and_returns_a_response(
+    view: Lazy[Any, Any],
+) -> None:
+    assert signature(view) == ((ConsoleRequest,), HttpResponse)
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -4,33 +4,33 @@ from contextlib import suppress
 
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.transports.console import door
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.routes import PREFIX
-from chalicelib.transports.console.visit import Problem, Visit
 from chalicelib.transports.http import HttpResponse, redirect, set_cookie
 
 ACCOUNT = f"{PREFIX}/account"
 NEXT = "next"
 
 
-def home(visit: Visit) -> HttpResponse:
+def home(visit: ConsoleRequest) -> HttpResponse:
     """Lead to the first workspace, or to the account where there is none."""
     return redirect(visit.places[0].path if visit.places else ACCOUNT)
 
 
-def ask(visit: Visit) -> HttpResponse:
+def ask(visit: ConsoleRequest) -> HttpResponse:
     """Ask who it is; who is signed in already is led in."""
     if visit.account is not None:
         return redirect(PREFIX)
     return _sign_in_page(visit, 200, visit.asked(NEXT))
 
 
-def sign_in(visit: Visit) -> HttpResponse:
+def sign_in(visit: ConsoleRequest) -> HttpResponse:
     """Begin a session, always a new one, and lead to the page that was asked for.
 
     Who is signed in already is so as a visitor, too: the session until now ends.
     """
     try:
-        made = Visit(visit.request, visit.csrf).call(
+        made = ConsoleRequest(visit.request, visit.csrf).call(
             "sign_in",
             email=visit.text("email"),
             password=visit.text("password"),
@@ -48,7 +48,7 @@ def sign_in(visit: Visit) -> HttpResponse:
 
 
 def _sign_in_page(
-    visit: Visit, status: int, leads_to: str, problem: Problem | None = None
+    visit: ConsoleRequest, status: int, leads_to: str, problem: Problem | None = None
 ) -> HttpResponse:
     return visit.page(
         "sign_in",
@@ -59,18 +59,18 @@ def _sign_in_page(
     )
 
 
-def sign_out(visit: Visit) -> HttpResponse:
+def sign_out(visit: ConsoleRequest) -> HttpResponse:
     """End this session."""
     _end(visit, visit.session_id)
     return redirect(f"{door.SIGN_IN}?done=signed_out", [set_cookie(door.COOKIE, "", 0)])
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(visit: ConsoleRequest) -> HttpResponse:
     """Show the account: its workspaces, its password, where it is signed in."""
     return _account_page(visit, 200)
 
 
-def change_password(visit: Visit) -> HttpResponse:
+def change_password(visit: ConsoleRequest) -> HttpResponse:
     """Change the password; every other session ends."""
     try:
         made = visit.call(
@@ -81,19 +81,19 @@ def change_password(visit: Visit) -> HttpResponse:
     return redirect(f"{ACCOUNT}?done=password_changed", [door.cookie(made["token"])])
 
 
-def end_session(visit: Visit) -> HttpResponse:
+def end_session(visit: ConsoleRequest) -> HttpResponse:
     """End one session."""
     _end(visit, visit.text("id"))
     return redirect(f"{ACCOUNT}?done=session_ended")
 
 
-def sign_out_everywhere(visit: Visit) -> HttpResponse:
+def sign_out_everywhere(visit: ConsoleRequest) -> HttpResponse:
     """End all sessions."""
     visit.call("sign_out_everywhere")
     return redirect(f"{door.SIGN_IN}?done=signed_out", [set_cookie(door.COOKIE, "", 0)])
 
 
-def _end(visit: Visit, session_id: str) -> None:
+def _end(visit: ConsoleRequest, session_id: str) -> None:
     """End a session, which may have been ended meanwhile, in another tab or by a second click."""
     with suppress(NotFoundError):
         visit.call("end_session", id=session_id)
@@ -132,7 +132,9 @@ _SYSTEMS = {
 }
 
 
-def _account_page(visit: Visit, status: int, problem: Problem | None = None) -> HttpResponse:
+def _account_page(
+    visit: ConsoleRequest, status: int, problem: Problem | None = None
+) -> HttpResponse:
     sessions = [
         {**each, "browser": browser_name(each["browser"])}
         for each in visit.call("list_sessions")["sessions"]

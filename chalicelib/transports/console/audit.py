@@ -3,14 +3,14 @@
 from functools import partial
 
 from chalicelib.core.errors import AppError
-from chalicelib.transports.console.visit import Visit
+from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
 FILTERS = ("actor", "from", "to")
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(visit: ConsoleRequest) -> HttpResponse:
     """Show a page of the log, newest first; a filter that makes no sense is said, and not used."""
     chosen = {name: visit.asked(name).strip() for name in FILTERS}
     wanted = {name: value for name, value in chosen.items() if value}

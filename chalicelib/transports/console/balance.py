@@ -2,14 +2,14 @@
 
 import re
 
-from chalicelib.transports.console.visit import Visit
+from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
 
 ENTRIES = 50
 """Of the ledger on a page."""
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(visit: ConsoleRequest) -> HttpResponse:
     """Show what the account has, and the last entries of its ledger; to the owner alone."""
     if not visit.here.owns:
         return visit.page("balance", statement=None)

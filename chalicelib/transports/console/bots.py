@@ -16,7 +16,7 @@ from chalicelib.core.text import search_fold
 from chalicelib.core.wire.schema import MAX_KOPECKS
 from chalicelib.domains.billing.rules.spending import WINDOWS
 from chalicelib.transports.chat import chat_route
-from chalicelib.transports.console.visit import SEARCH_FROM, Problem, Visit
+from chalicelib.transports.console.console_request import SEARCH_FROM, ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
 FAILURES = (
@@ -36,7 +36,7 @@ _RUBLES = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?", re.ASCII)
 _SPACES = re.compile(r"[\s\u00a0\u202f]")
 
 
-def index(visit: Visit) -> HttpResponse:
+def index(visit: ConsoleRequest) -> HttpResponse:
     """List the bots."""
     listed = visit.call("list_agents")["agents"]
     wanted = visit.asked("q").strip()
@@ -51,17 +51,17 @@ def index(visit: Visit) -> HttpResponse:
     )
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(visit: ConsoleRequest) -> HttpResponse:
     """Lead to the first of a bot's pages."""
     return redirect(f"{_path(visit, _bot(visit))}/keys")
 
 
-def keys(visit: Visit) -> HttpResponse:
+def keys(visit: ConsoleRequest) -> HttpResponse:
     """List a bot's keys, with the form of another."""
     return _keys_page(visit, 200)
 
 
-def create_key(visit: Visit) -> HttpResponse:
+def create_key(visit: ConsoleRequest) -> HttpResponse:
     """Make a key of a bot and show its token, this once."""
     bot = _bot(visit)
     try:
@@ -85,7 +85,7 @@ def create_key(visit: Visit) -> HttpResponse:
     )
 
 
-def ask_to_delete_key(visit: Visit) -> HttpResponse:
+def ask_to_delete_key(visit: ConsoleRequest) -> HttpResponse:
     """Ask whether a bot's key shall be deleted, by its name; of one that is gone, say that."""
     bot = _bot(visit)
     try:
@@ -95,7 +95,7 @@ def ask_to_delete_key(visit: Visit) -> HttpResponse:
     return visit.page("bot_key_delete", bot=bot, key=key, path=_path(visit, bot))
 
 
-def delete_key(visit: Visit) -> HttpResponse:
+def delete_key(visit: ConsoleRequest) -> HttpResponse:
     """Delete a key of a bot, which a second click may have done already."""
     bot = _bot(visit)
     with suppress(NotFoundError):
@@ -103,16 +103,16 @@ def delete_key(visit: Visit) -> HttpResponse:
     return _deleted(visit, bot)
 
 
-def _deleted(visit: Visit, bot: dict[str, object]) -> HttpResponse:
+def _deleted(visit: ConsoleRequest, bot: dict[str, object]) -> HttpResponse:
     return redirect(f"{_path(visit, bot)}/keys?done=bot_key_deleted")
 
 
-def limits(visit: Visit) -> HttpResponse:
+def limits(visit: ConsoleRequest) -> HttpResponse:
     """Show what a bot may spend, and what it has spent."""
     return _limits_page(visit, 200)
 
 
-def set_limits(visit: Visit) -> HttpResponse:
+def set_limits(visit: ConsoleRequest) -> HttpResponse:
     """Set what a bot may spend; an empty field lifts a limit, one that is not sent leaves it."""
     bot = _bot(visit)
     try:
@@ -122,7 +122,7 @@ def set_limits(visit: Visit) -> HttpResponse:
     return redirect(f"{_path(visit, bot)}/limits?done=limits_set")
 
 
-def chat(visit: Visit) -> HttpResponse:
+def chat(visit: ConsoleRequest) -> HttpResponse:
     """Show a chat with the bot."""
     bot = _bot(visit)
     return visit.page(
@@ -136,7 +136,7 @@ def chat(visit: Visit) -> HttpResponse:
     )
 
 
-def embed(visit: Visit) -> HttpResponse:
+def embed(visit: ConsoleRequest) -> HttpResponse:
     """Show the code that puts the bot on a site."""
     bot = _bot(visit)
     code = (
@@ -145,7 +145,7 @@ def embed(visit: Visit) -> HttpResponse:
     return visit.page("bot_embed", bot=bot, tab="embed", path=_path(visit, bot), code_text=code)
 
 
-def _amounts(visit: Visit) -> dict[str, int | None]:
+def _amounts(visit: ConsoleRequest) -> dict[str, int | None]:
     """Return the limits of the form.
 
     Raises:
@@ -179,12 +179,12 @@ def kopecks(field: str, text: str) -> int | None:
     return amount
 
 
-def _bot(visit: Visit) -> dict[str, object]:
+def _bot(visit: ConsoleRequest) -> dict[str, object]:
     (found,) = _with_states(visit, [visit.call("get_agent", id=visit.request.path["id"])["agent"]])
     return found
 
 
-def _with_states(visit: Visit, bots: list[dict[str, object]]) -> list[dict[str, object]]:
+def _with_states(visit: ConsoleRequest, bots: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return bots with their ``state``: active, inactive, stopped or limit_reached."""
     held = visit.call("list_held_back_bots")["bots"]
     reasons = {each["agentId"]: each["reason"] for each in held}
@@ -194,18 +194,18 @@ def _with_states(visit: Visit, bots: list[dict[str, object]]) -> list[dict[str, 
     ]
 
 
-def _path(visit: Visit, bot: dict[str, object]) -> str:
+def _path(visit: ConsoleRequest, bot: dict[str, object]) -> str:
     return f"{visit.here.path}/bots/{bot['id']}"
 
 
-def _key(visit: Visit, bot: dict[str, object], key_id: str) -> dict[str, object]:
+def _key(visit: ConsoleRequest, bot: dict[str, object], key_id: str) -> dict[str, object]:
     for key in visit.call("list_bot_keys", agentId=bot["id"])["keys"]:
         if key["id"] == key_id:
             return dict(key)
     raise NotFoundError("No key of this bot has this id.")
 
 
-def _keys_page(visit: Visit, status: int, problem: Problem | None = None) -> HttpResponse:
+def _keys_page(visit: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
     bot = _bot(visit)
     listed = visit.call("list_bot_keys", agentId=bot["id"])
     return visit.page(
@@ -220,7 +220,9 @@ def _keys_page(visit: Visit, status: int, problem: Problem | None = None) -> Htt
     )
 
 
-def _limits_page(visit: Visit, status: int, problem: Problem | None = None) -> HttpResponse:
+def _limits_page(
+    visit: ConsoleRequest, status: int, problem: Problem | None = None
+) -> HttpResponse:
     bot = _bot(visit)
     budget = visit.call("get_bot_limits", agentId=bot["id"])
     typed = {w: visit.text(w) if visit.form else _rubles(budget[w]["limit"]) for w in WINDOWS}

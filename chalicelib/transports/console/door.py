@@ -19,8 +19,8 @@ from chalicelib.domains.identity.store import accounts, console_sessions, worksp
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
 from chalicelib.lib import tokens
+from chalicelib.transports.console.console_request import SESSION_OVER, ConsoleRequest
 from chalicelib.transports.console.routes import PREFIX, ROUTES, Page, View
-from chalicelib.transports.console.visit import SESSION_OVER, Visit
 from chalicelib.transports.http import (
     CSRF_HEADER,
     HttpRequest,
@@ -117,14 +117,14 @@ def csrf_token(session_token: str) -> str:
     return hmac.new(session_token.encode(), b"console form", hashlib.sha256).hexdigest()
 
 
-def visit_of(request: HttpRequest) -> Visit | None:
+def visit_of(request: HttpRequest) -> ConsoleRequest | None:
     """Return the visit of who is signed in, None without a live session."""
     found = _signed_in(request)
     if found is None:
         return None
     session, account = found
     console_sessions.touch(session)
-    return Visit(request, csrf_token(_token(request)), account, session.session_id)
+    return ConsoleRequest(request, csrf_token(_token(request)), account, session.session_id)
 
 
 def _signed_in(request: HttpRequest) -> tuple[ConsoleSessionRow, AccountRow] | None:
@@ -206,7 +206,7 @@ def _answer(page: Page, view: View, request: HttpRequest) -> HttpResponse:
         return _to_sign_in(page, request)
     if visit is None:
         begun = _token(request) or token_urlsafe(32)
-        visit = Visit(request, csrf_token(begun))
+        visit = ConsoleRequest(request, csrf_token(begun))
     if request.method == "POST":
         check_form(request, visit.text(CSRF_FIELD))
     if "workspace" in request.path:

@@ -17,7 +17,7 @@ from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.core.text import search_fold
-from chalicelib.transports.console.visit import SEARCH_FROM, Problem, Visit
+from chalicelib.transports.console.console_request import SEARCH_FROM, ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
 PRESETS = ("read", "agent", "everything")
@@ -25,7 +25,7 @@ GONE = 20
 """Of keys that no longer work the latest are shown; a page has its bounds (ui.md)."""
 
 
-def index(visit: Visit) -> HttpResponse:
+def index(visit: ConsoleRequest) -> HttpResponse:
     """List the keys, those that work first."""
     listed = visit.call("list_keys")
     wanted = search_fold(visit.asked("q").strip())
@@ -49,7 +49,7 @@ def index(visit: Visit) -> HttpResponse:
     )
 
 
-def ask(visit: Visit) -> HttpResponse:
+def ask(visit: ConsoleRequest) -> HttpResponse:
     """Show the form of a new key; where none can be made, the list says why."""
     listed = visit.call("list_keys")
     if _gated(visit) or listed["live"] >= listed["most"]:
@@ -57,7 +57,7 @@ def ask(visit: Visit) -> HttpResponse:
     return _form(visit, 200, ticked=preset("read", admin=_admin(visit)))
 
 
-def create(visit: Visit) -> HttpResponse:
+def create(visit: ConsoleRequest) -> HttpResponse:
     """Make a key and show its token, this once; or tick a preset's boxes."""
     if chosen := visit.text("preset"):
         return _form(visit, 200, ticked=preset(chosen, admin=_admin(visit)))
@@ -85,7 +85,7 @@ def create(visit: Visit) -> HttpResponse:
     )
 
 
-def ask_to_revoke(visit: Visit) -> HttpResponse:
+def ask_to_revoke(visit: ConsoleRequest) -> HttpResponse:
     """Ask whether a key shall stop working, by its name."""
     key = _key(visit, visit.request.path["id"])
     if key["state"] == "revoked":
@@ -93,7 +93,7 @@ def ask_to_revoke(visit: Visit) -> HttpResponse:
     return visit.page("key_revoke", key=key)
 
 
-def revoke(visit: Visit) -> HttpResponse:
+def revoke(visit: ConsoleRequest) -> HttpResponse:
     """Revoke a key for good."""
     visit.call("revoke_key", id=visit.request.path["id"])
     return redirect(f"{visit.here.path}/keys?done=key_revoked")
@@ -125,7 +125,7 @@ def rights(scopes: list[str]) -> list[tuple[str, str]]:
 
 
 def _form(
-    visit: Visit, status: int, *, ticked: frozenset[str], problem: Problem | None = None
+    visit: ConsoleRequest, status: int, *, ticked: frozenset[str], problem: Problem | None = None
 ) -> HttpResponse:
     zone = visit.here.workspace.timezone
     return visit.page(
@@ -141,18 +141,18 @@ def _form(
     )
 
 
-def _key(visit: Visit, key_id: str) -> dict[str, object]:
+def _key(visit: ConsoleRequest, key_id: str) -> dict[str, object]:
     for key in visit.call("list_keys")["keys"]:
         if key["id"] == key_id:
             return {**key, "rights": rights(key["scopes"])}
     raise NotFoundError("No key of this workspace has this id.")
 
 
-def _admin(visit: Visit) -> bool:
+def _admin(visit: ConsoleRequest) -> bool:
     return visit.signed_in.role == "admin"
 
 
-def _gated(visit: Visit) -> bool:
+def _gated(visit: ConsoleRequest) -> bool:
     """Whether the workspace's plan is without the API."""
     return visit.here.workspace.plan not in PLANS_WITH_API
 

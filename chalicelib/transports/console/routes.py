@@ -6,9 +6,9 @@ from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.lazy import Lazy
 
 if TYPE_CHECKING:
-    from chalicelib.transports.console.visit import Visit  # noqa: F401  ruff does not find it below
+    from chalicelib.transports.console.console_request import ConsoleRequest  # noqa: F401  ruff does not find it below
 
-View = Lazy[["Visit"], HttpResponse]
+View = Lazy[["ConsoleRequest"], HttpResponse]
 
 PREFIX = "/console"
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"

@@ -65,7 +65,7 @@ class Problem(NamedTuple):
 
 
 @dataclass
-class Visit:
+class ConsoleRequest:
     """A request to the console."""
 
     request: HttpRequest
