@@ -1,12 +1,14 @@
 """Idempotency keys: which texts can be one, and where a caller sends one."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import StringConstraints
 
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.operations import Operation
+
+if TYPE_CHECKING:  # The chat's function needs no registry.
+    from chalicelib.core.operations import Operation
 
 HEADER = "Idempotency-Key"
 FIELD = "idempotencyKey"
@@ -34,7 +36,7 @@ def check(key: str, name: str = FIELD) -> str:
 
 
 def split(
-    operation: Operation, arguments: Mapping[str, Any]
+    operation: "Operation", arguments: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], str | None]:
     """Return an input without the idempotency key in it, and the key. An empty key counts as none.
 
