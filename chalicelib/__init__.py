@@ -1,6 +1,6 @@
 """Workspace Automation API.
 
-The deployed package (transports > domains > store | gateways > rules > core).
+The deployed package (transports > domains > application > engine | gateways > lib > core).
 """
 
 VERSION = "0.1.0"
