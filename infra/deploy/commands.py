@@ -4,13 +4,15 @@ import json
 import re
 import sys
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from infra.deploy.aws.cloudformation import Change
-from infra.deploy.deployment import Deployment, Wanted
 from infra.deploy.progress import Progress
+
+if TYPE_CHECKING:
+    from infra.deploy.aws.cloudformation import Change
+    from infra.deploy.deployment import Deployment
 
 _STAGE = click.option("--stage", required=True, help="As in .chalice/config.json, such as dev.")
 _REGION = click.option("--region", help="Default: that of the shell (AWS_REGION, AWS_PROFILE).")
@@ -21,8 +23,9 @@ _YES = click.option("--yes", is_flag=True, help="Do not ask.")
 _PYTHON = click.option("--python", help="The Python to package with. Default: the first that fits.")
 
 
-def _deployment(stage: str, region: str | None) -> Deployment:
-    from infra.deploy.aws.account import sign_in  # noqa: PLC0415  the help needs no boto3
+def _deployment(stage: str, region: str | None) -> "Deployment":
+    from infra.deploy.aws.account import sign_in  # noqa: PLC0415  the help needs no boto3, no store
+    from infra.deploy.deployment import Deployment  # noqa: PLC0415  as above
 
     account = sign_in(region)
     click.echo(
@@ -43,7 +46,7 @@ def _ask(question: str) -> None:
     click.confirm(question, abort=True, err=True)
 
 
-def _confirm(changes: list[Change]) -> None:
+def _confirm(changes: list["Change"]) -> None:
     _ask(f"Make these {len(changes)} changes to the data stack, and deploy?")
 
 
@@ -124,6 +127,7 @@ def deploy(  # noqa: PLR0913  an option each
     finished by running it again.
     """
     from infra.deploy import doctor  # noqa: PLC0415  as above
+    from infra.deploy.deployment import Wanted  # noqa: PLC0415  as above
     from infra.deploy.package import build as package  # noqa: PLC0415  as above
 
     doctor.require(doctor.examine_machine(stage, package.ROOT))

@@ -9,6 +9,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+AS_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON on a terminal, too, as into a pipe."
+)
+"""Adds the option of commands that print a result, to a function or to a command."""
+
 
 def show(data: Mapping[str, Any], *, as_json: bool, table: Mapping[str, Any] | None = None) -> None:
     """Print a result. ``table`` is what a terminal shows instead of the data, if it differs."""

@@ -32,7 +32,7 @@ from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest
 from infra.local.data_dir import DataDir
 from infra.local.demo import bakery, images, pages, posts, school
-from infra.operator.admin import call
+from infra.operator.operation_commands import call
 
 EMAIL = "demo@example.com"
 VISITED_DAYS = 35

@@ -53,7 +53,9 @@ class _Entry(Wire):
 class Credit(_Entry):
     """Money that an account gets."""
 
-    kopecks: Annotated[int, Field(ge=1, le=MAX_KOPECKS)] = Field(description="How much.")
+    kopecks: Annotated[int, Field(ge=1, le=MAX_KOPECKS)] = Field(
+        description="How much, in kopecks."
+    )
 
 
 class Adjustment(_Entry):
@@ -96,7 +98,7 @@ class Balance(Wire):
 class LedgerQuery(BalanceQuery):
     """Which entries."""
 
-    limit: int = Field(default=100, ge=1, le=1000, description="At most so many.")
+    limit: int = Field(default=100, ge=1, le=1000, description="At most so many, up to 1,000.")
     before: EntryNumber | None = optional("Only entries before the one of this number.")
 
 

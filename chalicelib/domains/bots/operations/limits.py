@@ -30,9 +30,9 @@ class BotLimits(Patch):
     CONDITIONS = frozenset({"agent_id"})
 
     agent_id: Id = Field(description="Bot id.")
-    daily: Kopecks | None = optional("A day; null lifts it.")
-    weekly: Kopecks | None = optional("A week from Monday on; null lifts it.")
-    monthly: Kopecks | None = optional("A month; null lifts it.")
+    daily: Kopecks | None = optional("Kopecks a day; null lifts it.")
+    weekly: Kopecks | None = optional("Kopecks a week, from Monday on; null lifts it.")
+    monthly: Kopecks | None = optional("Kopecks a month; null lifts it.")
 
 
 class BotLimitsResult(Wire):

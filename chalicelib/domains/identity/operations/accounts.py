@@ -65,7 +65,7 @@ class AccountOut(Wire):
 class AccountRef(Wire):
     """Which account."""
 
-    email: Email = Field(description="Its e-mail address.")
+    email: Email = Field(description="E-mail address of the account.")
 
 
 class PasswordSet(AccountRef):

@@ -27,7 +27,7 @@ class AuditQuery(Wire):
     """Which changes."""
 
     workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
-    limit: int = Field(default=50, ge=1, le=100, description="At most so many.")
+    limit: int = Field(default=50, ge=1, le=100, description="At most so many, up to 100.")
     before: Id | None = optional("Where the last page said to go on: older ones.")
     actor: Id | None = optional("By an account's id, or by operator, visitor or job.")
     area: Id | None = optional("Of an area, such as pages or identity.")

@@ -62,7 +62,7 @@ class KeyCreate(Wire):
         description="Rights, such as projects:read or *:write."
     )
     expires: Annotated[Moment, AfterValidator(_in_future)] | None = optional(
-        "When it stops working; never if omitted."
+        "When it stops working, in ISO 8601, UTC without an offset; never if omitted."
     )
 
 

@@ -1,0 +1,246 @@
+"""The operator's commands that are made from the declarations of operations.
+
+An operation that the operator may call, and an API key may not, is a command. Its help is the
+handler's docstring; the options with their types, choices, defaults and help are the fields of the
+input model: ``workspaceId`` is ``--workspace``, ``isActive`` is ``--active``, ``dryRun`` is
+``--dry-run``. ``DIFFERENCES`` has what a declaration does not say.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from infra.operator import printing
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from chalicelib.core.operations import Operation
+
+
+def call(
+    operation: str, arguments: dict[str, Any], *, workspace: str | None = None
+) -> dict[str, Any]:
+    """Run an operation as the operator; return what is inside the envelope.
+
+    In a workspace's place, if one is named, where the operation is for keys as well. Warnings go to
+    stderr.
+
+    Raises:
+        AppError: any failure.
+    """
+    from uuid import uuid4  # noqa: PLC0415  the help needs no service
+
+    from chalicelib.application.invoke import invoke  # noqa: PLC0415
+    from chalicelib.core.operations import REGISTRY, load_all  # noqa: PLC0415
+    from chalicelib.core.principals import OperatorPrincipal  # noqa: PLC0415
+    from chalicelib.domains.identity.store import workspaces  # noqa: PLC0415
+
+    load_all()
+    principal = OperatorPrincipal()
+    if workspace is not None:
+        plan = workspaces.get(workspace).plan
+        principal = OperatorPrincipal(workspace_id=workspace, plan=plan)
+    reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id=str(uuid4()))
+    data: dict[str, Any] = json.loads(reply.body)["data"]
+    del data["status"]
+    for warning in data.pop("warnings", ()):
+        click.echo(warning, err=True)
+    return data
+
+
+def _credit_demo_balance(workspace: dict[str, Any]) -> None:
+    """Credit the owner of a new workspace, where DEMO_BALANCE gives an amount."""
+    from chalicelib.core.settings import settings  # noqa: PLC0415  the command line starts without it
+
+    if kopecks := settings().demo_balance:
+        money = {"kopecks": kopecks, "reason": "Demo balance"}
+        key = f"demo-{workspace['workspaceId']}"
+        call("credit", {"account": workspace["owner"], **money, "idempotencyKey": key})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences:
+    """How a command differs from what its operation's declaration says.
+
+    ``options`` names inputs otherwise. ``prompt`` is an input that is asked for if it is left out.
+    ``file`` is an input that takes a file's bytes in base64: the option is ``--path``, and the
+    input ``name`` is the file's. ``table`` returns what a terminal shows in place of the result.
+    ``then`` runs with the arguments and the result.
+    """
+
+    command: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    prompt: str | None = None
+    file: str | None = None
+    table: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    then: Callable[[dict[str, Any]], None] | None = None
+
+
+DIFFERENCES = {
+    "add_file": Differences(file="content"),
+    "create_workspace": Differences(then=_credit_demo_balance),
+    "erase_client": Differences(options={"email": "--email"}),
+    "get_balance": Differences(command="balance"),
+    "get_bot_limits": Differences(command="bot-limits"),
+    "list_audit_log": Differences(command="audit-log"),
+    "list_ledger": Differences(command="ledger", table=printing.one_row_an_answer),
+    "resume_site": Differences(options={"id": "--site"}),
+    "revoke_key": Differences(options={"id": "--key"}),
+    "set_bot": Differences(options={"id": "--agent"}),
+    "set_password": Differences(prompt="password"),
+    "suspend_site": Differences(options={"id": "--site"}),
+}
+NO_COMMANDS = {"upsert_products_by_id"}
+"""Operations with inputs that no option can hold; ``import-products`` calls them."""
+ACCOUNTS = {"owner": "--account --owner", "email": "--account --email"}
+"""Options for inputs that name an account: one option is the same in all commands."""
+SUPPLIED_BY_SESSIONS = {
+    "workspaceId": "Workspace id.",
+    "account": "E-mail address of the account.",
+}
+"""Inputs that a session may leave out, and the operator may not, with their help."""
+
+
+def commands() -> dict[str, click.Command]:
+    """Return the commands by their names. All operations are imported."""
+    from chalicelib.core.operations import REGISTRY, load_all  # noqa: PLC0415  the help of infra needs none
+    from chalicelib.core.principals import Audience  # noqa: PLC0415  as above
+
+    load_all()
+    found = [
+        _command(operation)
+        for operation in REGISTRY.of(Audience.OPERATOR)
+        if Audience.KEY not in operation.audience and operation.name not in NO_COMMANDS
+    ]
+    return {str(command.name): command for command in found}
+
+
+def _command(operation: "Operation") -> click.Command:
+    differences = DIFFERENCES.get(operation.name, Differences())
+    return printing.AS_JSON(
+        click.Command(
+            differences.command or operation.name.replace("_", "-"),
+            callback=click.pass_context(partial(_run, operation.name, differences)),
+            params=list(_options(operation, differences)),
+            help=operation.description,
+        )
+    )
+
+
+def _run(
+    operation: str,
+    differences: Differences,
+    ctx: click.Context,
+    /,
+    *,
+    as_json: bool,
+    **values: Any,  # noqa: ANN401  click's own
+) -> None:
+    ctx.obj()
+    arguments = {
+        name: None if value is NULL else value
+        for name, value in values.items()
+        if value is not None
+    }
+    if differences.file:
+        path = Path(values[differences.file])
+        content = base64.b64encode(path.read_bytes()).decode()
+        arguments |= {differences.file: content, "name": path.name}
+    result = _flat(call(operation, arguments))
+    if differences.then is not None:
+        differences.then({**arguments, **result})
+    table = differences.table and differences.table(result)
+    printing.show(result, as_json=as_json, table=table)
+
+
+def _flat(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a result's fields; a record wrapped by its noun is printed without the wrapper."""
+    values = list(data.values())
+    return values[0] if len(values) == 1 and isinstance(values[0], dict) else data
+
+
+def _options(operation: "Operation", differences: Differences) -> list[click.Option]:
+    properties = operation.input_schema["properties"]
+    fields = {each.alias or name: each for name, each in operation.input.model_fields.items()}
+    if differences.file:
+        del fields["name"]
+    return [_option(name, each, properties[name], differences) for name, each in fields.items()]
+
+
+def _option(
+    name: str, declared: "FieldInfo", schema: Mapping[str, Any], differences: Differences
+) -> click.Option:
+    """Return the option for an input, named as in JSON."""
+    if name == differences.file:
+        return click.Option(["--path", name], type=FILE, required=True, help="The file.")
+    names = differences.options.get(name) or ACCOUNTS.get(name) or _option_name(name)
+    about = SUPPLIED_BY_SESSIONS.get(name, declared.description or "")
+    kind = _type(schema)
+    if isinstance(kind, _IntegerOrNull):
+        about = about.replace("null", "none")
+    more: dict[str, Any] = {}
+    if declared.is_required() or name in SUPPLIED_BY_SESSIONS:
+        more["required"] = True
+    elif declared.default is False:
+        more["is_flag"] = True
+    elif declared.default is not None:
+        more |= {"default": declared.default, "show_default": True}
+    if name == differences.prompt:
+        asked = f"New {name}"
+        more |= {"prompt": asked, "hide_input": True, "confirmation_prompt": True}
+    return click.Option([*names.split(), name], type=kind, help=about, **more)
+
+
+def _option_name(name: str) -> str:
+    plain = re.sub(r"^is(?=[A-Z])|(?<=.)Id$", "", name)
+    return "--" + re.sub(r"(?<=[a-z])(?=[A-Z])", "-", plain).lower()
+
+
+NULL = object()
+"""What the word ``none`` stands for: null, while an option that is not given is omitted."""
+
+
+class _IntegerOrNull(click.ParamType[Any]):
+    """An integer, or ``none``."""
+
+    name = "integer|none"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401  click's own
+        """Return the integer."""
+        return NULL if value in ("none", NULL) else click.INT.convert(value, param, ctx)
+
+
+class _Words(click.ParamType[list[str]]):
+    """Comma-separated words."""
+
+    name = "word,word"
+
+    def convert(self, value: Any, *_: Any) -> list[str]:  # noqa: ANN401  click's own
+        """Return the words."""
+        return value if isinstance(value, list) else str(value).split(",")
+
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_TYPES: Mapping[str, click.ParamType[Any]] = {
+    "integer": click.INT,
+    "boolean": click.BOOL,
+    "string": click.STRING,
+    "array": _Words(),
+}
+
+
+def _type(schema: Mapping[str, Any]) -> click.ParamType[Any]:
+    """Return the type of an option by the JSON Schema of its input."""
+    if "enum" in schema:
+        return click.Choice(schema["enum"])
+    if schema["type"] == ["integer", "null"]:
+        return _IntegerOrNull()
+    return _TYPES[schema["type"]]
