@@ -108,8 +108,9 @@ def use_local_database() -> int | None:
     from chalicelib.transports.api_docs import reference  # noqa: PLC0415
     from infra.local import logs as local_logs  # noqa: PLC0415
     from infra.local import workarounds  # noqa: PLC0415
+    from infra.local.demo.caller import Caller  # noqa: PLC0415
     from infra.local.demo.examples import example_ids  # noqa: PLC0415
-    from infra.local.demo.seed import Caller, seed  # noqa: PLC0415
+    from infra.local.demo.seed import seed  # noqa: PLC0415
     from infra.operator import refolding  # noqa: PLC0415
 
     local_logs.configure(stack.data.log)

@@ -18,14 +18,14 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product; ``drawing`` is its image, ``stock`` is None where nobody counts."""
+    """A product; ``image`` is a file of ``images``, ``stock`` is None where nobody counts."""
 
     sku: str
     name: str
     category: str
     price: int
     stock: int | None
-    drawing: str
+    image: str
     description: str
     barcode: str | None = None
     status: str = "active"
@@ -114,7 +114,7 @@ PRODUCTS = (
         "Торты",
         215_000,
         0,
-        "chocolate cake",
+        "chocolate-cake",
         "Шоколадный бисквит, абрикосовый джем, глазурь. 1,2 кг, на заказ за сутки.",
     ),
     Product(

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from infra.local.demo.seed import Caller
+    from infra.local.demo.caller import Caller
 
 
 def example_ids(do: "Caller") -> dict[str, str]:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Post(NamedTuple):
-    """A post; ``drawings`` are what its cover shows, as ``images`` knows them."""
+    """A post; ``image`` is its cover, a file of ``images``; empty where there is none."""
 
     slug: str
     title: str
@@ -12,7 +12,7 @@ class Post(NamedTuple):
     tags: tuple[str, ...]
     category: str
     author: str
-    drawings: tuple[str, ...]
+    image: str
     content: str
     status: str = "published"
 
@@ -26,7 +26,7 @@ POSTS = (
         tags=("агенты", "MCP", "с чего начать"),
         category="Руководства",
         author="Анна Лебедева",
-        drawings=("bun", "cup", "cookies"),
+        image="bun-cup-cookies",
         content="""\
 Агенту не нужен отдельный «коннектор». Сервер инструментов уже работает по адресу `/api/mcp`, и \
 любой клиент, который говорит на MCP, подключается к нему напрямую. Понадобятся **ключ** и \
@@ -91,7 +91,7 @@ POSTS = (
         tags=("запись", "надёжность"),
         category="Как это устроено",
         author="Михаил Орлов",
-        drawings=("cake", "pie", "cookies"),
+        image="cake-pie-cookies",
         content="""\
 Двое открыли расписание в одну и ту же секунду. Оба видят свободные 15:00, оба нажимают \
 «Записаться». Кто-то один должен получить вежливый отказ, и сразу с ближайшими свободными окнами.
@@ -127,7 +127,7 @@ POSTS = (
         tags=("API", "с чего начать"),
         category="Guides",
         author="Ada Whitfield",
-        drawings=("loaf", "baguette", "bun"),
+        image="loaf-baguette-bun",
         content="""\
 Everything the console shows is also an API call. Here is the shortest way from nothing to a \
 request that waits in your inbox.
@@ -169,7 +169,7 @@ lists it: `GET /api/forms/collection-list?status=new`.
         tags=("API", "надёжность"),
         category="Как это устроено",
         author="Михаил Орлов",
-        drawings=(),
+        image="",
         content="""\
 Цена булочки 45 рублей хранится как `4500`. Дроби в двоичном виде не бывают точными: `0.1 + 0.2` \
 даёт `0.30000000000000004`, и через тысячу чеков касса не сойдётся.
@@ -185,7 +185,7 @@ lists it: `GET /api/forms/collection-list?status=new`.
         tags=(),
         category="Новости",
         author="Анна Лебедева",
-        drawings=(),
+        image="",
         content="Черновик виден только тем, кто пишет блог.",
         status="draft",
     ),

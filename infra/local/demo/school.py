@@ -8,13 +8,13 @@ CATEGORIES = ("Мастер-классы", "Консультации")
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service; ``drawing`` is its image, ``rules`` what else is said of its slots."""
+    """A service; ``image`` is a file of ``images``, ``rules`` what else is said of its slots."""
 
     name: str
     category: str
     minutes: int
     price: int
-    drawing: str
+    image: str
     description: str
     tags: tuple[str, ...]
     rules: dict[str, int]
@@ -26,7 +26,7 @@ SERVICES = (
         "Мастер-классы",
         180,
         390_000,
-        "rolling pin",
+        "rolling-pin",
         "Замешиваем, формуем и печём деревенский хлеб. Закваску и рецепт забираете с собой.",
         ("хлеб", "закваска", "для взрослых"),
         {"slotStepMin": 60, "bufferAfterMin": 30, "minNoticeMin": 1440},
@@ -36,7 +36,7 @@ SERVICES = (
         "Мастер-классы",
         90,
         190_000,
-        "mixing bowl",
+        "mixing-bowl",
         "Для детей от пяти лет, один взрослый бесплатно. Печём и расписываем глазурью.",
         ("дети", "пряник", "праздник"),
         {"slotStepMin": 30, "bufferAfterMin": 15, "minNoticeMin": 180},
@@ -59,7 +59,7 @@ class Master:
     """Who gives services; ``hours`` are rules of availability."""
 
     name: str
-    drawing: str
+    image: str
     description: str
     capacity: int
     services: tuple[str, ...]

@@ -5,14 +5,11 @@ of them are through. So a start that was killed is finished by the next one, a d
 noun was added gets it, and what its developer changed or deleted since stays so.
 """
 
-import base64
 import json
 import random
 import secrets
 import sys
-from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from chalicelib.application.invoke import invoke
@@ -27,11 +24,11 @@ from chalicelib.domains.sites.store import site_visits
 from chalicelib.engine import metrics, tables
 from chalicelib.engine.connection import connection
 from chalicelib.engine.metrics import Increments
-from chalicelib.transports.auth import authenticate
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, images, pages, posts, school
+from infra.local.demo import bakery, pages, posts, school
+from infra.local.demo.caller import Caller, Folder, by_name, image
 from infra.operator.operation_commands import call
 
 EMAIL = "demo@example.com"
@@ -87,45 +84,20 @@ def _is_empty() -> bool:
     return not connection().client.scan(TableName=name, Limit=1)["Items"]
 
 
-class Caller:
-    """Calls operations as the demo key may."""
-
-    def __init__(self, key: str) -> None:
-        self._principal = authenticate({"authorization": f"Bearer {key}"}, "")
-
-    @property
-    def workspace_id(self) -> str:
-        """The workspace that the key is of."""
-        return self._principal.workspace_id
-
-    @property
-    def is_admin(self) -> bool:
-        """Whether it may write the blog."""
-        return self._principal.role == "admin"
-
-    def __call__(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Call an operation and return what is inside the envelope."""
-        reply = invoke(
-            REGISTRY[operation], self._principal, lambda: arguments, request_id="seed-demo"
-        )
-        data: dict[str, Any] = json.loads(reply.body)["data"]
-        return data
-
-
 def make_files(do: Caller) -> None:
     """Make the folders, and the files that are no product's."""
     root = Folder(do, None)
-    root.file("Обложка.jpg", partial(images.showcase, "rye", "baguette", "bun"))
+    root.file("Обложка.jpg", image("rye-baguette-bun"))
     papers = root.folder("Документы")
     papers.file("Прайс-лист.csv", lambda: bakery.price_list().encode("utf-8-sig"))
     papers.file("Режим работы.txt", bakery.HOURS.encode)
     photos = root.folder("Фото")
-    photos.file("Витрина.jpg", partial(images.showcase, "loaf", "croissant", "cake", "cup"))
+    photos.file("Витрина.jpg", image("loaf-croissant-cake-cup"))
 
 
 def make_categories(do: Caller) -> None:
     """Make the two levels of product categories."""
-    there = _by_name(do("list_categories", kind="product")["categories"])
+    there = by_name(do("list_categories", kind="product")["categories"])
 
     def make(name: str, above: str | None) -> str:
         if name not in there:
@@ -142,9 +114,8 @@ def make_categories(do: Caller) -> None:
 def make_products(do: Caller) -> None:
     """Make the products, each with an image; a SKU that is taken is a product that is there."""
     photos = _product_pictures(do)
-    categories = _by_name(do("list_categories", kind="product")["categories"])
+    categories = by_name(do("list_categories", kind="product")["categories"])
     for product in bakery.PRODUCTS:
-        draw = partial(images.image, product.drawing)
         values = {
             "name": product.name,
             "price": product.price,
@@ -154,7 +125,7 @@ def make_products(do: Caller) -> None:
             "categoryId": categories[product.category]["id"],
             "barcode": product.barcode,
             "status": product.status,
-            "images": [{"url": photos.file(f"{product.name}.jpg", draw)}],
+            "images": [{"url": photos.file(f"{product.name}.jpg", image(product.image))}],
         }
         try:
             do("create_product", **values)
@@ -254,10 +225,9 @@ def make_posts(do: Caller) -> None:
     for post in reversed(posts.POSTS):
         if post.slug in there:
             continue
-        values = {name: value for name, value in post._asdict().items() if name != "drawings"}
-        if post.drawings:
-            draw = partial(images.showcase, *post.drawings)
-            values["coverImage"] = photos.file(f"{post.slug}.jpg", draw)
+        values = {name: value for name, value in post._asdict().items() if name != "image"}
+        if post.image:
+            values["coverImage"] = photos.file(f"{post.slug}.jpg", image(post.image))
         do("create_blog_post", **values | {"tags": list(post.tags)})
 
 
@@ -327,15 +297,15 @@ def make_dialogs(do: Caller) -> None:
 
 def make_services(do: Caller) -> None:
     """Make what can be booked: services, the masters who give them, their week, and holidays."""
-    kinds = _by_name(do("list_categories", kind="service")["categories"])
+    kinds = by_name(do("list_categories", kind="service")["categories"])
     for name in school.CATEGORIES:
         if name not in kinds:
             kinds[name] = do("create_category", name=name, kind="service")["category"]
     photos = Folder(do, None).folder("Фото").folder("Услуги")
-    there = _by_name(do("list_services", size=100)["services"])
+    there = by_name(do("list_services", size=100)["services"])
     for service in school.SERVICES:
         if service.name not in there:
-            photo = photos.file(f"{service.name}.jpg", partial(images.image, service.drawing))
+            photo = photos.file(f"{service.name}.jpg", image(service.image))
             there[service.name] = do(
                 "create_service",
                 name=service.name,
@@ -347,10 +317,10 @@ def make_services(do: Caller) -> None:
                 images=[{"url": photo}],
                 **service.rules,
             )["service"]
-    masters = _by_name(do("list_resources", size=100)["resources"])
+    masters = by_name(do("list_resources", size=100)["resources"])
     for master in school.MASTERS:
         if master.name not in masters:
-            photo = photos.file(f"{master.name}.jpg", partial(images.image, master.drawing))
+            photo = photos.file(f"{master.name}.jpg", image(master.image))
             masters[master.name] = do(
                 "create_resource",
                 name=master.name,
@@ -370,7 +340,7 @@ def make_services(do: Caller) -> None:
 
 def make_bookings(do: Caller) -> None:
     """Make some bookings of the coming weeks; a client who has one is left alone."""
-    services = _by_name(do("list_services", size=100)["services"])
+    services = by_name(do("list_services", size=100)["services"])
     there = {each["client"]["name"]: each for each in do("list_bookings", size=100)["bookings"]}
     for booking in school.BOOKINGS:
         service = services.get(school.SERVICES[booking.service].name)
@@ -426,34 +396,5 @@ def _furnish(data: DataDir, key: str) -> None:
     data.demo = {**data.demo, "agentId": agents[0]["id"] if agents else ""}
 
 
-class Folder:
-    """A folder of files, None for the root; what it lacks is made when asked for."""
-
-    def __init__(self, do: Caller, folder_id: str | None) -> None:
-        self._do, self._id = do, folder_id
-        found = do("list_files", folderId=folder_id, size=100)
-        self.files, self._folders = _by_name(found["files"]), _by_name(found["folders"])
-
-    def folder(self, name: str) -> "Folder":
-        """Return a folder in this one."""
-        if name not in self._folders:
-            made = self._do("create_folder", name=name, parentId=self._id)
-            self._folders[name] = made["folder"]
-        return Folder(self._do, self._folders[name]["id"])
-
-    def file(self, name: str, make: Callable[[], bytes]) -> str:
-        """Return a file's URL."""
-        if name not in self.files:
-            content = base64.b64encode(make()).decode()
-            made = self._do("upload_file", name=name, content=content, folderId=self._id)
-            self.files[name] = made["file"]
-        url: str = self.files[name]["url"]
-        return url
-
-
 def _product_pictures(do: Caller) -> Folder:
     return Folder(do, None).folder("Фото").folder("Товары")
-
-
-def _by_name(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {record["name"]: record for record in records}

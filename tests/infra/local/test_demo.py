@@ -18,7 +18,7 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways.object_store import object_store
 from chalicelib.lib import barcodes
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, images, pages, posts, school
+from infra.local.demo import bakery, pages, posts, school
 from infra.local.demo import seed as demo
 from infra.local.demo.seed import EMAIL, seed
 from tests.conftest import Api, as_operator
@@ -156,7 +156,7 @@ def test_is_a_bakery_with_pictures_on_its_shelves_and_its_pages(data: DataDir) -
     address = product["images"][0]["url"].split("/", 3)[3]
     assert f'src="/{address}"' in html
     cover = Image.open(BytesIO(object_store().get(address) or b""))
-    assert cover.size == (images.WIDTH, images.HEIGHT)
+    assert cover.size == (640, 480)
 
 
 def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:
