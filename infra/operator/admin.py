@@ -166,12 +166,12 @@ def export_products(ctx: click.Context, *, workspace: str, path: Path) -> None:
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    help="A new file, such as bakery.jsonl.gz; only you may read it.",
+    help="A new file, such as bakery.zip; only you may read it.",
 )
 @printing.AS_JSON
 @click.pass_context
 def export_workspace(ctx: click.Context, *, workspace: str, path: Path, as_json: bool) -> None:
-    """Write everything of a workspace into a file, for import.
+    """Write everything of a workspace into a zip file, for import.
 
     Accounts, keys, money, audit log and blog stay behind. The file holds personal data in clear:
     keep it as you keep the database. The workspace works on meanwhile, so it is no snapshot.

@@ -45,7 +45,8 @@ from chalicelib.engine.reading import Cost, Item, Key, Partition, fetch
 from chalicelib.engine.tables import Record
 from chalicelib.gateways.object_store import object_store
 from infra.operator.transfer import contents, members
-from infra.operator.transfer.file_format import StoredObject, Writer
+from infra.operator.transfer.file_format import Writer
+from infra.operator.transfer.lines import StoredObject
 
 READERS = 8
 """Records that are looked at at once, each with an object of at most 20 MB and its thumbnail."""
@@ -130,7 +131,7 @@ class _Export:
             listing.noun: counters.read(self._workspace.id, listing.noun)[counters.TOTAL]
             for listing in listings
         }
-        self._header({noun: total for noun, total in totals.items() if total})
+        self._header()
         with click.progressbar(
             length=sum(totals.values()), label=f"exporting {self._workspace.slug}", file=sys.stderr
         ) as bar:
@@ -147,7 +148,7 @@ class _Export:
                 line = {"kind": job.kind, "id": job.job_id, "due": due, "payload": job.payload}
                 self._writer.line("jobs", {"job": line})
 
-    def _header(self, totals: dict[str, int]) -> None:
+    def _header(self) -> None:
         workspace, place = self._workspace, settings()
         self._writer.header(
             {
@@ -158,7 +159,6 @@ class _Export:
                 "workspaceId": workspace.id,
                 "slug": workspace.slug,
                 "exportedAt": iso(clock.now()),
-                "counts": totals,
             }
         )
         left = {"pk", "owner_id", "version"}
@@ -195,7 +195,7 @@ class _Export:
             yield len(batch)
 
     def _record(self, at: str, whole: _Whole) -> None:
-        """Write a record, its objects first: whoever reads knows their lengths then."""
+        """Write a record and what was taken with it."""
         for stored in whole.objects:
             self._writer.object(stored)
         if not at.endswith(contents.TRASH):

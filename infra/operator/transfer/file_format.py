@@ -1,71 +1,64 @@
-"""The file of an export: gzip, a JSON object a line, from a header to a trailer with a checksum.
+"""The file of an export: a zip file of JSON lines and objects, which any tool can read (ADR 46).
 
-A line is one of
-
-- the header: ``format``, ``version``, what the workspace is and where it comes from, ``counts``;
-- ``workspace``: its row, its owner and its members;
-- ``at`` and ``item``: a row, as DynamoDB's JSON without its partition key, which ``at`` stands for;
-  a record may have ``parts``, rows that belong to it, and a site the ``domain`` that it holds;
-- ``job``: work that is due later;
-- ``object`` and ``bytes``, followed by lines of ``chunk``, base64: an object of the object store;
-- the trailer: ``lines`` before it, ``counts``, and the SHA-256 of all that is before it.
+- ``rows/PRODUCT.jsonl`` and the like, one for each kind of rows. A line has ``at`` and ``item``: a
+  row, as DynamoDB's JSON without its partition key, which ``at`` stands for. A record may have
+  ``parts``, rows that belong to it, and a site the ``domain`` that it holds. ``workspace`` is its
+  row, its owner and its members; ``job`` is work that is due later.
+- ``objects/``: the objects of the object store, by their keys. They come before the rows.
+- ``manifest.json``: ``format``, ``version``, what the workspace is and where it comes from,
+  ``counts``, and ``files``: the SHA-256 of every other file. It is written last.
 
 So a file that was cut off, or changed, is refused; and neither side holds more than an object of 20
 MB in memory.
 """
 
-import base64
-import gzip
 import hashlib
+import io
 import json
 import os
+import tempfile
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Self
 
 import click
 
-FORMAT = "workspace-export"
-VERSION = 1
+from infra.operator.transfer import gzip_format
+from infra.operator.transfer.lines import (
+    FORMAT,
+    MAX_LINE_BYTES,
+    FileError,
+    Line,
+    StoredObject,
+    check_header,
+    parsed,
+)
+
+VERSION = 2
+MANIFEST = "manifest.json"
+OBJECTS = "objects/"
 CHUNK_BYTES = 256 * 1024
-MAX_LINE_BYTES = 8_000_000
-"""A row takes 400 KB, with its part 800 KB; in JSON some times as much."""
-COMPRESSION = 6
-
-Line = dict[str, Any]
-
-
-class FileError(click.ClickException):
-    """The file is no whole export."""
-
-
-class StoredObject(NamedTuple):
-    """An object of the object store."""
-
-    key: str
-    body: bytes
-
-
-def part_of(path: Path) -> Path:
-    """Return where a file is written until it is whole."""
-    return path.with_name(f"{path.name}.part")
 
 
 class Writer:
     """Writes a file, which takes its name only once it is whole.
 
-    Only its owner may read it. What an interrupted export leaves is called ``.part``.
+    Only its owner may read it. What an interrupted export leaves is called ``.part``. A zip file is
+    written one entry after another: rows wait in unnamed files beside it until all objects are in.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.counts: Counter[str] = Counter()
-        self._lines = 0
-        self._digest = hashlib.sha256()
+        self._header: Line = {}
+        self._files: dict[str, str] = {}
+        self._rows: dict[str, IO[bytes]] = {}
+        self._opened = ExitStack()
 
     def __enter__(self) -> Self:
         """Begin.
@@ -76,165 +69,148 @@ class Writer:
         if self.path.exists():
             msg = f"{self.path} is there already. Name another file."
             raise click.ClickException(msg)
-        part = part_of(self.path)
+        self._part = self.path.with_name(f"{self.path.name}.part")
         try:
-            part.unlink(missing_ok=True)
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._part.unlink(missing_ok=True)
+            descriptor = os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
-            msg = f"{part} cannot be written: {error.strerror}."
+            msg = f"{self._part} cannot be written: {error.strerror}."
             raise click.ClickException(msg) from error
-        self._file: IO[bytes] = os.fdopen(descriptor, "wb")
-        self._gzip = gzip.GzipFile("", "wb", COMPRESSION, self._file, mtime=0)
+        self._file = self._opened.enter_context(os.fdopen(descriptor, "wb"))
+        self._zip = self._opened.enter_context(zipfile.ZipFile(self._file, "w"))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
     ) -> None:
         """End the file and give it its name, unless something went wrong."""
-        if kind is None:
-            trailer = {
-                "lines": self._lines,
+        if kind is not None:
+            with suppress(OSError):
+                self._opened.close()
+            return
+        with self._opened:
+            for counted_as, rows in self._rows.items():
+                rows.seek(0)
+                self._add(f"rows/{counted_as.replace('#', '-')}.jsonl", rows)
+            manifest = {
+                **self._header,
                 "counts": dict(sorted(self.counts.items())),
-                "sha256": self.checksum,
+                "files": self._files,
             }
-            self._write({"trailer": trailer})
-            self._gzip.close()
+            text = json.dumps(manifest, ensure_ascii=False, indent=2)
+            self._add(MANIFEST, io.BytesIO(text.encode()))
+            self._zip.close()
             self._file.flush()
             os.fsync(self._file.fileno())
-            self._file.close()
-            part_of(self.path).rename(self.path)
-        else:
-            with suppress(OSError), self._file, self._gzip:
-                pass
-
-    @property
-    def checksum(self) -> str:
-        """The checksum of what was written so far."""
-        return self._digest.hexdigest()
+        self._part.rename(self.path)
 
     def header(self, values: Line) -> None:
-        """Write the header."""
-        self._write({"format": FORMAT, "version": VERSION, **values})
+        """Note what the manifest says besides."""
+        self._header = {"format": FORMAT, "version": VERSION, **values}
 
     def line(self, counted_as: str, line: Line) -> None:
         """Write a line."""
         self.counts[counted_as] += 1
-        self._write(line)
+        if counted_as not in self._rows:
+            spool = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115  closed with the rest
+            self._rows[counted_as] = self._opened.enter_context(spool)
+        data = json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
+        self._rows[counted_as].write(data + b"\n")
 
     def object(self, stored: StoredObject) -> None:
-        """Write an object."""
-        self.counts["objects"] += 1
-        self._write({"object": stored.key, "bytes": len(stored.body)})
-        for start in range(0, len(stored.body), CHUNK_BYTES):
-            chunk = stored.body[start : start + CHUNK_BYTES]
-            self._write({"chunk": base64.b64encode(chunk).decode()})
+        """Write an object, once, though two records may show it."""
+        name = OBJECTS + stored.key
+        if name not in self._files:
+            self.counts["objects"] += 1
+            self._add(name, io.BytesIO(stored.body))
 
-    def _write(self, line: Line) -> None:
-        data = json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        self._digest.update(data)
-        self._lines += 1
-        self._gzip.write(data)
+    def _add(self, name: str, content: IO[bytes]) -> None:
+        """Write an entry; its time is always the same, so that equal exports are equal files."""
+        entry, digest = zipfile.ZipInfo(name), hashlib.sha256()
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.file_size = content.seek(0, os.SEEK_END)  # beyond 2 GB it needs ZIP64
+        content.seek(0)
+        with self._zip.open(entry, "w") as target:
+            while chunk := content.read(CHUNK_BYTES):
+                digest.update(chunk)
+                target.write(chunk)
+        self._files[name] = digest.hexdigest()
 
 
 def read(
     path: Path,
     moved: Callable[[int], None] = lambda _: None,
-    rewritten: Callable[[str], str] | None = None,
+    rewritten: Callable[[str], str] = lambda text: text,
 ) -> Iterator[Line | StoredObject]:
     """Yield header, lines, objects and trailer of a file, which is found whole at its very end.
 
+    The trailer has the ``counts``, and the ``sha256`` that tells the file from others.
+
     Args:
-        path: the file.
+        path: the file, a zip file or one that an earlier version wrote.
         moved: told how many of its bytes were read since it was last told.
         rewritten: changes the text of lines before they are read; of objects, only their keys.
 
     Raises:
         FileError: it is no export, was cut off or changed, or is of a later version.
     """
-    digest, unfinished, trailer = hashlib.sha256(), None, None
-    for number, data in enumerate(_lines(path, moved)):
-        line = _parsed(data, number)
-        if number == 0:
-            _check_header(line)
-        if trailer is not None:
-            raise FileError("The file is damaged: it goes on behind its end.")
-        if "trailer" in line:
-            trailer = line
-            _check_trailer(line["trailer"], number, digest.hexdigest())
-            continue
-        digest.update(data)
-        if rewritten is not None and "chunk" not in line:
-            line = json.loads(rewritten(data.decode()))
-        if unfinished is not None or "object" in line:
-            unfinished = _gathered(unfinished, line)
-            if len(unfinished.body) == unfinished.size:
-                yield StoredObject(unfinished.key, bytes(unfinished.body))
-                unfinished = None
-        else:
-            yield line
-    if trailer is None or unfinished is not None:
-        raise FileError("The file was cut off: its end is missing. Copy it, or export, again.")
-    yield trailer
-
-
-class _Gathering(NamedTuple):
-    key: str
-    size: int
-    body: bytearray
-
-
-def _gathered(unfinished: _Gathering | None, line: Line) -> _Gathering:
-    """Return an object with what a line adds to it."""
-    if unfinished is None:
-        return _Gathering(line["object"], line["bytes"], bytearray())
-    unfinished.body.extend(base64.b64decode(line.get("chunk", "")))
-    if "chunk" not in line or len(unfinished.body) > unfinished.size:
-        raise FileError("The file is damaged: an object is not as long as it says.")
-    return unfinished
-
-
-def _lines(path: Path, moved: Callable[[int], None]) -> Iterator[bytes]:
-    """Yield the lines, the last of which is the trailer."""
     before = 0
     try:
-        with path.open("rb") as file, gzip.open(file) as content:
-            while data := content.readline(MAX_LINE_BYTES):
-                yield data
-                moved((now := file.tell()) - before)
-                before = now
-    except (EOFError, zlib.error) as error:
+        with path.open("rb") as file:
+            magic = file.read(2)
+            file.seek(0)
+            if magic not in {b"PK", gzip_format.MAGIC, b""}:
+                raise FileError("This is no export: it is neither a zip file nor of gzip.")
+            format_of = gzip_format.read if magic == gzip_format.MAGIC else _read
+            for number, line in enumerate(format_of(file, rewritten)):
+                yield line
+                if number:  # The header is at the end of a zip file.
+                    moved((now := file.tell()) - before)
+                    before = now
+    except (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
         raise FileError("The file was cut off or damaged. Copy it, or export, again.") from error
-    except gzip.BadGzipFile as error:
-        raise FileError("This is no export: it is not compressed by gzip, or damaged.") from error
     except OSError as error:
         msg = f"{path} cannot be read: {error.strerror or error}."
         raise FileError(msg) from error
 
 
-def _parsed(data: bytes, number: int) -> Line:
-    try:
-        line: Line = json.loads(data)
-    except ValueError:
-        line = {}
-    if isinstance(line, dict) and line:
-        return line
-    if number == 0:
-        raise FileError("This is no export: it does not begin with the header of one.")
-    msg = f"The file is damaged: its line {number + 1:,} is none of an export."
-    raise FileError(msg)
+def _read(file: IO[bytes], rewritten: Callable[[str], str]) -> Iterator[Line | StoredObject]:
+    with zipfile.ZipFile(file) as archive:
+        names = archive.namelist()
+        if MANIFEST not in names:
+            raise FileError("The file was cut off, or is no export: it has no manifest.json.")
+        names.remove(MANIFEST)
+        data = archive.read(MANIFEST)
+        header = parsed(data, MANIFEST)
+        check_header(header, VERSION)
+        files: dict[str, str] = header.pop("files")
+        if sorted(names) != sorted(files):
+            raise FileError("The file is damaged: its manifest lists other files than it has.")
+        yield header
+        for name in names:
+            digest = hashlib.sha256()
+            with archive.open(name) as content:
+                if name.startswith(OBJECTS):
+                    body = content.read()
+                    digest.update(body)
+                    yield StoredObject(rewritten(name.removeprefix(OBJECTS)), body)
+                else:
+                    yield from _lines(name, content, rewritten, digest.update)
+            if digest.hexdigest() != files[name]:
+                msg = f"The file is damaged: the checksum of {name} is wrong."
+                raise FileError(msg)
+        checksum = hashlib.sha256(data).hexdigest()
+        yield {"trailer": {"counts": header["counts"], "sha256": checksum}}
 
 
-def _check_header(header: Line) -> None:
-    if header.get("format") != FORMAT:
-        raise FileError("This is no export: it does not begin with the header of one.")
-    if header.get("version") != VERSION:
-        msg = (
-            f"The file is of version {header.get('version')}, and this reads version {VERSION}: "
-            "import it with the release that exported it, or a later one."
-        )
-        raise FileError(msg)
-
-
-def _check_trailer(trailer: Line, lines: int, checksum: str) -> None:
-    if trailer.get("lines") != lines or trailer.get("sha256") != checksum:
-        raise FileError("The file is damaged: its checksum is wrong. Copy it, or export, again.")
+def _lines(
+    name: str,
+    content: IO[bytes],
+    rewritten: Callable[[str], str],
+    read_so_far: Callable[[bytes], None],
+) -> Iterator[Line]:
+    number = 0
+    while data := content.readline(MAX_LINE_BYTES):
+        number += 1
+        read_so_far(data)
+        yield parsed(rewritten(data.decode()).encode(), f"line {number:,} of {name}")

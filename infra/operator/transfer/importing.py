@@ -27,7 +27,7 @@ from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 from chalicelib.lib import slugs
 from infra.operator.transfer import marks, members
-from infra.operator.transfer.file_format import Line
+from infra.operator.transfer.lines import Line
 from infra.operator.transfer.marks import ImportRow
 from infra.operator.transfer.restoring import Restoring
 from infra.operator.transfer.rewriting import Addresses, NewIds, Place, Rewriting

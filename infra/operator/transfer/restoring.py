@@ -39,7 +39,8 @@ from chalicelib.engine.tables import Record
 from chalicelib.gateways.object_store import object_store
 from infra.operator.transfer import contents
 from infra.operator.transfer.batch_writes import BatchWriter
-from infra.operator.transfer.file_format import Line, StoredObject, read
+from infra.operator.transfer.file_format import read
+from infra.operator.transfer.lines import Line, StoredObject
 from infra.operator.transfer.rewriting import Rewriting
 from infra.operator.transfer.survey import FILES, progress
 
@@ -49,7 +50,7 @@ class Restoring:
     """Writes what a file holds into a workspace that is not there yet.
 
     ``slugs`` are the sites' slugs here by those in the file. Its memory grows with the numbers of
-    bookings and of counters, by a hundred bytes each.
+    pages, bookings and counters, by a hundred bytes each.
     """
 
     path: Path
@@ -63,7 +64,7 @@ class Restoring:
     _busy: list[tuple[str, BusyEntry]] = field(default_factory=list)
     _used: int = 0
     _html_bytes: dict[str, int] = field(default_factory=dict)
-    """Of the objects since the last record, whose links may have made them longer."""
+    """Lengths of pages' HTML by their keys: new links may have changed them."""
 
     def write(self) -> None:
         """Write all but the workspace itself, its claims and its jobs."""
@@ -93,7 +94,7 @@ class Restoring:
         return written
 
     def _lines(self, moved: Any) -> Iterator[Line | StoredObject]:  # noqa: ANN401  a progress bar's
-        return read(self.path, moved, self.rewriting.in_text if self.rewriting else None)
+        return read(self.path, moved, self.rewriting.in_text)
 
     def _jobs(self, line: Line) -> Iterator[JobRow]:
         if job := line.get("job"):
@@ -151,7 +152,6 @@ class Restoring:
 
     def _put_record(self, writer: BatchWriter, listing: Listing[Any], line: Line) -> None:
         record = self._record(listing, line)
-        self._html_bytes.clear()
         parts = []
         for part in line.get("parts", ()):
             kind = contents.kind_at(part["at"])

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from chalicelib.core.settings import Settings
 from chalicelib.domains.sites.rules import site_urls
 from infra.operator.transfer import contents
-from infra.operator.transfer.file_format import Line
+from infra.operator.transfer.lines import Line
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base 32, of which ULIDs are."""

@@ -17,7 +17,8 @@ from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import LookupRow
 from chalicelib.engine.reading import Key, fetch
 from infra.operator.transfer import contents, rewriting
-from infra.operator.transfer.file_format import FileError, Line, StoredObject, read
+from infra.operator.transfer.file_format import read
+from infra.operator.transfer.lines import FileError, Line, StoredObject
 
 FILES = "files/"
 """What keys of objects begin with that are served; the others begin with the workspace's id."""

@@ -1,44 +1,48 @@
 """``export`` and ``import``: a workspace goes into a file, and comes out as it was."""
 
-import gzip
-import hashlib
 import json
 import re
-import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from click.testing import CliRunner, Result
 from ulid import ULID
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.operations import load_all
-from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.flows import booking
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.files.store import files
 from chalicelib.domains.identity.store import api_keys, workspaces
-from chalicelib.engine import jobs, tables
+from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
-from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.registry import LISTINGS, NOUNS
-from chalicelib.engine.tables import Row
+from chalicelib.engine.listing.registry import NOUNS
 from chalicelib.gateways.object_store import object_store
-from infra.operator import admin as command_line
-from infra.operator.admin import admin
-from infra.operator.transfer import batch_writes, contents, export, importing, restoring
-from infra.operator.transfer.rewriting import Addresses, NewIds, Place
-from tests.conftest import OBJECTS, Api, Owner, Time, as_operator, everything
+from infra.operator.transfer import (
+    batch_writes,
+    contents,
+    export,
+    importing,
+    restoring,
+)
+from tests.conftest import Owner, Time, as_operator, everything
 from tests.factories.examples import Things, submit
 from tests.factories.files import kept
-from tests.factories.transfer import ID, Furnished, as_key, furnish, reads, rows_of
-from tests.support.restoring import Snapshots
+from tests.factories.transfer import ID, Furnished, as_key, reads, rows_of
+from tests.support.export_files import (
+    does,
+    entries_of,
+    fails,
+    in_an_empty_place,
+    objects,
+    packed,
+    read_whole,
+    types,
+)
 
 pytestmark = pytest.mark.usefixtures("database")
 BEHIND = (
@@ -54,124 +58,6 @@ BEHIND = (
 )
 """Partitions of what stays behind, or has the ids of accounts; so has the audit log."""
 load_all()
-
-
-@pytest.fixture
-def operator(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
-    """Who types the commands, connected to the database of the tests."""
-    monkeypatch.setattr(command_line, "connect", lambda _stage, _region: None)
-
-
-@pytest.fixture
-def _bakery(
-    api: Api,
-    owner: Owner,
-    things: Things,
-    txt_records: dict[str, Any],
-    time: Time,
-    operator: None,
-    snapshots: Snapshots,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[Furnished, Path]:
-    """A workspace with some of everything, and its export."""
-
-    def make() -> tuple[Furnished, Path]:
-        made = furnish(api, owner, things, txt_records)
-        path = tmp_path_factory.mktemp("export") / "bakery.jsonl.gz"
-        does("export", "--workspace", made.workspace, "--out", str(path))
-        return replace(made, answers=made.reads), path
-
-    made: tuple[Furnished, Path] = snapshots.once(f"bakery of {owner.workspace.id}", make)
-    return made
-
-
-@pytest.fixture
-def bakery(_bakery: tuple[Furnished, Path]) -> Furnished:
-    """A workspace with some of everything."""
-    return _bakery[0]
-
-
-@pytest.fixture
-def file(_bakery: tuple[Furnished, Path], tmp_path: Path) -> Path:
-    """Its export."""
-    return Path(shutil.copy2(_bakery[1], tmp_path / "bakery.jsonl.gz"))
-
-
-def types(*words: str) -> Result:
-    return CliRunner().invoke(admin, words)
-
-
-def does(*words: str) -> dict[str, Any]:
-    result = types(*words)
-    assert result.exit_code == 0, (result.output, result.exception)
-    printed: dict[str, Any] = json.loads(result.stdout)
-    return printed
-
-
-def fails(*words: str) -> str:
-    result = types(*words)
-    assert result.exit_code == 1, (result.output, result.exception)
-    assert result.stdout == ""
-    return result.stderr.splitlines()[-1]
-
-
-def lines_of(path: Path) -> list[Any]:
-    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-
-
-def _first_product(found: list[Any]) -> Any:
-    return next(line["item"] for line in found if line.get("at") == "PRODUCT")
-
-
-def _first_object(found: list[Any]) -> Any:
-    return next(line for line in found if "object" in line)
-
-
-def _workspace(found: list[Any]) -> Any:
-    return next(line["workspace"] for line in found if "workspace" in line)
-
-
-def _rewrite(path: Path, found: list[Any]) -> None:
-    """Write lines as a file whose checksum is right."""
-    path.write_bytes(_packed(found))
-
-
-def _with(change: Callable[[list[Any]], object]) -> Callable[[bytes], bytes]:
-    """Return what changes lines of a file; its checksum is right for them all the same."""
-
-    def changed(data: bytes) -> bytes:
-        found = [json.loads(line) for line in gzip.decompress(data).splitlines()][:-1]
-        change(found)
-        return _packed(found)
-
-    return changed
-
-
-def _packed(found: list[Any]) -> bytes:
-    data = b"".join(
-        json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        for line in found
-    )
-    trailer = {"lines": len(found), "counts": {}, "sha256": hashlib.sha256(data).hexdigest()}
-    return gzip.compress(data + json.dumps({"trailer": trailer}).encode() + b"\n")
-
-
-def rows_in(path: Path) -> list[str]:
-    """Return what a file holds but for header and trailer."""
-    return gzip.decompress(path.read_bytes()).decode().splitlines()[1:-1]
-
-
-def in_an_empty_place(empty: Callable[[], None], email: str) -> None:
-    """Begin with nothing but an account."""
-    empty()
-    for folder in OBJECTS.iterdir():
-        if folder.is_dir():
-            shutil.rmtree(folder)
-    as_operator("create_account", email=email, password="long enough")
-
-
-def objects() -> dict[str, bytes]:
-    return {key: (OBJECTS / key).read_bytes() for key in kept()}
 
 
 def is_behind(key: str, workspace: str) -> bool:
@@ -214,10 +100,9 @@ class TestRoundTrip:
         }
         assert {key: body for key, body in stored.items() if key not in left} == objects()
         assert len(left) == 1, "the announced upload alone"
-        again = tmp_path / "again.jsonl.gz"
+        again = tmp_path / "again.zip"
         does("export", "--workspace", workspace, "--out", str(again))
-        ours = [line for line in rows_in(file) if '"workspace":' not in line]
-        assert [line for line in rows_in(again) if '"workspace":' not in line] == ours
+        assert read_whole(again) == read_whole(file)
 
     def test_nothing_of_a_workspace_is_in_no_table_of_contents(
         self, bakery: Furnished, file: Path
@@ -290,7 +175,7 @@ class TestRoundTrip:
         time: Time,
     ) -> None:
         """Save a page, and lengthen a lead, between the look at each and at what belongs to it."""
-        workspace, path = bakery.workspace, tmp_path / "busy.gz"
+        workspace, path = bakery.workspace, tmp_path / "busy.zip"
         long = "л" * 4000
         changes: list[Callable[[], Any]] = [
             lambda: as_key(workspace, "save_page_html", id=bakery.things.page, html="<p>Newer</p>"),
@@ -413,159 +298,6 @@ def new_ids(workspace: str, copy: str) -> Callable[[str], str]:
     return renamed
 
 
-class TestRefusals:
-    def test_nothing_is_written_over(self, bakery: Furnished, file: Path) -> None:
-        before = everything()
-        assert "--ids new" in fails("import", str(file))
-        assert everything() == before
-
-    def test_all_that_others_have_is_named(
-        self, bakery: Furnished, file: Path, empty: Callable[[], None], api: Api, owner: Owner
-    ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
-        made = as_operator("create_workspace", owner=bakery.owner_email, name="Workspace")
-        Owner(workspaces.get(made["workspaceId"])).api().post(
-            "/api/projects/create", {"title": "Bakery"}
-        )
-        before, stored = everything(), objects()
-        line = fails("import", str(file))
-        assert 'workspace slug "workspace"' in line
-        assert 'site slug "bakery"' in line
-        assert (everything(), objects()) == (before, stored)
-
-    def test_another_stage_s_ids_are_refused_unless_one_says_what_of_them(
-        self,
-        bakery: Furnished,
-        file: Path,
-        empty: Callable[[], None],
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
-        there = replace(
-            settings(), stage="prod", public_url="https://svc.example", sites_domain="sites.example"
-        )
-        for module in (importing,):
-            monkeypatch.setattr(module, "settings", lambda: there)
-        before = everything()
-        line = fails("import", str(file))
-        assert "stage test" in line
-        assert "--ids new" in line
-        assert everything() == before
-        assert does("import", str(file), "--ids", "keep")["workspaceId"] == bakery.workspace
-        (page,) = (body.decode() for body in objects().values() if b"<form" in body)
-        assert "127.0.0.1" not in page
-        assert f"https://svc.example/api/public/forms/{bakery.things.form}/submit" in page
-        assert '<a href="/about">' in page
-
-    @pytest.mark.parametrize(
-        ("damage", "says"),
-        [
-            (lambda data: data[: len(data) // 2], "cut off"),
-            (lambda data: data[:-9], "cut off"),
-            (lambda _: b"", "cut off"),
-            (lambda _: b"name,price\n", "not compressed"),
-            (lambda _: gzip.compress(b"name,price\n"), "no export"),
-            (lambda _: gzip.compress(b'{"format":"other"}\n'), "no export"),
-            (lambda data: _changed(data, b'"version":1', b'"version":9'), "version 9"),
-            (lambda data: _changed(data, b'"at":"SITE"', b'"at":"SATE"'), "SATE"),
-            (lambda data: _changed(data, b"Loaf", b"Load"), "checksum"),
-            (lambda data: _without_line(data, 7), "checksum"),
-            (lambda data: _without_line(data, -1), "cut off"),
-            (lambda data: _changed(data, b'"item":{', b'"itm":{'), "lines that are none"),
-            (_with(lambda lines: _first_product(lines).pop("name")), "TypeError in a line"),
-            (_with(lambda lines: lines[0].update(workspaceId="../x")), "'../x' is no workspace"),
-            (_with(lambda lines: _workspace(lines).update(plan={"S": "gold"})), "on 'gold'"),
-            (_with(lambda lines: _workspace(lines).update(name={"S": " "})), "called ' '"),
-            (_with(lambda lines: _first_object(lines).update(object="theirs/a")), "'theirs/a'"),
-        ],
-    )
-    def test_a_damaged_or_foreign_file_writes_nothing(
-        self,
-        damage: Callable[[bytes], bytes],
-        says: str,
-        bakery: Furnished,
-        file: Path,
-        empty: Callable[[], None],
-    ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
-        file.write_bytes(damage(file.read_bytes()))
-        before = everything()
-        assert says in fails("import", str(file))
-        assert (everything(), kept()) == (before, set())
-
-    def test_two_records_with_one_unique_value_are_refused(
-        self, bakery: Furnished, file: Path, empty: Callable[[], None]
-    ) -> None:
-        in_an_empty_place(empty, bakery.owner_email)
-        found = lines_of(file)
-        loaf = next(line for line in found if line.get("at") == "PRODUCT")
-        twin = json.loads(json.dumps(loaf))
-        *most, last = loaf["item"]["sk"]["S"]
-        twin["item"]["sk"]["S"] = "".join(most) + ("Y" if last == "Z" else "Z")
-        _rewrite(file, [*found[:-1], twin])
-        before = everything()
-        assert "same sku" in fails("import", str(file))
-        assert everything() == before
-
-    def test_ids_that_are_none_cannot_become_new(self, bakery: Furnished, file: Path) -> None:
-        found = lines_of(file)[:-1]
-        next(line for line in found if line.get("at") == "PRODUCT")["item"]["sk"]["S"] = "seeded-1"
-        _rewrite(file, found)
-        before = everything()
-        assert "'seeded-1' is no id" in fails("import", str(file), "--ids", "new")
-        assert everything() == before
-
-    def test_a_file_that_is_there_is_not_written_over(self, bakery: Furnished, file: Path) -> None:
-        before = file.read_bytes()
-        words = ("export", "--workspace", bakery.workspace, "--out", str(file))
-        assert "there already" in fails(*words)
-        assert file.read_bytes() == before
-
-    def test_an_unknown_workspace_leaves_no_file(self, operator: None, tmp_path: Path) -> None:
-        path = tmp_path / "x.gz"
-        assert "No workspace" in fails("export", "--workspace", "x", "--out", str(path))
-        assert list(tmp_path.iterdir()) == []
-
-    def test_an_interrupted_export_never_passes_for_whole(
-        self, bakery: Furnished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def breaks(_: str) -> Any:
-            raise RuntimeError("killed")
-
-        path = tmp_path / "x.gz"
-        with monkeypatch.context() as patched:
-            patched.setattr(jobs, "of_workspace", breaks)
-            fails("export", "--workspace", bakery.workspace, "--out", str(path))
-        assert [each.name for each in tmp_path.iterdir()] == ["x.gz.part"]
-        assert "cut off" in fails("import", str(tmp_path / "x.gz.part"), "--ids", "new")
-        does("export", "--workspace", bakery.workspace, "--out", str(path))
-        assert [each.name for each in tmp_path.iterdir()] == ["x.gz"]
-
-    def test_only_its_owner_may_read_the_file(self, file: Path) -> None:
-        assert file.stat().st_mode & 0o777 == 0o600
-
-    def test_no_secret_of_an_account_or_a_key_is_in_the_file(
-        self, bakery: Furnished, api: Api, file: Path
-    ) -> None:
-        text = gzip.decompress(file.read_bytes()).decode()
-        assert "password" not in text
-        assert str(api.token) not in text
-        key = next(key for key in everything() if key.startswith("identity/KEY#"))
-        assert key.split("#")[1].split("/")[0] not in text
-
-
-def _changed(data: bytes, old: bytes, new: bytes) -> bytes:
-    text = gzip.decompress(data)
-    assert old in text
-    return gzip.compress(text.replace(old, new, 1))
-
-
-def _without_line(data: bytes, number: int) -> bytes:
-    found = gzip.decompress(data).splitlines(keepends=True)
-    del found[number]
-    return gzip.compress(b"".join(found))
-
-
 class TestInterrupted:
     @pytest.mark.store
     @pytest.mark.parametrize(
@@ -616,9 +348,8 @@ class TestInterrupted:
         with monkeypatch.context() as patched:
             _kill(patched, "late")
             fails("import", str(file))
-        other = file.with_name("other.gz")
-        found = lines_of(file)
-        _rewrite(other, found[:-2])
+        other = file.with_name("other.zip")
+        other.write_bytes(packed(entries_of(file) | {"rows/jobs.jsonl": b""}))
         before = everything()
         assert "interrupted" in fails("import", str(other))
         assert everything() == before
@@ -695,77 +426,3 @@ def _kill(patched: pytest.MonkeyPatch, where: str) -> None:
         patched.setattr(importing, "_workspace", dies)
     else:
         patched.setattr(restoring.Restoring, "write_jobs", dies)
-
-
-class TestContents:
-    def test_every_class_of_rows_is_taken_or_left_for_a_reason(self) -> None:
-        listed = set(LISTINGS) - set(contents.LEFT_OUT)
-        taken = {kind.row for kind in contents.TAKEN}
-        named = [listed, taken, set(contents.MADE_ANEW), set(contents.LEFT_OUT)]
-        named.append(set(contents.VIEWS))
-        for each in _row_classes():
-            assert sum(each in some for some in named) == 1, each.__qualname__
-        assert set().union(*named) <= _row_classes()
-
-    def test_a_noun_that_is_new_is_taken_without_a_word(self) -> None:
-        left = {listing.noun for row, listing in LISTINGS.items() if row in contents.LEFT_OUT}
-        assert left == {"POST"}
-        assert {each.noun for each in contents.nouns()} == set(NOUNS) - left
-
-    def test_every_kind_of_job_is_taken_or_left_for_a_reason(self) -> None:
-        assert set(contents.JOBS_LEFT_OUT) <= set(JOB_HANDLERS)
-        assert set(JOB_HANDLERS) - set(contents.JOBS_LEFT_OUT) == {
-            *("category-cascade", "site-cascade", "site-purge", "folder-cascade", "file-purge"),
-            *("resource-cascade", "page-purge", "late-entries", "late-file-uses"),
-        }
-
-
-def _row_classes() -> set[type[Row]]:
-    """Return every class of rows that is no base of others."""
-    found, waiting = set(), [Row]
-    while waiting:
-        children = waiting.pop().__subclasses__()
-        waiting += children
-        found.update(children)
-    bases = {*tables.TABLES.values(), tables.Record, HistoryRow}
-    return {each for each in found if each not in bases and "tests." not in each.__module__}
-
-
-class TestRewriting:
-    def test_new_ids_lie_in_the_order_of_the_old(self) -> None:
-        old = sorted(f"01ARZ3NDEK{n:06d}{9999999999 - n:010d}" for n in range(1000))
-        ids = NewIds(b"seed", set(old))
-        new = [ids.of(each) for each in old]
-        assert new == sorted(new)
-        assert len(set(new)) == len(old)
-        assert not set(new) & set(old)
-        assert all(ID.fullmatch(each) for each in new)
-
-    def test_an_id_is_found_where_letters_touch_it(self) -> None:
-        old = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-        ids = NewIds(b"seed", {old})
-        new = ids.of(old)
-        for text in (f"files/{old}ABC123xyz/a.png", f"XY{old}", f"W#{old}#SITE", f"{old}{old}"):
-            assert ids.in_text(text) == text.replace(old, new)
-        other = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
-        assert ids.in_text(f"sku {other}") == f"sku {other}"
-
-    @pytest.mark.parametrize(
-        ("old", "new"),
-        [
-            ('"http://a:8000/files/x"', '"https://b/files/x"'),
-            ('"http://a:8000"', '"https://b"'),
-            ("http://a:80001/x", "http://a:80001/x"),
-            ('"http://a:8000/s/shop/menu"', '"https://shop-2.sites/menu"'),
-            ('"/s/shop/menu"', '"/menu"'),
-            ('"/s/shop"', '"/"'),
-            ('"/s/shopping"', '"/s/shopping"'),
-            ('"https://other/s/shop/x"', '"https://other/s/shop/x"'),
-            (r'{"url":"{\"u\":\"http://a:8000/x\"}"}', r'{"url":"{\"u\":\"https://b/x\"}"}'),
-        ],
-    )
-    def test_addresses_of_the_platform_follow(self, old: str, new: str) -> None:
-        addresses = Addresses(
-            Place("http://a:8000", ""), Place("https://b", "sites"), {"shop": "shop-2"}
-        )
-        assert addresses.in_text(old) == new

@@ -1,0 +1,57 @@
+"""A furnished workspace and its export, for the tests of ``export`` and ``import``."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.operator import admin as command_line
+from tests.conftest import Api, Owner, Time
+from tests.factories.examples import Things
+from tests.factories.transfer import Furnished, furnish
+from tests.support.export_files import does
+from tests.support.restoring import Snapshots
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
+    """Commands work in the database of the tests."""
+    monkeypatch.setattr(command_line, "connect", lambda _stage, _region: None)
+
+
+@pytest.fixture
+def _bakery(
+    api: Api,
+    owner: Owner,
+    things: Things,
+    txt_records: dict[str, Any],
+    time: Time,
+    connected: None,
+    snapshots: Snapshots,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Furnished, Path]:
+    """A workspace with some of everything, and its export."""
+
+    def make() -> tuple[Furnished, Path]:
+        made = furnish(api, owner, things, txt_records)
+        path = tmp_path_factory.mktemp("export") / "bakery.zip"
+        does("export", "--workspace", made.workspace, "--out", str(path))
+        return replace(made, answers=made.reads), path
+
+    made: tuple[Furnished, Path] = snapshots.once(f"bakery of {owner.workspace.id}", make)
+    return made
+
+
+@pytest.fixture
+def bakery(_bakery: tuple[Furnished, Path]) -> Furnished:
+    """A workspace with some of everything."""
+    return _bakery[0]
+
+
+@pytest.fixture
+def file(_bakery: tuple[Furnished, Path], tmp_path: Path) -> Path:
+    """Its export."""
+    return Path(shutil.copy2(_bakery[1], tmp_path / "bakery.zip"))

@@ -1,0 +1,89 @@
+"""What an export holds of a workspace, and what an import changes in it."""
+
+import pytest
+
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.core.operations import load_all
+from chalicelib.engine import tables
+from chalicelib.engine.history import HistoryRow
+from chalicelib.engine.listing.registry import LISTINGS, NOUNS
+from chalicelib.engine.tables import Row
+from infra.operator.transfer import contents
+from infra.operator.transfer.rewriting import Addresses, NewIds, Place
+from tests.factories.transfer import ID
+
+load_all()
+
+
+class TestContents:
+    def test_every_class_of_rows_is_taken_or_left_for_a_reason(self) -> None:
+        listed = set(LISTINGS) - set(contents.LEFT_OUT)
+        taken = {kind.row for kind in contents.TAKEN}
+        named = [listed, taken, set(contents.MADE_ANEW), set(contents.LEFT_OUT)]
+        named.append(set(contents.VIEWS))
+        for each in _row_classes():
+            assert sum(each in some for some in named) == 1, each.__qualname__
+        assert set().union(*named) <= _row_classes()
+
+    def test_a_noun_that_is_new_is_taken_without_a_word(self) -> None:
+        left = {listing.noun for row, listing in LISTINGS.items() if row in contents.LEFT_OUT}
+        assert left == {"POST"}
+        assert {each.noun for each in contents.nouns()} == set(NOUNS) - left
+
+    def test_every_kind_of_job_is_taken_or_left_for_a_reason(self) -> None:
+        assert set(contents.JOBS_LEFT_OUT) <= set(JOB_HANDLERS)
+        assert set(JOB_HANDLERS) - set(contents.JOBS_LEFT_OUT) == {
+            *("category-cascade", "site-cascade", "site-purge", "folder-cascade", "file-purge"),
+            *("resource-cascade", "page-purge", "late-entries", "late-file-uses"),
+        }
+
+
+def _row_classes() -> set[type[Row]]:
+    """Return every class of rows that is no base of others."""
+    found, waiting = set(), [Row]
+    while waiting:
+        children = waiting.pop().__subclasses__()
+        waiting += children
+        found.update(children)
+    bases = {*tables.TABLES.values(), tables.Record, HistoryRow}
+    return {each for each in found if each not in bases and "tests." not in each.__module__}
+
+
+class TestRewriting:
+    def test_new_ids_lie_in_the_order_of_the_old(self) -> None:
+        old = sorted(f"01ARZ3NDEK{n:06d}{9999999999 - n:010d}" for n in range(1000))
+        ids = NewIds(b"seed", set(old))
+        new = [ids.of(each) for each in old]
+        assert new == sorted(new)
+        assert len(set(new)) == len(old)
+        assert not set(new) & set(old)
+        assert all(ID.fullmatch(each) for each in new)
+
+    def test_an_id_is_found_where_letters_touch_it(self) -> None:
+        old = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+        ids = NewIds(b"seed", {old})
+        new = ids.of(old)
+        for text in (f"files/{old}ABC123xyz/a.png", f"XY{old}", f"W#{old}#SITE", f"{old}{old}"):
+            assert ids.in_text(text) == text.replace(old, new)
+        other = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
+        assert ids.in_text(f"sku {other}") == f"sku {other}"
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ('"http://a:8000/files/x"', '"https://b/files/x"'),
+            ('"http://a:8000"', '"https://b"'),
+            ("http://a:80001/x", "http://a:80001/x"),
+            ('"http://a:8000/s/shop/menu"', '"https://shop-2.sites/menu"'),
+            ('"/s/shop/menu"', '"/menu"'),
+            ('"/s/shop"', '"/"'),
+            ('"/s/shopping"', '"/s/shopping"'),
+            ('"https://other/s/shop/x"', '"https://other/s/shop/x"'),
+            (r'{"url":"{\"u\":\"http://a:8000/x\"}"}', r'{"url":"{\"u\":\"https://b/x\"}"}'),
+        ],
+    )
+    def test_addresses_of_the_platform_follow(self, old: str, new: str) -> None:
+        addresses = Addresses(
+            Place("http://a:8000", ""), Place("https://b", "sites"), {"shop": "shop-2"}
+        )
+        assert addresses.in_text(old) == new

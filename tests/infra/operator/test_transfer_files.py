@@ -1,0 +1,313 @@
+"""Files of ``export``: what is in them, and which ones ``import`` refuses."""
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.core.operations import load_all
+from chalicelib.core.settings import settings
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.engine import jobs
+from infra.operator.transfer import file_format, importing
+from infra.operator.transfer.file_format import Writer
+from infra.operator.transfer.lines import StoredObject
+from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.factories.files import kept
+from tests.factories.transfer import Furnished
+from tests.support.export_files import (
+    PRODUCTS,
+    WORKSPACE,
+    changed,
+    does,
+    entries_of,
+    fails,
+    in_an_empty_place,
+    objects,
+    packed,
+    read_whole,
+    renamed,
+    without,
+)
+
+pytestmark = pytest.mark.usefixtures("database")
+VERSION_1 = Path(__file__).with_name("exports") / "version-1.jsonl.gz"
+"""An export of the format that earlier versions wrote."""
+load_all()
+
+
+class TestContents:
+    def test_every_kind_of_rows_is_an_entry_of_json_lines(
+        self, bakery: Furnished, file: Path
+    ) -> None:
+        entries = entries_of(file)
+        manifest = json.loads(entries.pop("manifest.json"))
+        rows = {name: body for name, body in entries.items() if name.endswith(".jsonl")}
+        lines = {
+            name: [json.loads(line) for line in body.splitlines()] for name, body in rows.items()
+        }
+        counts = {
+            name.removeprefix("rows/").removesuffix(".jsonl"): len(found)
+            for name, found in lines.items()
+        }
+        counted = {name.replace("#", "-"): count for name, count in manifest["counts"].items()}
+        assert counts == {name: n for name, n in counted.items() if name != "objects"}
+        assert len(lines[PRODUCTS]) == 2
+        assert {line["at"] for line in lines[PRODUCTS]} == {"PRODUCT"}
+        assert manifest["workspaceId"] == bakery.workspace
+
+    def test_every_object_is_an_entry_and_every_entry_has_its_checksum(self, file: Path) -> None:
+        entries = entries_of(file)
+        manifest = json.loads(entries.pop("manifest.json"))
+        assert manifest["files"] == {
+            name: hashlib.sha256(body).hexdigest() for name, body in entries.items()
+        }
+        stored = objects()
+        exported = {
+            name.removeprefix("objects/"): body
+            for name, body in entries.items()
+            if name.startswith("objects/")
+        }
+        assert exported.items() <= stored.items()
+        assert len(exported) == manifest["counts"]["objects"] > 0
+
+    def test_an_export_is_a_whole_zip_file_to_other_tools(self, file: Path) -> None:
+        command = (sys.executable, "-m", "zipfile", "--test", str(file))
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert result.stdout == "Done testing\n"
+
+    def test_entries_beyond_the_limit_of_plain_zip_files_are_written_and_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1000)
+        path, body = tmp_path / "large.zip", bytes(range(256)) * 4096
+        with Writer(path) as writer:
+            writer.header({"workspaceId": "w"})
+            for _ in range(2):
+                writer.object(StoredObject("files/a", body))
+            for number in range(1000):
+                writer.line("PRODUCT", {"at": "PRODUCT", "item": {"n": number}})
+        header, stored, *lines, trailer = file_format.read(path)
+        assert isinstance(header, dict)
+        assert header["workspaceId"] == "w"
+        assert stored == StoredObject("files/a", body)
+        assert [line["item"]["n"] for line in lines] == list(range(1000))
+        assert isinstance(trailer, dict)
+        assert trailer["trailer"]["counts"] == {"PRODUCT": 1000, "objects": 1}
+
+
+class TestVersion1:
+    @pytest.fixture
+    def place(self, empty: Callable[[], None], time: Time, connected: None) -> None:
+        """Nothing but the account of the file's owner."""
+        in_an_empty_place(empty, "owner0@example.com")
+
+    def test_a_file_of_version_1_is_imported_whole(self, place: None, tmp_path: Path) -> None:
+        workspace = does("import", str(VERSION_1))["workspaceId"]
+        again = tmp_path / "again.zip"
+        does("export", "--workspace", workspace, "--out", str(again))
+        old, new = map(read_whole, (VERSION_1, again))
+        assert sorted(old, key=repr) == sorted(new, key=repr)
+        assert len(old) > 50
+
+    def test_a_file_of_version_1_is_imported_as_a_copy(self, place: None) -> None:
+        ids = [does("import", str(VERSION_1), "--ids", "new")["workspaceId"] for _ in range(2)]
+        assert ids[0] != ids[1]
+        assert len(everything()) > 100
+
+    @pytest.mark.parametrize(
+        ("damage", "says"),
+        [
+            (lambda data: data[: len(data) // 2], "cut off"),
+            (lambda data: data[:-9], "cut off"),
+            (lambda _: gzip.compress(b"name,price\n"), "none of an export"),
+            (lambda _: gzip.compress(b'{"format":"other"}\n'), "no export"),
+            (lambda data: _replaced(data, b'"version":1', b'"version":9'), "version 9"),
+            (lambda data: _replaced(data, b"Loaf", b"Load"), "checksum"),
+            (lambda data: _replaced(data, b'"chunk"', b'"junk"'), "KeyError in a line"),
+            (lambda data: _without_line(data, 7), "checksum"),
+            (lambda data: _without_line(data, -1), "cut off"),
+            (lambda data: gzip.compress(gzip.decompress(data) + b'{"at":"SITE"}\n'), "behind"),
+        ],
+    )
+    def test_a_damaged_file_of_version_1_writes_nothing(
+        self, damage: Callable[[bytes], bytes], says: str, place: None, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "damaged.jsonl.gz"
+        file.write_bytes(damage(VERSION_1.read_bytes()))
+        before = everything()
+        assert says in fails("import", str(file))
+        assert (everything(), kept()) == (before, set())
+
+
+def _replaced(data: bytes, old: bytes, new: bytes) -> bytes:
+    text = gzip.decompress(data)
+    assert old in text
+    return gzip.compress(text.replace(old, new, 1))
+
+
+def _without_line(data: bytes, number: int) -> bytes:
+    found = gzip.decompress(data).splitlines(keepends=True)
+    del found[number]
+    return gzip.compress(b"".join(found))
+
+
+class TestRefusals:
+    def test_nothing_is_written_over(self, bakery: Furnished, file: Path) -> None:
+        before = everything()
+        assert "--ids new" in fails("import", str(file))
+        assert everything() == before
+
+    def test_all_that_others_have_is_named(
+        self, bakery: Furnished, file: Path, empty: Callable[[], None], api: Api, owner: Owner
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        made = as_operator("create_workspace", owner=bakery.owner_email, name="Workspace")
+        Owner(workspaces.get(made["workspaceId"])).api().post(
+            "/api/projects/create", {"title": "Bakery"}
+        )
+        before, stored = everything(), objects()
+        line = fails("import", str(file))
+        assert 'workspace slug "workspace"' in line
+        assert 'site slug "bakery"' in line
+        assert (everything(), objects()) == (before, stored)
+
+    def test_another_stage_s_ids_are_refused_unless_one_says_what_of_them(
+        self,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        there = replace(
+            settings(), stage="prod", public_url="https://svc.example", sites_domain="sites.example"
+        )
+        for module in (importing,):
+            monkeypatch.setattr(module, "settings", lambda: there)
+        before = everything()
+        line = fails("import", str(file))
+        assert "stage test" in line
+        assert "--ids new" in line
+        assert everything() == before
+        assert does("import", str(file), "--ids", "keep")["workspaceId"] == bakery.workspace
+        (page,) = (body.decode() for body in objects().values() if b"<form" in body)
+        assert "127.0.0.1" not in page
+        assert f"https://svc.example/api/public/forms/{bakery.things.form}/submit" in page
+        assert '<a href="/about">' in page
+
+    @pytest.mark.parametrize(
+        ("damage", "says"),
+        [
+            (lambda data: data[: len(data) // 2], "cut off"),
+            (lambda data: data[:-9], "cut off"),
+            (lambda _: b"", "cut off"),
+            (lambda _: b"name,price\n", "no export"),
+            (lambda _: packed({"prices.csv": b"name,price"}, summed=False), "no manifest.json"),
+            (lambda _: packed({"manifest.json": b"[]"}, summed=False), "none of an export"),
+            (changed("manifest.json", lambda m: m.update(format="other")), "no export"),
+            (changed("manifest.json", lambda m: m.update(version=9)), "version 9"),
+            (changed("manifest.json", lambda m: m.pop("counts")), "KeyError"),
+            (changed("manifest.json", lambda m: m.pop("files"), summed=False), "KeyError"),
+            (lambda data: _flipped(data, b"rows/PRODUCT.jsonl"), "cut off or damaged"),
+            (lambda data: _flipped(data, b"objects/"), "cut off or damaged"),
+            (changed("rows/SITE.jsonl", lambda line: line.update(at="SATE")), "SATE"),
+            (changed(PRODUCTS, lambda line: line.update(x=1), summed=False), "checksum of"),
+            (without("objects/"), "lists other files"),
+            (without(PRODUCTS), "lists other files"),
+            (without("manifest.json"), "no manifest.json"),
+            (changed(PRODUCTS, lambda line: line.pop("item")), "lines that are none"),
+            (changed(PRODUCTS, lambda line: line["item"].pop("name")), "TypeError in a line"),
+            (changed("manifest.json", lambda m: m.update(workspaceId="../x")), "'../x' is no"),
+            (changed(WORKSPACE, lambda w: w["workspace"].update(plan={"S": "gold"})), "on 'gold'"),
+            (changed(WORKSPACE, lambda w: w["workspace"].update(name={"S": " "})), "called ' '"),
+            (without(WORKSPACE, summed=True), "does not say what workspace"),
+            (renamed("objects/", "objects/theirs/a"), "'theirs/a'"),
+        ],
+    )
+    def test_a_damaged_or_foreign_file_writes_nothing(
+        self,
+        damage: Callable[[bytes], bytes],
+        says: str,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        file.write_bytes(damage(file.read_bytes()))
+        before = everything()
+        assert says in fails("import", str(file))
+        assert (everything(), kept()) == (before, set())
+
+    def test_two_records_with_one_unique_value_are_refused(
+        self, bakery: Furnished, file: Path, empty: Callable[[], None]
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        entries = entries_of(file)
+        loaf = entries[PRODUCTS].splitlines()[0]
+        twin = json.loads(loaf)
+        *most, last = twin["item"]["sk"]["S"]
+        twin["item"]["sk"]["S"] = "".join(most) + ("Y" if last == "Z" else "Z")
+        file.write_bytes(packed(entries | {PRODUCTS: loaf + b"\n" + json.dumps(twin).encode()}))
+        before = everything()
+        assert "same sku" in fails("import", str(file))
+        assert everything() == before
+
+    def test_ids_that_are_none_cannot_become_new(self, bakery: Furnished, file: Path) -> None:
+        change = changed(PRODUCTS, lambda line: line["item"].update(sk={"S": "seeded-1"}))
+        file.write_bytes(change(file.read_bytes()))
+        before = everything()
+        assert "'seeded-1' is no id" in fails("import", str(file), "--ids", "new")
+        assert everything() == before
+
+    def test_a_file_that_is_there_is_not_written_over(self, bakery: Furnished, file: Path) -> None:
+        before = file.read_bytes()
+        words = ("export", "--workspace", bakery.workspace, "--out", str(file))
+        assert "there already" in fails(*words)
+        assert file.read_bytes() == before
+
+    def test_an_unknown_workspace_leaves_no_file(self, connected: None, tmp_path: Path) -> None:
+        path = tmp_path / "x.zip"
+        assert "No workspace" in fails("export", "--workspace", "x", "--out", str(path))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_an_interrupted_export_never_passes_for_whole(
+        self, bakery: Furnished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def breaks(_: str) -> Any:
+            raise RuntimeError("killed")
+
+        path = tmp_path / "x.zip"
+        with monkeypatch.context() as patched:
+            patched.setattr(jobs, "of_workspace", breaks)
+            fails("export", "--workspace", bakery.workspace, "--out", str(path))
+        assert [each.name for each in tmp_path.iterdir()] == ["x.zip.part"]
+        assert "cut off" in fails("import", str(tmp_path / "x.zip.part"), "--ids", "new")
+        does("export", "--workspace", bakery.workspace, "--out", str(path))
+        assert [each.name for each in tmp_path.iterdir()] == ["x.zip"]
+
+    def test_only_its_owner_may_read_the_file(self, file: Path) -> None:
+        assert file.stat().st_mode & 0o777 == 0o600
+
+    def test_no_secret_of_an_account_or_a_key_is_in_the_file(
+        self, bakery: Furnished, api: Api, file: Path
+    ) -> None:
+        text = b"".join(entries_of(file).values()).decode(errors="replace")
+        assert "password" not in text
+        assert str(api.token) not in text
+        key = next(key for key in everything() if key.startswith("identity/KEY#"))
+        assert key.split("#")[1].split("/")[0] not in text
+
+
+def _flipped(data: bytes, name: bytes) -> bytes:
+    """Change one byte of an entry's compressed data."""
+    at = data.index(name) + len(name) + 60
+    return data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]

@@ -1,0 +1,127 @@
+"""Commands that export and import workspaces, and changes of the files between them."""
+
+import hashlib
+import io
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from infra.operator.admin import admin
+from infra.operator.transfer import file_format
+from tests.conftest import OBJECTS, as_operator
+from tests.factories.files import kept
+
+PRODUCTS, WORKSPACE = "rows/PRODUCT.jsonl", "rows/workspace.jsonl"
+
+
+def types(*words: str) -> Result:
+    return CliRunner().invoke(admin, words)
+
+
+def does(*words: str) -> dict[str, Any]:
+    result = types(*words)
+    assert result.exit_code == 0, (result.output, result.exception)
+    printed: dict[str, Any] = json.loads(result.stdout)
+    return printed
+
+
+def fails(*words: str) -> str:
+    result = types(*words)
+    assert result.exit_code == 1, (result.output, result.exception)
+    assert result.stdout == ""
+    return result.stderr.splitlines()[-1]
+
+
+def in_an_empty_place(empty: Callable[[], None], email: str) -> None:
+    """Begin with nothing but an account."""
+    empty()
+    for folder in OBJECTS.iterdir():
+        if folder.is_dir():
+            shutil.rmtree(folder)
+    as_operator("create_account", email=email, password="long enough")
+
+
+def objects() -> dict[str, bytes]:
+    return {key: (OBJECTS / key).read_bytes() for key in kept()}
+
+
+def read_whole(path: Path) -> list[Any]:
+    """Return the lines and objects of a file but for header, workspace and trailer."""
+    return [
+        line for line in file_format.read(path) if not {"format", "workspace", "trailer"} & {*line}
+    ]
+
+
+Entries = dict[str, bytes]
+
+
+def entries_of(path: Path) -> Entries:
+    """Return what a zip file holds."""
+    return entries_in(path.read_bytes())
+
+
+def packed(entries: Entries, *, summed: bool = True) -> bytes:
+    """Return a zip file of some entries; ``summed`` puts their checksums into its manifest."""
+    if summed:
+        manifest = json.loads(entries["manifest.json"])
+        manifest["files"] = {
+            name: hashlib.sha256(data).hexdigest()
+            for name, data in entries.items()
+            if name != "manifest.json"
+        }
+        entries = entries | {"manifest.json": json.dumps(manifest).encode()}
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
+def changed(
+    name: str, change: Callable[[Any], object], *, summed: bool = True
+) -> Callable[[bytes], bytes]:
+    """Return what changes the first line of an entry, or the manifest."""
+
+    def changed(data: bytes) -> bytes:
+        entries = entries_in(data)
+        first, *others = entries[name].splitlines() if ".jsonl" in name else [entries[name]]
+        line = json.loads(first)
+        change(line)
+        first = json.dumps(line, ensure_ascii=False).encode()
+        entries[name] = b"\n".join([first, *others])
+        return packed(entries, summed=summed)
+
+    return changed
+
+
+def renamed(old: str, new: str, *, summed: bool = True) -> Callable[[bytes], bytes]:
+    """Return what gives an entry, the first one that begins so, another name."""
+
+    def renamed(data: bytes) -> bytes:
+        entries = entries_in(data)
+        name = next(name for name in entries if name.startswith(old))
+        entries = {new if each == name else each: body for each, body in entries.items()}
+        return packed(entries, summed=summed)
+
+    return renamed
+
+
+def without(start: str, *, summed: bool = False) -> Callable[[bytes], bytes]:
+    """Return what leaves an entry out, the first one whose name begins so."""
+
+    def without(data: bytes) -> bytes:
+        entries = entries_in(data)
+        del entries[next(name for name in entries if name.startswith(start))]
+        return packed(entries, summed=summed)
+
+    return without
+
+
+def entries_in(data: bytes) -> Entries:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
