@@ -127,7 +127,7 @@ def deploy(  # noqa: PLR0913  an option each
     finished by running it again.
     """
     from infra.deploy import doctor  # noqa: PLC0415  as above
-    from infra.deploy.deployment import Wanted  # noqa: PLC0415  as above
+    from infra.deploy.deployment import DeployOptions  # noqa: PLC0415  as above
     from infra.deploy.package import build as package  # noqa: PLC0415  as above
 
     doctor.require(doctor.examine_machine(stage, package.ROOT))
@@ -135,8 +135,8 @@ def deploy(  # noqa: PLR0913  an option each
     doctor.require(doctor.examine_account(deployment.account, stage, package.ROOT))
     if not yes:
         deployment.confirm = _confirm
-    wanted = Wanted(stage, choices, allow_dirty, break_lock, python)
-    _look(deployment.deploy(wanted))
+    options = DeployOptions(stage, choices, allow_dirty, break_lock, python)
+    _look(deployment.deploy(options))
 
 
 @click.command()

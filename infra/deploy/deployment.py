@@ -15,18 +15,18 @@ from typing import Any
 
 import click
 
-from infra.deploy import policies, releases, settings, stage_config
+from infra.deploy import policies, published_settings, releases, stage_config, stage_facts
 from infra.deploy.aws import chalice_state, gateway, tables
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Change, Stack
 from infra.deploy.aws.store import Store
-from infra.deploy.choices import Choices
 from infra.deploy.lock import locked
 from infra.deploy.names import APP
+from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.package import build as package
 from infra.deploy.progress import Progress
 from infra.deploy.releases import Release, Source
-from infra.deploy.stage_config import Facts
+from infra.deploy.stage_config import StageFacts
 from infra.operator import refolding
 
 UPLOAD_SECONDS = "300"
@@ -36,11 +36,11 @@ CHANGES = ("Creating", "Updating", "Deleting")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the operator asks for.
+class DeployOptions:
+    """Options of one run of ``deploy``; nothing of them is kept but ``choices``.
 
-    ``choices`` are those of ``Choices`` by their names: None leaves one as it was deployed before,
-    an empty text takes a host, or the e-mail of alarms, away again.
+    ``choices`` change fields of ``OperatorChoices``, by their names. None leaves a field as it was
+    deployed before; an empty text removes a host or the e-mail address of alarms.
     """
 
     stage: str
@@ -60,31 +60,31 @@ class Deployment:
     root: Path = package.ROOT
     confirm: Callable[[list[Change]], None] = lambda _: None
 
-    def deploy(self, wanted: Wanted) -> dict[str, Any]:
+    def deploy(self, options: DeployOptions) -> dict[str, Any]:
         """Deploy what the checkout holds; return what there is now.
 
         Raises:
             click.ClickException: something is missing, refused or failed; what was done stays, and
                 running it again goes on from there.
         """
-        source = self._source(allow_dirty=wanted.allow_dirty)
+        source = self._source(allow_dirty=options.allow_dirty)
         self._refuse_another_region()
         data = self.stack("data")
         with ExitStack() as held:
             before = data.outputs()
             if before:
-                self.lock(held, self.store(before), break_lock=wanted.break_lock)
+                self.lock(held, self.store(before), break_lock=options.break_lock)
             with self.progress.step(f"Stack {data.name}"):
                 outputs = data.apply(self._data_parameters(), self.confirm, keep=True)
             store = self.store(outputs)
             if not before:  # The bucket of the lock was made just now.
-                self.lock(held, store, break_lock=wanted.break_lock)
-            choices = self._choose(store, wanted)
+                self.lock(held, store, break_lock=options.break_lock)
+            choices = self._choose(store, options)
             facts = self._learn(outputs, choices)
             with self.progress.step("Zip"):
                 # It needs nothing of what is known, and its template lies where others can read.
                 built = package.build(
-                    self.stage, self.root / "build" / "package", wanted.python, self.root
+                    self.stage, self.root / "build" / "package", options.python, self.root
                 )
                 self._configure(built.project, facts)
             with self.progress.step("Release"):
@@ -111,7 +111,7 @@ class Deployment:
         with ExitStack() as held:
             self.lock(held, store, break_lock=break_lock)
             release = releases.find(store, name) if name else releases.previous(store)
-            facts = self._learn(outputs, Choices.of(store))
+            facts = self._learn(outputs, OperatorChoices.of(store))
             # The earlier code may fold texts differently: the next deployment looks after that.
             refolding.forget(self.account.client("dynamodb"), f"{facts.table_prefix}-{self.stage}")
             with self.progress.step(f"Release {release.id}"):
@@ -162,7 +162,7 @@ class Deployment:
         Raises:
             click.ClickException: its bucket is in another region.
         """
-        ours = f"{Facts().table_prefix}-{self.stage}-{self.account.id}-"
+        ours = f"{StageFacts().table_prefix}-{self.stage}-{self.account.id}-"
         pages = self.account.client("s3").get_paginator("list_buckets").paginate(Prefix=ours)
         names = [bucket["Name"] for page in pages for bucket in page.get("Buckets", ())]
         elsewhere = [name.removeprefix(ours) for name in names if name.startswith(ours)]
@@ -180,18 +180,18 @@ class Deployment:
         held.callback(setattr, self.progress, "before_step", lambda: None)
 
     def _data_parameters(self) -> dict[str, str]:
-        return {"Stage": self.stage, "TablePrefix": Facts().table_prefix}
+        return {"Stage": self.stage, "TablePrefix": StageFacts().table_prefix}
 
-    def _choose(self, store: Store, wanted: Wanted) -> Choices:
+    def _choose(self, store: Store, options: DeployOptions) -> OperatorChoices:
         """Keep what is wanted, before any of it is made: whoever goes on must find it."""
-        choices = Choices.of(store).changed(wanted.choices)
+        choices = OperatorChoices.of(store).changed(options.choices)
         with self.progress.step(f"Tables {choices.table_prefix}-{self.stage}-*"):
             tables.look_after(self.account, self.stage, choices.table_prefix, self.progress)
         choices.keep(store)
         return choices
 
-    def _learn(self, outputs: dict[str, str], choices: Choices) -> Facts:
-        facts = settings.facts(self.account, self.stage, outputs, choices)
+    def _learn(self, outputs: dict[str, str], choices: OperatorChoices) -> StageFacts:
+        facts = stage_facts.read(self.account, self.stage, outputs, choices)
         if facts.stopped:
             self.progress.note(
                 f"Kept from running, and left so: {', '.join(sorted(facts.stopped))}. "
@@ -204,7 +204,7 @@ class Deployment:
             )
         return facts
 
-    def _configure(self, project: Path, facts: Facts, release: Release | None = None) -> None:
+    def _configure(self, project: Path, facts: StageFacts, release: Release | None = None) -> None:
         """Write the stage's config, which holds secrets, for Chalice to deploy by.
 
         An earlier release keeps its own policies, for its code may do what today's does not; but
@@ -254,7 +254,7 @@ class Deployment:
                 )
                 raise click.ClickException(msg)
 
-    def _refold(self, choices: Choices) -> None:
+    def _refold(self, choices: OperatorChoices) -> None:
         """Have texts folded again that were stored by an older version's rule."""
         with self.progress.step("Search texts"):
             client = self.account.client("dynamodb")
@@ -263,9 +263,9 @@ class Deployment:
 
     def _put_edge(
         self,
-        choices: Choices,
+        choices: OperatorChoices,
         data: dict[str, str],
-        facts: Facts,
+        facts: StageFacts,
         resources: list[chalice_state.Resource],
     ) -> dict[str, str]:
         made = self._apply("edge-global", choices.hosts)
@@ -298,13 +298,13 @@ class Deployment:
         with self.progress.step(f"Stack {stack.name}"):
             return stack.apply({"Stage": self.stage, **parameters})
 
-    def _publish(self, facts: Facts) -> None:
+    def _publish(self, facts: StageFacts) -> None:
         """Say to operators' machines where the stage and its tables are."""
         config = stage_config.load(self.root)
         variables = stage_config.environment(config, self.stage, facts)
-        settings.publish(self.account, self.stage, variables)
+        published_settings.publish(self.account, self.stage, variables)
 
-    def _tell(self, resources: list[chalice_state.Resource], facts: Facts) -> None:
+    def _tell(self, resources: list[chalice_state.Resource], facts: StageFacts) -> None:
         """Tell functions and operators the base URL, which is known only once the edge stands.
 
         A first deployment made the functions without it; any later one with it.
@@ -327,7 +327,7 @@ class Deployment:
         release: Release,
         resources: list[chalice_state.Resource],
         edge: Mapping[str, str],
-        facts: Facts,
+        facts: StageFacts,
     ) -> dict[str, Any]:
         return {
             "stage": self.stage,

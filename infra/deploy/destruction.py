@@ -10,14 +10,14 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from chalicelib.core import clock
-from infra.deploy import releases, settings
+from infra.deploy import published_settings, releases
 from infra.deploy.aws import chalice_state, tables
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import POLL_SECONDS
 from infra.deploy.aws.errors import code
 from infra.deploy.aws.store import Store
-from infra.deploy.choices import Choices
 from infra.deploy.deployment import Deployment
+from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.package import build as package
 from infra.deploy.progress import Progress
 
@@ -54,7 +54,7 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
             _delete_code(deployment)
             # AWS takes its time to see that a certificate is used no more.
             _delete_stacks(deployment, "edge-global")
-            settings.unpublish(account, deployment.stage)
+            published_settings.unpublish(account, deployment.stage)
             store.delete(releases.CURRENT)
         if not with_data:
             return left
@@ -72,8 +72,8 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
 
 def _tables_of_others(deployment: Deployment, store: Store) -> list[str]:
     """Return the tables that functions work with and that are not the data stack's to delete."""
-    prefix = Choices.of(store).table_prefix
-    if prefix == Choices().table_prefix:
+    prefix = OperatorChoices.of(store).table_prefix
+    if prefix == OperatorChoices().table_prefix:
         return []
     standing = tables.standing(deployment.account, deployment.stage, prefix)
     return [f"AWS::DynamoDB::Table {name}" for name in standing]

@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from packaging.requirements import Requirement
 
 from chalicelib.gateways.llm import models
-from infra.deploy import settings, stage_config
+from infra.deploy import stage_config, stage_facts
 from infra.deploy.aws.account import Account, sign_in
 from infra.deploy.aws.errors import code, explain
 from infra.deploy.package import build as package
@@ -108,7 +108,9 @@ def bootstrap(root: Path) -> Finding:
 def known_stage(stage: str, root: Path) -> Finding:
     """Whether the config has the stage."""
     try:
-        chosen = stage_config.architecture(stage_config.load(root), stage, stage_config.Facts())
+        chosen = stage_config.architecture(
+            stage_config.load(root), stage, stage_config.StageFacts()
+        )
     except click.ClickException as error:
         return Finding("stage", ok=False, says=error.message)
     return Finding("stage", ok=True, says=f"{stage}, on {chosen}")
@@ -136,7 +138,9 @@ def wheels(stage: str, root: Path) -> Finding:
     """Whether everything required has a wheel that runs on the stage's Lambda functions."""
     try:
         found = package.find_python()
-        chosen = stage_config.architecture(stage_config.load(root), stage, stage_config.Facts())
+        chosen = stage_config.architecture(
+            stage_config.load(root), stage, stage_config.StageFacts()
+        )
     except click.ClickException as error:
         return Finding("wheels", ok=False, says=f"Could not be found out: {error.message}")
     machine = package.MACHINES[chosen]
@@ -169,7 +173,7 @@ def wheels(stage: str, root: Path) -> Finding:
 
 def _bucket(account: Account, stage: str) -> tuple[bool, str]:
     """Whether the name of the data bucket is free, or ours: names are the whole world's."""
-    prefix = stage_config.Facts().table_prefix
+    prefix = stage_config.StageFacts().table_prefix
     name = f"{prefix}-{stage}-{account.id}-{account.region}"
     try:
         account.client("s3").head_bucket(Bucket=name, ExpectedBucketOwner=account.id)
@@ -186,8 +190,8 @@ def _bucket(account: Account, stage: str) -> tuple[bool, str]:
 
 
 def _concurrency(account: Account, stage: str) -> tuple[bool | None, str]:
-    free = settings.unreserved(account)
-    if settings.may_reserve(account, stage):
+    free = stage_facts.unreserved(account)
+    if stage_facts.may_reserve(account, stage):
         return True, f"{free} functions may run at once"
     return None, (
         f"Only {free} functions may run at once, too few to reserve one for the jobs; they may "
@@ -199,7 +203,7 @@ def _concurrency(account: Account, stage: str) -> tuple[bool | None, str]:
 def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]:
     """Whether Bedrock serves the model that drafts cards here, to this account."""
     variables = stage_config.environment(
-        stage_config.load(root), stage, stage_config.Facts(bucket="none")
+        stage_config.load(root), stage, stage_config.StageFacts(bucket="none")
     )
     if "bedrock" not in variables.get("LLM_PROVIDER", ""):
         return None, "The stage does not use Bedrock."

@@ -17,7 +17,7 @@ from chalicelib.core import clock
 from infra.deploy.aws.store import Store
 from infra.deploy.package.build import ROOT, Package
 from infra.deploy.stacks.data import RELEASES, STATE
-from infra.deploy.stage_config import Facts
+from infra.deploy.stage_config import StageFacts
 
 CURRENT = f"{STATE}current.json"
 KEPT = 20
@@ -66,7 +66,7 @@ class Release:
     by: str
     python: str
     package: str
-    table_prefix: str = Facts().table_prefix
+    table_prefix: str = StageFacts().table_prefix
     """That of the tables its policies are for."""
 
     @property

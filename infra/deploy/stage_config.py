@@ -1,9 +1,9 @@
 """The Chalice config of one stage: what ``.chalice/config.json`` says, and what a deployment knows.
 
 The checkout's file holds what is decided for every stage, and nothing that only an account can
-tell: no bucket, address or secret. ``generate`` adds those as ``Facts`` and leaves the other stages
-out. ``make package`` has no facts, and the zip needs none; who deploys writes the stage's copy of
-the project together with those of the data and edge stacks.
+tell: no bucket, address or secret. ``generate`` adds those as ``StageFacts`` and leaves the other
+stages out. ``make package`` has no facts, and the zip needs none; a deployment writes the stage's
+copy of the project together with those of the data and edge stacks.
 """
 
 import json
@@ -34,8 +34,11 @@ JOBS = "run-jobs"
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of a stage only where it is deployed.
+class StageFacts:
+    """Values of a stage that its Chalice config needs and the checkout does not have.
+
+    ``stage_facts.read`` reads them from AWS at each deployment and adds what ``OperatorChoices``
+    say. Nothing of them is kept; ``DeployOptions`` are the input of the run itself.
 
     ``bucket`` is the data stack's; the one that stands here until it is known is refused by IAM.
     ``public_url`` and ``sites_domain`` are the edge stack's, empty until that stands.
@@ -64,7 +67,7 @@ def load(root: Path = ROOT) -> dict[str, Any]:
 
 
 def write(
-    project: Path, stage: str, facts: Facts, place: policies.Place, root: Path = ROOT
+    project: Path, stage: str, facts: StageFacts, place: policies.Place, root: Path = ROOT
 ) -> None:
     """Write the config and the policies of a stage into its copy of the project.
 
@@ -76,7 +79,7 @@ def write(
     policies.write(project, stage, place)
 
 
-def generate(config: Mapping[str, Any], stage: str, facts: Facts) -> dict[str, Any]:
+def generate(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dict[str, Any]:
     """Return the config of one stage, made from the checkout's.
 
     Functions and variables are all in the stage: Chalice reads a function's variables there only.
@@ -99,7 +102,7 @@ def generate(config: Mapping[str, Any], stage: str, facts: Facts) -> dict[str, A
     return {**shared, "stages": {stage: own}}
 
 
-def environment(config: Mapping[str, Any], stage: str, facts: Facts) -> dict[str, str]:
+def environment(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dict[str, str]:
     """Return the variables of a stage's functions, as the service reads them.
 
     Raises:
@@ -128,7 +131,7 @@ def environment(config: Mapping[str, Any], stage: str, facts: Facts) -> dict[str
     return variables
 
 
-def architecture(config: Mapping[str, Any], stage: str, facts: Facts) -> str:
+def architecture(config: Mapping[str, Any], stage: str, facts: StageFacts) -> str:
     """Return the architecture of a stage's functions, such as ``arm64``.
 
     Raises:

@@ -46,7 +46,7 @@ def _connect_to_deployed(stage: str, region: str | None) -> None:
         click.ClickException: it was not deployed, or in another region.
     """
     from infra.deploy.aws.account import sign_in  # noqa: PLC0415  the command line starts without boto3
-    from infra.deploy.settings import published  # noqa: PLC0415
+    from infra.deploy.published_settings import published  # noqa: PLC0415
 
     account = sign_in(region)
     known = published(account, stage)

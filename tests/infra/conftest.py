@@ -27,7 +27,7 @@ from infra.deploy.package import build as package
 from infra.deploy.package.build import UNKNOWN
 from infra.deploy.progress import Progress
 from infra.deploy.stacks import build as stacks
-from infra.deploy.stage_config import Facts
+from infra.deploy.stage_config import StageFacts
 from infra.operator import admin as command_line
 from tests.factories.operator import Operator
 from tests.support.patience import PATIENCE
@@ -169,7 +169,7 @@ class QuickChalice:
         """The kind of resource after whose creation the process is killed."""
 
     def build(
-        self, stage: str, out: Path, python: Any, root: Path, facts: Facts = UNKNOWN
+        self, stage: str, out: Path, python: Any, root: Path, facts: StageFacts = UNKNOWN
     ) -> package.Package:
         builder, project = self.prepare(stage, python, root, facts)
         program = (root / "app.py").read_text()
@@ -182,7 +182,7 @@ class QuickChalice:
         return package.Package(out / "deployment.zip", project, builder)
 
     def prepare(
-        self, stage: str, python: Any = None, root: Path = package.ROOT, facts: Facts = UNKNOWN
+        self, stage: str, python: Any = None, root: Path = package.ROOT, facts: StageFacts = UNKNOWN
     ) -> tuple[package.Python, Path]:
         project = package.project_of(stage, root)
         shutil.rmtree(project, ignore_errors=True)

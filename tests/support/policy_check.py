@@ -25,7 +25,7 @@ Statements = list[dict[str, Any]]
 
 def generated() -> dict[str, Statements]:
     """Return the statements of each function's policy, in a stage with the suite's own names."""
-    facts = stage_config.Facts(bucket=aws_calls.BUCKET)
+    facts = stage_config.StageFacts(bucket=aws_calls.BUCKET)
     config = stage_config.generate({**stage_config.load(), "stages": {"test": {}}}, "test", facts)
     return {
         function: policies.policy(config, "test", function, aws_calls.PLACE)["Statement"]

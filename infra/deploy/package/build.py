@@ -39,7 +39,7 @@ PACKAGER_ONLY = {"chalice"}
 """Chalice packs its own runtime; as a requirement it would bring pip, setuptools, PyYAML … too."""
 MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 """Lambda's names of the architectures, and those that wheels use."""
-UNKNOWN = stage_config.Facts()
+UNKNOWN = stage_config.StageFacts()
 """Of a stage that is packaged to be looked at, not deployed."""
 NO_ANSWER = re.compile(
     r"NewConnectionError|ConnectTimeout|ProxyError|failure in name resolution|Connection refused"
@@ -73,7 +73,7 @@ def build(
     out: Path,
     python: str | None = None,
     root: Path = ROOT,
-    facts: stage_config.Facts = UNKNOWN,
+    facts: stage_config.StageFacts = UNKNOWN,
 ) -> Package:
     """Build the stage's zip and template in ``out`` and check the zip.
 
@@ -109,7 +109,7 @@ def prepare(
     stage: str,
     python: str | None = None,
     root: Path = ROOT,
-    facts: stage_config.Facts = UNKNOWN,
+    facts: stage_config.StageFacts = UNKNOWN,
 ) -> tuple[Python, Path]:
     """Make the stage's fresh copy of the project, and what runs Chalice in it; return both.
 
@@ -330,7 +330,7 @@ def _say(text: str) -> None:
 )
 def main(stage: str, out: Path, python: str | None, architecture: str | None) -> None:
     """Build the Lambda zip and its template, check them and say what takes the room."""
-    package = build(stage, out, python, facts=stage_config.Facts(architecture=architecture))
+    package = build(stage, out, python, facts=stage_config.StageFacts(architecture=architecture))
     size = package.zip.stat().st_size / zipcheck.MIB
     click.echo(f"{package.zip}: {size:.1f} MiB. The largest parts, in KiB:")
     click.echo(f"{'':40} {'zipped':>8} {'unpacked':>8}")

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 from moto import mock_aws
 
-from infra.deploy import commands, destruction, doctor, settings, smoke
+from infra.deploy import commands, destruction, doctor, published_settings, smoke
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Change
-from infra.deploy.choices import Choices
-from infra.deploy.deployment import Deployment, Wanted
+from infra.deploy.deployment import Deployment, DeployOptions
+from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.smoke import Check
 from infra.operator.admin import connect
 from tests.infra.conftest import REGION
@@ -48,10 +48,10 @@ def run(command: click.Command, *arguments: str) -> tuple[int, Any, str]:
 
 class TestDeploy:
     @pytest.fixture
-    def wanted(self, monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
-        given: list[Wanted] = []
+    def wanted(self, monkeypatch: pytest.MonkeyPatch) -> list[DeployOptions]:
+        given: list[DeployOptions] = []
 
-        def deploy(deployment: Deployment, wanted: Wanted) -> dict[str, Any]:
+        def deploy(deployment: Deployment, wanted: DeployOptions) -> dict[str, Any]:
             given.append(wanted)
             deployment.confirm([Change("Add", "AWS::S3::Bucket", "Bucket")])
             return dict(RESULT)
@@ -70,7 +70,7 @@ class TestDeploy:
         return targets
 
     def test_prints_one_object_and_ends_with_the_base_url(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted]
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
     ) -> None:
         targets = self.look(monkeypatch, ok=True)
         status, printed, said = run(commands.deploy, "--stage", "dev", "--yes", "--domain", "")
@@ -78,11 +78,11 @@ class TestDeploy:
         assert said.splitlines()[-1] == "https://d1.cloudfront.example"
         (given,) = wanted
         assert {name for name, value in given.choices.items() if value is not None} == {"domain"}
-        assert Choices(domain="old.example").changed(given.choices) == Choices()
+        assert OperatorChoices(domain="old.example").changed(given.choices) == OperatorChoices()
         assert targets[0].origins == (RESULT["apiUrl"], RESULT["chatUrl"])
 
     def test_fails_if_what_it_deployed_does_not_answer(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted]
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
     ) -> None:
         self.look(monkeypatch, ok=False)
         status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
@@ -91,7 +91,7 @@ class TestDeploy:
         assert "python -m infra rollback --stage dev" in said
 
     def test_does_not_look_at_what_is_kept_from_running(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted]
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
     ) -> None:
         monkeypatch.setitem(RESULT, "stopped", ["api_handler"])
         targets = self.look(monkeypatch, ok=False)
@@ -101,7 +101,7 @@ class TestDeploy:
 
     @pytest.mark.parametrize("made", [True, False])
     def test_waits_for_the_records_that_an_operator_makes(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted], made: bool
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions], made: bool
     ) -> None:
         record = {"name": "api.example.com", "type": "CNAME", "value": "d1.cloudfront.example"}
         url = "https://api.example.com"
@@ -115,13 +115,13 @@ class TestDeploy:
         assert bool(targets) is made
         assert (f"python -m infra smoke --url {url}" in said) is not made
 
-    def test_does_not_go_on_without_a_yes(self, wanted: list[Wanted]) -> None:
+    def test_does_not_go_on_without_a_yes(self, wanted: list[DeployOptions]) -> None:
         status, printed, said = run(commands.deploy, "--stage", "dev")
         assert (status, printed) == (1, None)
         assert "Nobody is there to be asked. Give --yes." in said
 
     def test_begins_with_what_is_missing(
-        self, monkeypatch: pytest.MonkeyPatch, wanted: list[Wanted]
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
     ) -> None:
         fault = doctor.Finding("bucket", ok=False, says="It is another's.")
         monkeypatch.setattr(doctor, "examine_account", lambda *_: iter([fault]))
@@ -176,17 +176,17 @@ class TestDestroy:
 class TestAdminOfADeployedStage:
     @pytest.fixture(autouse=True)
     def _environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in ("STAGE", "AWS_DEFAULT_REGION", *settings.FOR_OPERATORS):
+        for name in ("STAGE", "AWS_DEFAULT_REGION", *published_settings.FOR_OPERATORS):
             monkeypatch.setenv(name, "of the shell")
 
     def test_finds_it_by_what_the_deployment_said(self, account: Account) -> None:
         where = {"TABLE_PREFIX": "workspace", "OBJECT_STORE": "s3://b", "EDGE_SECRET": "s"}
-        settings.publish(account, "dev", where)
+        published_settings.publish(account, "dev", where)
         connect("dev")
         assert os.environ["OBJECT_STORE"] == "s3://b"
         assert (os.environ["STAGE"], os.environ["AWS_DEFAULT_REGION"]) == ("dev", REGION)
-        assert "EDGE_SECRET" not in settings.published(account, "dev")
-        settings.unpublish(account, "dev")
+        assert "EDGE_SECRET" not in published_settings.published(account, "dev")
+        published_settings.unpublish(account, "dev")
 
     def test_says_where_it_is_not(self) -> None:
         with pytest.raises(click.ClickException) as refused:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from infra.deploy.deployment import Wanted
+from infra.deploy.deployment import DeployOptions
 from infra.deploy.destruction import destroy
 from infra.deploy.package import build as package
 from infra.deploy.stacks import build as stacks
@@ -86,9 +86,9 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             package.environment_of(made, root / "build").symlink_to(
                 package.environment_of(made, work)
             )
-        first = aws.deployment(one).deploy(Wanted("dev"))
+        first = aws.deployment(one).deploy(DeployOptions("dev"))
         aws.said.clear()
-        second = aws.deployment(two).deploy(Wanted("dev"))
+        second = aws.deployment(two).deploy(DeployOptions("dev"))
         python = package.find_python().path
         yield Story(aws, two, python, [first, second], aws.apis(), list(aws.said))
 

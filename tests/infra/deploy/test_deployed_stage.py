@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from infra.deploy import releases, settings
+from infra.deploy import published_settings, releases
 from infra.deploy.aws import gateway
 from infra.deploy.aws.store import Store
-from infra.deploy.deployment import Wanted
+from infra.deploy.deployment import DeployOptions
 from tests.infra.conftest import Aws, commit, connected, moto, new_checkout, quick_chalice
 
 pytestmark = pytest.mark.slow
@@ -57,14 +57,14 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         quick_chalice(aws, patch)
         one, two = (new_checkout(tmp_path_factory.mktemp("machine") / "x") for _ in range(2))
         commits = commit(one), commit(two, "app = 2\n")
-        wanted = Wanted("dev", {"alarm_email": "ops@example.com"})
+        wanted = DeployOptions("dev", {"alarm_email": "ops@example.com"})
         first = aws.deployment(one).deploy(wanted)
         story = Story(aws, first, {}, (list(aws.said), []), commits, {}, two)
         story.fresh = story.variables(CHAT)
         key = aws.client("secretsmanager")
         key.put_secret_value(SecretId="workspace-api/dev/llm-api-key", SecretString="sk-1")
         aws.said.clear()
-        story.second = aws.deployment(two).deploy(Wanted("dev"))
+        story.second = aws.deployment(two).deploy(DeployOptions("dev"))
         story.said = story.said[0], list(aws.said)
         yield story
 
@@ -133,7 +133,7 @@ def test_the_edge_leads_to_the_api_and_knows_the_secret(story: Story) -> None:
 
 
 def test_operators_find_the_stage_and_no_secret(story: Story) -> None:
-    assert settings.published(story.aws.account, "dev") == {
+    assert published_settings.published(story.aws.account, "dev") == {
         "TABLE_PREFIX": "workspace",
         "OBJECT_STORE": f"s3://{BUCKET}",
         "PUBLIC_URL": "https://d1.cloudfront.example",

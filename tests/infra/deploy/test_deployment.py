@@ -13,12 +13,13 @@ import pytest
 
 from chalicelib.core import clock
 from chalicelib.engine.tables import TABLES
-from infra.deploy import releases, settings
+from infra.deploy import published_settings, releases
 from infra.deploy.aws import chalice_state
 from infra.deploy.aws.store import Store
-from infra.deploy.deployment import Wanted
+from infra.deploy.deployment import DeployOptions
 from infra.deploy.destruction import destroy
 from infra.deploy.lock import LockedError, locked
+from infra.deploy.operator_choices import OperatorChoices
 from tests.infra.conftest import REGION, Aws, Killed, QuickChalice, commit, new_checkout
 
 pytestmark = pytest.mark.slow
@@ -33,7 +34,7 @@ def deploy(aws: Aws, chalice: QuickChalice, checkout: Path) -> Deploy:
         root: Path = checkout, *, allow_dirty: bool = False, **choices: str
     ) -> dict[str, Any]:
         aws.said.clear()
-        return aws.deployment(root).deploy(Wanted("dev", choices, allow_dirty))
+        return aws.deployment(root).deploy(DeployOptions("dev", choices, allow_dirty))
 
     return deploy
 
@@ -78,7 +79,7 @@ class TestKilled:
 
         stopped.progress.say = say
         with pytest.raises(Killed):
-            stopped.deploy(Wanted("dev"))
+            stopped.deploy(DeployOptions("dev"))
         assert is_whole(aws, store, deploy())
 
     @pytest.mark.parametrize("after", ["iam_role", "lambda_function", "rest_api"])
@@ -132,7 +133,7 @@ class TestRefusals:
         elsewhere = aws.deployment(checkout)
         elsewhere.account = type(aws.account)(aws.account.id, "us-west-2", aws.account.user)
         for call in (
-            lambda: elsewhere.deploy(Wanted("dev")),
+            lambda: elsewhere.deploy(DeployOptions("dev")),
             lambda: elsewhere.rollback(None, break_lock=False, python=None),
         ):
             with pytest.raises(click.ClickException, match=f"Give --region {REGION}"):
@@ -157,7 +158,7 @@ class TestRefusals:
 
         deployment.confirm = refuse
         with pytest.raises(click.Abort):
-            deployment.deploy(Wanted("dev"))
+            deployment.deploy(DeployOptions("dev"))
         stacks = aws.client("cloudformation").describe_stacks()["Stacks"]
         assert stacks == []
 
@@ -191,7 +192,7 @@ class TestRefusals:
         aws.said.clear()
         deployment.progress.say = break_it
         with pytest.raises(LockedError, match="taken over"):
-            deployment.deploy(Wanted("dev"))
+            deployment.deploy(DeployOptions("dev"))
         assert "Release …" not in aws.said
 
 
@@ -309,7 +310,7 @@ class TestDomains:
             about = aws.client("lambda").get_function_configuration(FunctionName=function)
             assert about["Environment"]["Variables"]["PUBLIC_URL"] == "https://api.example.com"
             assert about["Environment"]["Variables"]["SITES_DOMAIN"] == "sites.example"
-        assert settings.published(aws.account, "dev")["SITES_DOMAIN"] == "sites.example"
+        assert published_settings.published(aws.account, "dev")["SITES_DOMAIN"] == "sites.example"
 
     def test_records_are_named_that_no_zone_of_ours_gets(self, deploy: Deploy) -> None:
         result = deploy(
@@ -341,7 +342,7 @@ class TestDomains:
         about = aws.client("lambda").get_function_configuration(FunctionName=CHAT)
         assert about["Environment"]["Variables"]["PUBLIC_URL"] == "https://d1.cloudfront.example"
         assert "SITES_DOMAIN" not in about["Environment"]["Variables"]
-        assert "SITES_DOMAIN" not in settings.published(aws.account, "dev")
+        assert "SITES_DOMAIN" not in published_settings.published(aws.account, "dev")
 
 
 class TestDestroy:
@@ -357,7 +358,7 @@ class TestDestroy:
         assert aws.client("lambda").list_functions()["Functions"] == []
         assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
         assert store.get_json("files/a") == "of a visitor"
-        assert settings.published(aws.account, "dev") == {}
+        assert published_settings.published(aws.account, "dev") == {}
 
     def test_what_comes_next_finds_the_data(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
@@ -398,7 +399,11 @@ class TestRestoredTables:
         restore(aws)
         deploy(table_prefix="restored")
         deploy()
-        assert prefix(aws) == settings.published(aws.account, "dev")["TABLE_PREFIX"] == "restored"
+        assert (
+            prefix(aws)
+            == published_settings.published(aws.account, "dev")["TABLE_PREFIX"]
+            == "restored"
+        )
         assert allowed(aws) == {"restored"}
         assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
         deploy(table_prefix="workspace")
@@ -411,7 +416,7 @@ class TestRestoredTables:
         restore(aws)
         with killed_before(aws, "Stack workspace-api-dev-edge-global"):
             deploy(table_prefix="restored")
-        assert settings.published(aws.account, "dev")["TABLE_PREFIX"] == "restored"
+        assert published_settings.published(aws.account, "dev")["TABLE_PREFIX"] == "restored"
         deploy()
         assert (prefix(aws), allowed(aws)) == ("restored", {"restored"})
 
@@ -551,6 +556,15 @@ def test_what_a_newer_checkout_has_kept_stops_no_older_one(
         aws.deployment(checkout).rollback(None, break_lock=False, python=None)["release"]
         == (first["release"])
     )
+
+
+def test_choices_that_an_earlier_version_kept_are_read(deploy: Deploy, store: Store) -> None:
+    deploy()
+    kept = {"domain": "api.example.com", "alarm_email": "a@example.com"}
+    store.put_json("state/choices.json", kept)
+    choices = OperatorChoices.of(store)
+    assert (choices.domain, choices.alarm_email) == ("api.example.com", "a@example.com")
+    assert (choices.sites_domain, choices.table_prefix) == ("", "workspace")
 
 
 def test_a_state_that_was_lost_is_found_again(aws: Aws, deploy: Deploy, store: Store) -> None:

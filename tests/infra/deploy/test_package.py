@@ -276,7 +276,7 @@ class TestBuild:
 # What follows builds the real zip and stands in for Lambda: `make test-package`.
 
 ENVIRONMENT = {
-    **stage_config.environment(stage_config.load(), "dev", stage_config.Facts(bucket=BUCKET)),
+    **stage_config.environment(stage_config.load(), "dev", stage_config.StageFacts(bucket=BUCKET)),
     "AWS_REGION": "eu-central-1",
     "AWS_DEFAULT_REGION": "eu-central-1",
     "AWS_ACCESS_KEY_ID": "test",

@@ -35,7 +35,7 @@ def stage(request: pytest.FixtureRequest) -> str:
 
 
 def policy(stage: str, function: str) -> dict[str, Any]:
-    facts = stage_config.Facts(bucket=f"workspace-{stage}-objects")
+    facts = stage_config.StageFacts(bucket=f"workspace-{stage}-objects")
     return policies.policy(stage_config.generate(CONFIG, stage, facts), stage, function, PLACE)
 
 
@@ -151,7 +151,7 @@ class TestWrite:
     @pytest.fixture
     def project(self, tmp_path: Path) -> Path:
         (tmp_path / ".chalice").mkdir()
-        stage_config.write(tmp_path, "prod", stage_config.Facts(), policies.Place())
+        stage_config.write(tmp_path, "prod", stage_config.StageFacts(), policies.Place())
         return tmp_path
 
     def test_leaves_placeholders_until_the_place_is_known(self, project: Path) -> None:

@@ -11,10 +11,10 @@ from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.engine import jobs
 from chalicelib.transports import schedules
 from infra.deploy import policies, stage_config
-from infra.deploy.stage_config import Facts
+from infra.deploy.stage_config import StageFacts
 
 CHECKOUT = stage_config.load()
-DEPLOYED = Facts(
+DEPLOYED = StageFacts(
     bucket="workspace-dev-1-eu-central-1",
     public_url="https://d1.cloudfront.example",
     edge_secret="known to the edge",
@@ -31,7 +31,7 @@ def stage(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def as_chalice_reads(stage: str, function: str, facts: Facts = DEPLOYED) -> Config:
+def as_chalice_reads(stage: str, function: str, facts: StageFacts = DEPLOYED) -> Config:
     config = stage_config.generate(CHECKOUT, stage, facts)
     return Config(chalice_stage=stage, function_name=function, config_from_disk=config)
 
@@ -81,7 +81,7 @@ def test_the_file_of_the_checkout_names_nothing_that_an_account_or_a_shell_decid
 
 def test_what_the_file_says_goes_before_what_every_stage_has(stage: str) -> None:
     config = {**CHECKOUT, "environment_variables": {"LLM_MODEL": "claude-sonnet-4.5"}}
-    variables = stage_config.environment(config, stage, Facts())
+    variables = stage_config.environment(config, stage, StageFacts())
     assert variables["LLM_MODEL"] == "claude-sonnet-4.5"
     assert variables["LLM_PROVIDER"] == "bedrock"
 
@@ -95,31 +95,31 @@ def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str)
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_jobs_run_alone_where_the_account_can_reserve_that(allowed: bool) -> None:
-    facts = Facts(reserve_jobs=allowed)
+    facts = StageFacts(reserve_jobs=allowed)
     reserved = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
     assert reserved == dict.fromkeys(FUNCTIONS) | {"run-jobs": 1 if allowed else None}
 
 
 def test_what_an_operator_keeps_from_running_stays_so() -> None:
-    facts = Facts(reserve_jobs=True, stopped=frozenset({"api_handler", "run-jobs"}))
+    facts = StageFacts(reserve_jobs=True, stopped=frozenset({"api_handler", "run-jobs"}))
     reserved = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
     assert reserved == {"api_handler": 0, "run-jobs": 0, "chat-stream": None}
 
 
 def test_what_is_not_known_yet_is_left_out() -> None:
-    variables = as_chalice_reads("prod", "api_handler", Facts()).environment_variables
+    variables = as_chalice_reads("prod", "api_handler", StageFacts()).environment_variables
     assert set(variables) == {"STAGE", "TABLE_PREFIX", "OBJECT_STORE", *EVERYWHERE}
 
 
 def test_an_operator_cannot_give_a_stage_the_name_of_another() -> None:
-    facts = Facts(bucket="ours", variables={"STAGE": "prod", "OBJECT_STORE": "s3://theirs"})
+    facts = StageFacts(bucket="ours", variables={"STAGE": "prod", "OBJECT_STORE": "s3://theirs"})
     variables = as_chalice_reads("dev", "api_handler", facts).environment_variables
     assert (variables["STAGE"], variables["OBJECT_STORE"]) == ("dev", "s3://ours")
 
 
 @pytest.mark.parametrize("chosen", stage_config.ARCHITECTURES)
 def test_either_architecture_may_be_chosen(chosen: str) -> None:
-    facts = Facts(architecture=chosen)
+    facts = StageFacts(architecture=chosen)
     assert stage_config.architecture(CHECKOUT, "dev", facts) == chosen
     assert as_chalice_reads("dev", "run-jobs", facts).lambda_architecture == chosen
 
@@ -127,13 +127,13 @@ def test_either_architecture_may_be_chosen(chosen: str) -> None:
 @pytest.mark.parametrize(
     ("stage", "facts", "said"),
     [
-        ("prd", Facts(), 'No stage "prd" .* dev, prod'),
-        ("dev", Facts(architecture="sparc"), 'x86_64 and arm64, not "sparc"'),
-        ("dev", Facts(variables={"LLM_PROVIDER": "oracle"}), "LLM_PROVIDER is .* 'oracle'"),
+        ("prd", StageFacts(), 'No stage "prd" .* dev, prod'),
+        ("dev", StageFacts(architecture="sparc"), 'x86_64 and arm64, not "sparc"'),
+        ("dev", StageFacts(variables={"LLM_PROVIDER": "oracle"}), "LLM_PROVIDER is .* 'oracle'"),
     ],
     ids=["stage", "architecture", "setting"],
 )
-def test_says_what_does_not_fit(stage: str, facts: Facts, said: str) -> None:
+def test_says_what_does_not_fit(stage: str, facts: StageFacts, said: str) -> None:
     with pytest.raises(click.ClickException, match=said):
         stage_config.generate(CHECKOUT, stage, facts)
 
@@ -146,11 +146,11 @@ def test_secrets_are_not_shown() -> None:
 def test_writing_anew_forgets_what_was_written_before(tmp_path: Path) -> None:
     (tmp_path / ".chalice").mkdir()
 
-    def write(facts: Facts) -> dict[str, Any]:
+    def write(facts: StageFacts) -> dict[str, Any]:
         stage_config.write(tmp_path, "dev", facts, policies.Place())
         return stage_config.load(tmp_path)
 
-    write(Facts(edge_secret="old", reserve_jobs=True))
+    write(StageFacts(edge_secret="old", reserve_jobs=True))
     assert write(DEPLOYED) == stage_config.generate(CHECKOUT, "dev", DEPLOYED)
     policy = (tmp_path / ".chalice" / policies.file_name("api_handler")).read_text()
     assert "arn:aws:s3:::workspace-dev-1-eu-central-1/*" in policy

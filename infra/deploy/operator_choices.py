@@ -10,14 +10,18 @@ from typing import Self
 
 from infra.deploy.aws.store import Store
 from infra.deploy.stacks.data import STATE
-from infra.deploy.stage_config import Facts
+from infra.deploy.stage_config import StageFacts
 
 KEY = f"{STATE}choices.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class OperatorChoices:
     """Hosts, where alarms go, and the tables that functions work with; empty where there is none.
+
+    They are kept until an operator changes them, by ``DeployOptions.choices``. ``StageFacts`` are
+    read anew by each run. A file of an earlier or a later version is read, too: a missing field has
+    its default, and an unknown one is ignored.
 
     ``table_prefix`` is the data stack's own, or leads to other tables, such as restored ones.
     """
@@ -27,16 +31,16 @@ class Choices:
     sites_domain: str = ""
     sites_hosted_zone: str = ""
     alarm_email: str = ""
-    table_prefix: str = Facts().table_prefix
+    table_prefix: str = StageFacts().table_prefix
 
     @classmethod
     def of(cls, store: Store) -> Self:
         """Return what was decided so far."""
         return store.get_record(KEY, cls) or cls()
 
-    def changed(self, wanted: Mapping[str, str | None]) -> Self:
-        """Return these with what is wanted now; None leaves a choice as it is."""
-        return replace(self, **{name: value for name, value in wanted.items() if value is not None})
+    def changed(self, given: Mapping[str, str | None]) -> Self:
+        """Return these with what is given now; None leaves a choice as it is."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def keep(self, store: Store) -> None:
         """Remember them for every deployment to come, also after the stage was destroyed."""

@@ -1,24 +1,24 @@
-"""What a deployment knows of its stage: for the functions, and for the operator's machine."""
+"""Reads the facts of a stage from AWS: outputs of stacks, secrets, reserved runs of functions."""
 
 from botocore.exceptions import ClientError
 
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Stack
 from infra.deploy.aws.errors import code
-from infra.deploy.choices import Choices
-from infra.deploy.names import APP, function_name
+from infra.deploy.names import function_name
+from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.policies import FUNCTIONS
 from infra.deploy.progress import Progress
-from infra.deploy.stage_config import JOBS, Facts
+from infra.deploy.stage_config import JOBS, StageFacts
 
 MINIMUM_UNRESERVED = 100
 """What Lambda leaves to functions without a reservation (developer guide, Reserved concurrency)."""
-FOR_OPERATORS = ("TABLE_PREFIX", "OBJECT_STORE", "PUBLIC_URL", "SITES_DOMAIN")
-"""The variables that ``admin --stage`` needs; none is a secret."""
 
 
-def facts(account: Account, stage: str, data: dict[str, str], choices: Choices) -> Facts:
-    """Return what is known of a stage whose data stack stands.
+def read(
+    account: Account, stage: str, data: dict[str, str], choices: OperatorChoices
+) -> StageFacts:
+    """Return the facts of a stage whose data stack stands.
 
     Without a domain, the base URL is CloudFront's, known once the edge stack stands without one.
     """
@@ -26,7 +26,7 @@ def facts(account: Account, stage: str, data: dict[str, str], choices: Choices) 
     same = edge.parameters().get("Domain", "") == choices.domain
     known = (edge.outputs() or {}).get("BaseUrl", "") if same else ""
     key = _secret(account, data["LlmKeySecretArn"])
-    return Facts(
+    return StageFacts(
         bucket=data["BucketName"],
         public_url=f"https://{choices.domain}" if choices.domain else known,
         sites_domain=choices.sites_domain,
@@ -71,36 +71,3 @@ def _secret(account: Account, arn: str) -> str:
             return ""
         raise
     return str(answer["SecretString"]).strip()
-
-
-def publish(account: Account, stage: str, variables: dict[str, str]) -> None:
-    """Tell operators' machines where the stage is: a parameter for each variable."""
-    client, before = account.client("ssm"), published(account, stage)
-    for name in FOR_OPERATORS:
-        if value := variables.get(name):
-            if before.get(name) != value:
-                client.put_parameter(
-                    Name=_path(stage) + name, Value=value, Type="String", Overwrite=True
-                )
-        elif name in before:
-            client.delete_parameter(Name=_path(stage) + name)
-
-
-def unpublish(account: Account, stage: str) -> None:
-    """Forget where the stage was."""
-    publish(account, stage, {})
-
-
-def published(account: Account, stage: str) -> dict[str, str]:
-    """Return the variables that a deployed stage has for operators; nothing if there is none."""
-    pages = account.client("ssm").get_paginator("get_parameters_by_path")
-    path = _path(stage)
-    return {
-        each["Name"].removeprefix(path): each["Value"]
-        for page in pages.paginate(Path=path)
-        for each in page["Parameters"]
-    }
-
-
-def _path(stage: str) -> str:
-    return f"/{APP}/{stage}/"
