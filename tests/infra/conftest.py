@@ -51,9 +51,10 @@ of the Systems Manager, and outputs as AWS would give them. cfn-lint reads the r
 @contextmanager
 def moto(**environment: str) -> Iterator[str]:
     """Run the server; yields its address."""
+    code = "from tests.infra.deploy import moto_aws; moto_aws.main()"
     with subprocess.Popen(
         # Not as __main__: moto sorts its models by their modules' names.
-        [sys.executable, "-W", "ignore", "-c", "from tests.infra import moto_aws as m; m.main()"],
+        [sys.executable, "-W", "ignore", "-c", code],
         cwd=package.ROOT,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
