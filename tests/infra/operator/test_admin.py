@@ -1,43 +1,17 @@
 """The operator's command line: one JSON object on stdout, one line on stderr if it fails."""
 
-import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import click
 import pytest
 
-from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.core.principals import Audience
 from chalicelib.domains.identity.store import accounts, api_keys
 from chalicelib.engine import audit, transactions
-from infra.operator import operation_commands
 from tests.conftest import Api, Owner, Time, everything
 from tests.factories.operator import LIST, Operator, seed_keys
 
 pytestmark = pytest.mark.usefixtures("read_anew")
 """Connecting sets the environment of the process, which is the tests' own."""
-
-
-COMMANDS = (
-    *("create-account", "create-workspace", "add-member"),
-    *("list-members", "create-key", "list-keys", "revoke-key"),
-    *(
-        "set-workspace",
-        "set-plan",
-        "audit-log",
-        "suspend-site",
-        "resume-site",
-        "add-file",
-        "erase-client",
-    ),
-    *("credit", "adjust", "balance", "ledger"),
-    *("set-bot", "set-bot-limits", "bot-limits", "create-bot-key", "delete-bot-key"),
-    *("import-products", "export-products", "export", "import"),
-)
 
 
 class TestCreateAccount:
@@ -258,75 +232,6 @@ class TestAddMember:
         assert "nowhere" in operator.fails("add-member", *words)
 
 
-class TestOptions:
-    def test_are_required_unless_they_have_a_default_which_the_help_tells(
-        self, operator: Operator
-    ) -> None:
-        told = operator.types("create-workspace", "--help").stdout
-        assert "[required]" in told.split("--account")[1].split("--name")[0]
-        for name in ("--plan", "--timezone", "--country"):
-            assert "[required]" not in told.split(name)[1].split("--")[0]
-        assert "[default: Europe/Moscow]" in " ".join(told.split())
-
-    def test_every_operation_of_the_operator_alone_is_a_command_or_called_by_one(self) -> None:
-        commands = operation_commands.commands()
-        assert set(COMMANDS) - {"import-products", "export-products", "export", "import"} <= set(
-            commands
-        )
-        names = {each.name for each in REGISTRY.of(Audience.OPERATOR)}
-        assert set(operation_commands.DIFFERENCES) <= names
-        assert names >= operation_commands.NO_COMMANDS
-        assert len(commands) == len(operator_s_own()) - len(operation_commands.NO_COMMANDS)
-
-    def test_every_option_of_every_operation_has_help_and_a_readable_name(self) -> None:
-        for name, command in operation_commands.commands().items():
-            assert command.help, name
-            for option in command.params:
-                assert isinstance(option, click.Option)
-                assert option.help, (name, option.name)
-                for each in option.opts:
-                    assert re.fullmatch("--[a-z]+(-[a-z]+)*", each), (name, each)
-
-    @pytest.mark.parametrize(
-        ("typed", "sent"),
-        [
-            (("--daily", "none", "--weekly", "500"), {"daily": None, "weekly": 500}),
-            ((), {}),
-        ],
-    )
-    def test_none_is_null_and_what_is_not_given_is_omitted(
-        self,
-        typed: tuple[str, ...],
-        sent: dict[str, Any],
-        operator: Operator,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        calls: list[dict[str, Any]] = []
-        monkeypatch.setattr(
-            operation_commands, "call", lambda _, arguments: calls.append(arguments) or {}
-        )
-        operator.does("set-bot-limits", "--agent", "a", *typed)
-        assert calls == [{"agentId": "a", **sent}]
-
-    def test_a_choice_that_is_none_is_refused_with_those_there_are(
-        self, operator: Operator
-    ) -> None:
-        line = operator.fails("set-plan", "--workspace", "x", "--plan", "gold")
-        assert "'gold' is not one of 'free', 'start', 'business', 'enterprise'" in line
-
-    def test_the_first_screen_imports_neither_operations_nor_the_store(self) -> None:
-        command = (sys.executable, "-X", "importtime", "-m", "infra", "--help")
-        result = subprocess.run(command, capture_output=True, text=True, check=True)
-        imported = {line.split("|")[-1].strip() for line in result.stderr.splitlines()}
-        assert "infra.operator.operation_commands" in imported
-        assert not {"pynamodb", "boto3", "chalicelib.engine", "chalicelib.domains"} & imported
-
-
-def operator_s_own() -> list[Operation]:
-    """Return the operations that the operator may call, and keys may not."""
-    return [each for each in REGISTRY.of(Audience.OPERATOR) if Audience.KEY not in each.audience]
-
-
 class TestTransfer:
     def test_a_workspace_goes_into_a_file_and_comes_out_of_it(
         self, operator: Operator, workspace: str, tmp_path: Path
@@ -412,48 +317,6 @@ class TestSetPlan:
         monkeypatch.setattr(api_keys, "of_workspace", of_workspace)
         operator.sets_plan(workspace, "free")
         assert Api(made[0]).refused("GET", LIST).data["code"] == "plan_required"
-
-
-class TestEveryFailure:
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ("create-account", "--email", "ann@example.com"),
-            ("create-account", "--email", "a@b.de", "--password", "long enough", "--role", "boss"),
-            ("create-key", "--workspce", "x"),
-            ("no-such-command",),
-        ],
-    )
-    def test_a_mistyped_call_is_one_line_too(
-        self, words: tuple[str, ...], operator: Operator
-    ) -> None:
-        operator.fails(*words)
-
-    def test_a_crash_is_one_line_too(
-        self, operator: Operator, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def crash(*_: object) -> None:
-            raise RuntimeError("broken\nin two lines")
-
-        monkeypatch.setattr(accounts, "email_claim", crash)
-        operator.fails("create-account", "--email", "a@b.de", "--password", "long enough")
-
-    @pytest.mark.usefixtures("nowhere")
-    def test_no_local_database_is_said_in_one_line(self) -> None:
-        line = Operator().fails("revoke-key", "--key", "x")
-        assert "make dev" in line
-        assert "--stage" in line
-
-    @pytest.mark.usefixtures("nowhere")
-    def test_the_list_of_commands_needs_no_database(self) -> None:
-        result = Operator().types("--help")
-        assert result.exit_code == 0
-        assert all(command in result.stdout for command in COMMANDS)
-
-    @pytest.mark.usefixtures("nowhere")
-    @pytest.mark.parametrize("command", COMMANDS)
-    def test_a_commands_help_needs_no_database(self, command: str) -> None:
-        assert Operator().types(command, "--help").exit_code == 0
 
 
 def test_what_the_operator_makes_is_what_the_product_uses(

@@ -1,0 +1,162 @@
+"""An ``import`` that was interrupted goes on, and ends whole."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.operations import load_all
+from chalicelib.domains.files.store import files
+from chalicelib.engine import jobs
+from chalicelib.engine.connection import connection
+from infra.operator.transfer import (
+    batch_writes,
+    importing,
+    restoring,
+)
+from tests.conftest import as_operator, everything
+from tests.factories.examples import submit
+from tests.factories.transfer import Furnished, comparable, rows_of
+from tests.support.export_files import (
+    does,
+    entries_of,
+    fails,
+    in_an_empty_place,
+    packed,
+)
+
+pytestmark = pytest.mark.usefixtures("database")
+load_all()
+
+
+class TestInterrupted:
+    @pytest.mark.store
+    @pytest.mark.parametrize(
+        ("ids", "where"),
+        [
+            *(("keep", where) for where in ("early", "late", "claims", "sealed", "jobs")),
+            *(("new", where) for where in ("late", "jobs")),
+        ],
+    )
+    def test_goes_on_and_ends_whole(
+        self,
+        where: str,
+        ids: str,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        with monkeypatch.context() as patched:
+            _kill(patched, where)
+            fails("import", str(file), "--ids", ids)
+        printed = does("import", str(file), "--ids", ids)
+        assert printed["resumed"] is True
+        workspace = printed["workspaceId"]
+        twice = dict(rows_of(workspace))
+        scheduled = sorted(job.job_id for job in jobs.of_workspace(workspace))
+        empty()
+        as_operator("create_account", email=bakery.owner_email, password="long enough")
+        if ids == "keep":
+            does("import", str(file))
+            assert comparable(rows_of(workspace), workspace) == comparable(twice, workspace)
+            assert sorted(job.job_id for job in jobs.of_workspace(workspace)) == scheduled
+        else:
+            once = does("import", str(file), "--ids", "new")["workspaceId"]
+            assert len(comparable(rows_of(once), once)) == len(comparable(twice, workspace))
+        assert not [key for key in everything() if "IMPORT#" in key]
+
+    def test_another_file_of_the_workspace_has_to_wait(
+        self,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        with monkeypatch.context() as patched:
+            _kill(patched, "late")
+            fails("import", str(file))
+        other = file.with_name("other.zip")
+        other.write_bytes(packed(entries_of(file) | {"rows/jobs.jsonl": b""}))
+        before = everything()
+        assert "interrupted" in fails("import", str(other))
+        assert everything() == before
+        does("import", str(file))
+
+    def test_a_workspace_that_is_half_there_is_nobody_s(
+        self,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        with monkeypatch.context() as patched:
+            _kill(patched, "sealed")
+            fails("import", str(file))
+        with pytest.raises(NotFoundError):
+            submit(bakery.things.form, name="A", email="a@example.com")
+        assert "No workspace" in fails(
+            "create-key", "--workspace", bakery.workspace, "--name", "x", "--scopes", "*:read"
+        )
+
+    def test_rows_that_dynamodb_leaves_over_are_sent_again(
+        self,
+        bakery: Furnished,
+        file: Path,
+        empty: Callable[[], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        rows = comparable(rows_of(bakery.workspace), bakery.workspace)
+        in_an_empty_place(empty, bakery.owner_email)
+        client, turns = connection().client, iter(range(10**6))
+        real = client.batch_write_item
+
+        def partly(RequestItems: Any) -> Any:  # noqa: N803  boto3's name
+            turn = next(turns)
+            if turn % 3 == 1:
+                error = {"Error": {"Code": "ThrottlingException", "Message": "slow down"}}
+                raise ClientError(error, "BatchWriteItem")
+            if turn % 3 == 2:
+                return real(RequestItems=RequestItems)
+            (table, rows), *rest = RequestItems.items()
+            left = {table: rows[1:], **dict(rest)} if len(rows) > 1 else dict(rest)
+            real(RequestItems={table: rows[:1]})
+            return {"UnprocessedItems": left}
+
+        monkeypatch.setattr(batch_writes.retry, "sleep", lambda _: None)
+        monkeypatch.setattr(client, "batch_write_item", partly)
+        does("import", str(file))
+        assert comparable(rows_of(bakery.workspace), bakery.workspace) == rows
+
+
+def _kill(patched: pytest.MonkeyPatch, where: str) -> None:
+    """Let an import die at some point."""
+
+    def dies(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("killed")
+
+    if where == "early":
+        turns = iter(range(10**6))
+        real = restoring.Restoring._put_row
+
+        def some(self: Any, *arguments: Any) -> None:
+            if next(turns) == 5:
+                dies()
+            real(self, *arguments)
+
+        patched.setattr(restoring.Restoring, "_put_row", some)
+    elif where == "late":
+        patched.setattr(files, "usage_row", dies)
+    elif where == "claims":
+        patched.setattr(importing, "_stake", dies)
+    elif where == "sealed":
+        patched.setattr(importing, "_workspace", dies)
+    else:
+        patched.setattr(restoring.Restoring, "write_jobs", dies)
