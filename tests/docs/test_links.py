@@ -1,0 +1,58 @@
+"""Links of the documents, and the decision records that code and documents cite, lead somewhere."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TRACKED = [
+    ROOT / name
+    for name in subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+]
+DOCUMENTS = [path for path in TRACKED if path.suffix == ".md" and path.is_file()]
+RECORDS = {int(path.name[:4]): path for path in DOCUMENTS if re.match(r"\d{4}-", path.name)}
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+CITED = re.compile(r"\bADRs? (\d+)((?:(?:, | and )\d+)*)")
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the anchors that a document's headings have."""
+    text = document.read_text()
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    made = {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in headings}
+    return made | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_of_a_document_lead_somewhere(document: Path) -> None:
+    for link in LINK.findall(CODE.sub("", document.read_text())):
+        if link.startswith(("http:", "https:", "mailto:", "/", "{")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (document.parent / name).resolve() if name else document
+        assert target.exists(), link
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), link
+
+
+def test_every_decision_record_that_is_cited_exists() -> None:
+    for path in TRACKED:
+        if path.suffix not in {".py", ".md", ".js", ".yaml", ".toml"} or not path.is_file():
+            continue
+        for first, more in CITED.findall(path.read_text()):
+            assert not first.startswith("0"), f"{path}: cite a record as ADR {int(first)}"
+            for number in (first, *re.findall(r"\d+", more)):
+                assert int(number) in RECORDS, f"{path}: ADR {number}"
+
+
+def test_the_index_lists_every_decision_record() -> None:
+    index = (ROOT / "docs" / "adr" / "README.md").read_text()
+    listed = {
+        int(n): name for n, name in re.findall(r"^\| (\d+) \| \[.*\]\((.*)\)", index, re.MULTILINE)
+    }
+    assert listed == {number: path.name for number, path in RECORDS.items()}
