@@ -17,7 +17,7 @@ DOCUMENTS = [path for path in TRACKED if path.suffix == ".md" and path.is_file()
 RECORDS = {int(path.name[:4]): path for path in DOCUMENTS if re.match(r"\d{4}-", path.name)}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CITED = re.compile(r"\bADRs? (\d+)((?:(?:, | and )\d+)*)")
-CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 
 def anchors(document: Path) -> set[str]:
