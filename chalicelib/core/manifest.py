@@ -3,7 +3,7 @@
 Operations, handlers of jobs and nouns are declared where they are written, and importing every
 module is how they are found in development. The packager, which has imported them all, writes down
 in ``chalicelib/manifest.py`` what is where (``infra.deploy.package.manifest``). A function imports
-from it what a request needs (ADR 0022).
+from it what a request needs (ADR 22).
 """
 
 import os

@@ -1,6 +1,6 @@
 """The audit log.
 
-Append-only by IAM policy, too; one record per committed change, kept 90 days (ADR 0017).
+Append-only by IAM policy, too; one record per committed change, kept 90 days (ADR 17).
 """
 
 from collections.abc import Callable

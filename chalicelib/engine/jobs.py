@@ -6,7 +6,7 @@ one that does the work, so neither exists without the other.
 
 A row's key never changes. A runner first takes a lease on it, in place and only over the row that
 it read: so overlapping runners share the work, a job that fails or kills its runner rests ever
-longer without standing in the way, and nothing brings back a row that is gone (ADR 0013).
+longer without standing in the way, and nothing brings back a row that is gone (ADR 13).
 """
 
 import logging

@@ -2,7 +2,7 @@
 
 Every partition key carries its owner (``W#<workspace>#<NOUN>``), never a filter (data.md, Tables).
 All five local indexes of ``content`` are made with the table, because DynamoDB cannot add one later
-(ADR 0004).
+(ADR 4).
 """
 
 import json
@@ -339,7 +339,7 @@ class ControlRow(Row):
 
 
 class AuditTableRow(Row):
-    """A row of ``audit``, a table of its own so that IAM keeps it append-only (ADR 0017).
+    """A row of ``audit``, a table of its own so that IAM keeps it append-only (ADR 17).
 
     Functions may put a row and query; only its time-to-live ever takes one away.
     """

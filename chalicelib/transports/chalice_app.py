@@ -176,7 +176,7 @@ def create() -> App:
 def mount(app: App) -> None:
     """Give every operation, and the few public routes, its Chalice route.
 
-    What answers on a route is imported when it is first called (ADR 0022).
+    What answers on a route is imported when it is first called (ADR 22).
     """
     # Nothing else comes or goes as bytes; Chalice looks through the list with each answer.
     app.api.binary_types[:] = [form_data.MULTIPART]

@@ -1,4 +1,4 @@
-"""The deployment of a stage: data, then code, then the edge, then a look at the result (ADR 0036).
+"""The deployment of a stage: data, then code, then the edge, then a look at the result (ADR 36).
 
 Each step finds out what there is and makes it what it should be, so that a deployment which was
 killed anywhere is finished by running it again.

@@ -1,4 +1,4 @@
-"""IAM policies, one a function, generated from the tables, the stage and its bucket (ADR 0017).
+"""IAM policies, one a function, generated from the tables, the stage and its bucket (ADR 17).
 
 ``stage_config`` writes them into the stage's copy of the project: for ``make package`` with
 placeholders for region and account, for a deployment with those of whoever is signed in.
@@ -17,7 +17,7 @@ API = "api_handler"
 
 FILES, HTML, UPLOADS, ANSWERS = "files/*", "*/sites/*", "*/uploads/*", "*/answers/*"
 """What is kept in the bucket, by its keys: public files, pages, what is being uploaded, and long
-answers kept for who asks again. Beside them lies what deployments keep (ADR 0035)."""
+answers kept for who asks again. Beside them lies what deployments keep (ADR 35)."""
 
 Actions = tuple[str, ...]
 

@@ -43,7 +43,7 @@ class StageFacts:
     ``bucket`` is the data stack's; the one that stands here until it is known is refused by IAM.
     ``public_url`` and ``sites_domain`` are the edge stack's, empty until that stands.
     ``reserve_jobs`` says that the account's quota lets the scheduled jobs reserve their one
-    concurrent run; without, overlapping runs share the work (ADR 0013). ``stopped`` are functions
+    concurrent run; without, overlapping runs share the work (ADR 13). ``stopped`` are functions
     that an operator keeps from running, which no deployment undoes. ``architecture`` overrides the
     config's. ``variables`` are the operator's further variables of the service
     (docs/configuration.md), such as ``LLM_API_KEY``; they override the config's.

@@ -108,7 +108,7 @@ P = TypeVar("P", bound=Partial)
 
 
 def fields_as_in(model: type[Wire]) -> Callable[[type[P]], type[P]]:
-    """Describe the fields of a partial update as the model of a new record does (ADR 0044).
+    """Describe the fields of a partial update as the model of a new record does (ADR 44).
 
     It is for the fields that are declared by ``optional()``, without a description.
 

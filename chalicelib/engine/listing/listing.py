@@ -3,7 +3,7 @@
 DynamoDB has no pages by number, exact totals, orders, filters or search. A noun declares a
 ``Listing``; its records are given index keys when a unit of work writes them, and are counted in
 the same transaction. ``engine.listing.queries`` then reads pages of them in the cheapest way that
-is exact (ADR 0008).
+is exact (ADR 8).
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""One page of a noun, read in the cheapest way that is exact (ADR 0008).
+"""One page of a noun, read in the cheapest way that is exact (ADR 8).
 
 A *look-up* fetches the few records that are named by their ids, or that a look-up leads to; they
 are filtered and sorted here. Else first

@@ -1,4 +1,4 @@
-"""Write the manifest of a copy of the project: what its modules declare, and where (ADR 0022).
+"""Write the manifest of a copy of the project: what its modules declare, and where (ADR 22).
 
 It runs with the Python that packages, which has no more than what is shipped; so it is a script,
 and imports nothing but the copy.

@@ -1,4 +1,4 @@
-"""The CloudFormation stacks of a stage: their names, places and templates (ADR 0035).
+"""The CloudFormation stacks of a stage: their names, places and templates (ADR 35).
 
 They are deployed in this order, with ``chalice deploy`` between the second and the third. An
 optional parameter is left out, or empty. Everything else is named after the stage.

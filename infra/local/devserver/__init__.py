@@ -2,7 +2,7 @@
 
 Stock Chalice echoes the Authorization header of a request to an unknown path, answers malformed
 requests with HTML or not at all, streams nothing, and delays each answer on a kept-alive connection
-by 44 ms (chalice.md). ``install`` has it run a maintained server instead (cheroot, ADR 0012), which
+by 44 ms (chalice.md). ``install`` has it run a maintained server instead (cheroot, ADR 12), which
 hands requests to the same ``App`` that runs on Lambda.
 """
 

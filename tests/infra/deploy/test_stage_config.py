@@ -64,7 +64,7 @@ class TestEveryFunction:
 def test_each_function_has_the_time_that_its_work_takes(stage: str) -> None:
     limits = {name: as_chalice_reads(stage, name).lambda_timeout for name in FUNCTIONS}
     assert limits["api_handler"] == 29, "as long as API Gateway waits"
-    # Work that begins just in time ends, and before another runner may take it (ADR 0013).
+    # Work that begins just in time ends, and before another runner may take it (ADR 13).
     assert schedules.TIME_LIMIT_SECONDS < limits["run-jobs"] < jobs.LEASE.total_seconds()
     # What was said is settled and the chat ends, however long the model takes.
     assert limits["chat-stream"] >= chat_answer.MODEL_SECONDS + 60

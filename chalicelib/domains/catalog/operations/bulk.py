@@ -1,4 +1,4 @@
-"""One change of many products, with an outcome for each (ADR 0011)."""
+"""One change of many products, with an outcome for each (ADR 11)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The deletion of files, for good; what shows them says no, or loses them (ADR 0018)."""
+"""The deletion of files, for good; what shows them says no, or loses them (ADR 18)."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
