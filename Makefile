@@ -22,6 +22,7 @@ ifneq ($(PYTHON),$(shell cat $(VENV)/.installed 2>/dev/null))
 endif
 $(VENV)/.installed: requirements.txt requirements-dev.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; this is " + sys.version.split()[0] + ". Run make PYTHON=/path/to/python3") if sys.version_info < (3, 11) else None'
+	@test ! -L $(VENV) || { echo '$(VENV) is a link: run make where it leads to, or call $(BIN)/… here.'; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip<26.3'
 	@echo 'Installing the packages of requirements-dev.txt into $(VENV), which takes a minute or two:'
