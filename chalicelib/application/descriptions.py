@@ -47,7 +47,7 @@ def shortened(
         if len(text) > MAX_LISTED:
             cut += 1
             made = {
-                "description": shortening.cut(text, MAX_LISTED),
+                "description": shortening.truncate(text, MAX_LISTED),
                 "description_truncated": True,
             }
         shown.append(form(record, **made))
@@ -64,7 +64,7 @@ def require_whole(
     Raises:
         ValidationError: the rest of the stored text would be lost.
     """
-    if shortening.is_cut(sent, stored, (length,)):
+    if shortening.is_truncated(sent, stored, (length,)):
         raise cut_error(field)
 
 

@@ -1,1 +1,1 @@
-"""Pure helpers that know no concept of the service: phones, slugs, time zones, markdown."""
+"""Pure functions that do not depend on the service: phones, slugs, time zones, Markdown."""

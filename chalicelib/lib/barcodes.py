@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 Format = Literal["EAN8", "UPCA", "EAN13", "GTIN14"]
 
 FORMATS: dict[int, Format] = {8: "EAN8", 12: "UPCA", 13: "EAN13", 14: "GTIN14"}
-"""The formats, by how many digits they have."""
+"""Number of digits -> format."""
 _UPC_E_LENGTHS = frozenset({6, 7})
 _SHOWN = 40
 
@@ -16,20 +16,20 @@ _DIGITS = re.compile(r"[0-9]+")
 _IN_STORE = re.compile(r".(?:0[24]|2|00000[02])")
 """Restricted circulation numbers as 14 digits: an indicator, then the GS1 prefix 02, 04 or 20-29.
 
-02 and 04 are UPC-A's number systems 2 and 4. What follows five zeros is an EAN-8, whose prefixes
-for the same use begin with 0 and 2 (GS1 General Specifications, GS1 and GS1-8 prefixes).
+The prefixes 02 and 04 are the number systems 2 and 4 of UPC-A. Five zeros mark an EAN-8, whose
+prefixes for the same use begin with 0 and 2 (GS1 General Specifications, GS1 and GS1-8 prefixes).
 """
 
 
 class BarcodeError(ValueError):
-    """A text is no barcode. The message says what was expected and what came."""
+    """The text is not a barcode. The message names the expected form and the received value."""
 
 
 class Barcode(NamedTuple):
-    """A barcode whose check digit is right.
+    """A barcode with a valid check digit.
 
-    ``digits`` are as they came, without separators; ``gtin14`` is one for all forms of an article's
-    number: 14 digits, padded with zeros on the left.
+    ``digits`` holds the received digits without separators. ``gtin14`` is the same for every form
+    of an article's number: 14 digits, padded with zeros on the left.
     """
 
     digits: str
@@ -38,21 +38,21 @@ class Barcode(NamedTuple):
 
     @property
     def in_store(self) -> bool:
-        """Whether a shop gave the number itself, such as to what it weighs.
+        """Whether a shop assigned the number itself, for example to goods that it weighs.
 
-        Outside the shop, it means another article or none.
+        In another shop the number identifies another article, or none.
         """
         return _IN_STORE.match(self.gtin14) is not None
 
 
 def check_digit(payload: str) -> str:
-    """Return the last digit of a barcode by the others: modulo 10, weights 3, 1 from the right."""
+    """Return the check digit for the other digits: modulo 10, weights 3, 1, 3 … from the right."""
     total = sum(int(digit) * (1 if i % 2 else 3) for i, digit in enumerate(reversed(payload)))
     return str(-total % 10)
 
 
 def parse(text: str) -> Barcode:
-    """Read a barcode. Spaces and hyphens do not count.
+    """Parse a barcode. Spaces and hyphens are ignored.
 
     Raises:
         BarcodeError: other characters, not 8, 12, 13 or 14 digits, or a wrong check digit.
@@ -75,7 +75,7 @@ def parse(text: str) -> Barcode:
 
 
 def gtin14(digits: str) -> str:
-    """Return a barcode's digits, padded with zeros to 14."""
+    """Return the digits of a barcode, padded with zeros on the left to 14 digits."""
     return digits.zfill(max(FORMATS))
 
 

@@ -1,4 +1,4 @@
-"""Field types of wire models for people: their contacts, notes and tags."""
+"""Pydantic field types for contact details, notes and tags."""
 
 from typing import Annotated
 
@@ -13,17 +13,17 @@ MAX_NAME = 200
 
 def _email(text: str) -> str:
     try:
-        return emails.normal_email(text)
+        return emails.normalize_email(text)
     except ValueError as error:
         raise PydanticCustomError("email", "{reason}", {"reason": str(error)}) from None
 
 
-def _different(tags: list[str]) -> list[str]:
+def _without_duplicates(tags: list[str]) -> list[str]:
     return list(dict.fromkeys(tags))
 
 
 Email = Annotated[str, StringConstraints(max_length=320), AfterValidator(_email)]
-"""An e-mail address, in its normal form."""
+"""An e-mail address, converted to its normal form."""
 PersonName = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME),
@@ -34,11 +34,11 @@ PhoneText = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=phones.MAX_CHARACTERS),
     AfterValidator(printable),
 ]
-"""A phone number as somebody writes it."""
+"""A phone number in any spelling, stored as entered."""
 Notes = Annotated[str, StringConstraints(max_length=5000)]
 Tag = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=50),
     AfterValidator(printable),
 ]
-Tags = Annotated[list[Tag], Field(max_length=20), AfterValidator(_different)]
+Tags = Annotated[list[Tag], Field(max_length=20), AfterValidator(_without_duplicates)]

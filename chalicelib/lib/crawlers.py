@@ -1,8 +1,8 @@
-"""Programs that read pages: by the name that they give themselves, as honest ones do."""
+"""Crawlers and other programs, recognised by their ``User-Agent`` header."""
 
 import re
 
-_NAMES = re.compile(
+_BOT_NAMES = re.compile(
     r"(?<!cu)bot\b|bot[/_;)-]|crawl|spider|slurp|archiver|transcoder|monitor|preview|fetch|scan"
     r"|headless|phantomjs|puppeteer|playwright|selenium|webdriver|lighthouse|pagespeed|pingdom"
     r"|uptime|statuscake|validator|facebookexternalhit|facebot|embedly|mediapartners|google-"
@@ -11,11 +11,13 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _MIN_LENGTH = 20
-"""No browser's name is so short."""
+"""Characters. Every browser sends a longer ``User-Agent``."""
 
 
 def is_bot(user_agent: str | None) -> bool:
-    """Whether a ``User-Agent`` names a program, or nothing that a browser would."""
+    """Whether a ``User-Agent`` names a program, is missing, or is too short for a browser."""
     return (
-        user_agent is None or len(user_agent) < _MIN_LENGTH or _NAMES.search(user_agent) is not None
+        user_agent is None
+        or len(user_agent) < _MIN_LENGTH
+        or _BOT_NAMES.search(user_agent) is not None
     )

@@ -1,4 +1,4 @@
-"""E-mail addresses: one form of each, by which accounts, leads and clients are found."""
+"""E-mail addresses in one normal form, used to look up accounts, leads and clients."""
 
 import re
 from collections.abc import Iterator
@@ -7,15 +7,15 @@ from itertools import islice
 from chalicelib.core.text import fold
 
 _CANDIDATE = re.compile(r"[^\s@<>()\[\],;:\"']{1,64}@[^\s@<>()\[\],;:\"']{3,255}")
-_TRIED = 50
+_MAX_CANDIDATES = 50
 """Words with an at sign that are checked in one text."""
 
 
-def normal_email(email: str) -> str:
-    """Return an e-mail address as people are found by it: checked, trimmed and folded.
+def normalize_email(email: str) -> str:
+    """Return the normal form of an e-mail address: validated, trimmed and case-folded.
 
     Raises:
-        ValueError: it is malformed; says how.
+        ValueError: the address is malformed. The message gives an example of a valid one.
     """
     from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415  rarely needed
 
@@ -28,19 +28,19 @@ def normal_email(email: str) -> str:
 
 
 def find_email(text: str) -> str | None:
-    """Return the address that a text is, or None if it is none."""
+    """Return the normal form of an e-mail address, or None if the text is not one."""
     try:
-        return normal_email(text)
+        return normalize_email(text)
     except ValueError:
         return None
 
 
 def emails_in(text: str) -> Iterator[str]:
-    """Yield the addresses within a text, in their normal forms."""
+    """Yield the e-mail addresses in a text, in their normal form."""
     candidates = (match[0].strip(".!?*_`") for match in _CANDIDATE.finditer(text))
-    return filter(None, map(find_email, islice(candidates, _TRIED)))
+    return filter(None, map(find_email, islice(candidates, _MAX_CANDIDATES)))
 
 
 def first_email_in(text: str) -> str | None:
-    """Return the first address within a text, or None."""
+    """Return the first e-mail address in a text, or None."""
     return next(emails_in(text), None)

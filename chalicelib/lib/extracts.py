@@ -1,4 +1,4 @@
-"""Which texts have to do with a question, by the words that they share. No language model."""
+"""Ranking of texts by the words that they share with a question, without a language model."""
 
 import re
 from collections import Counter
@@ -6,31 +6,32 @@ from collections.abc import Iterator, Sequence
 
 from chalicelib.core.text import fold
 
-_COMMON = frozenset(
+_STOP_WORDS = frozenset(
     """about and any are can does for from have how much not our tell that the this what when where
     which who will with you your
     без был быть вам вас ваш весь вот все где для ему если есть или как какая какие какой когда кто
     меня мне можно мой мои наш нет они она оно очень под при про сколько так тебя тот что чтобы эта
     эти это этот""".split()  # noqa: SIM905  a hundred quotes would read worse
 )
-"""Words that say nothing of what a text is about."""
-_SHORTEST = 3
-_STEM = 5
+"""Frequent words that do not show the subject of a text."""
+_MIN_WORD_LENGTH = 3
+_STEM_LENGTH = 5
 
-_END = re.compile(
+_SENTENCE_END = re.compile(
     r"(?<=[!?…])\s+|(?<=\w{4}\.)\s+|(?<=[^\w\s]\.)\s+"
     r"|(?<=[\d:]\d\.)\s+(?=[A-ZА-ЯЁ])|\n+"  # noqa: RUF001  Cyrillic, meant
 )
-"""Of a sentence. A full stop after a short word may be that of an abbreviation."""
+"""The end of a sentence. A full stop after a short word does not count: it may end an abbreviation.
+"""
 
 
 _MARKUP = re.compile(r"</?[a-z]|<!|&#?\w", re.IGNORECASE)
 
 
 def plain_text(text: str) -> str:
-    """Return a text without its HTML: tags, scripts and styles dropped, entities decoded.
+    """Return a text without HTML: tags, scripts and styles are removed, entities are decoded.
 
-    A text without any is returned as it is.
+    A text without HTML is returned unchanged.
     """
     if not _MARKUP.search(text):
         return text
@@ -41,41 +42,41 @@ def plain_text(text: str) -> str:
 
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text and the items of its lists."""
-    for part in _END.split(text):
+    for part in _SENTENCE_END.split(text):
         if sentence := part.strip(" \t-*•#"):
             yield sentence
 
 
-def nearest(question: str, texts: Sequence[str]) -> list[int]:
-    """Return the numbers of the texts that share words with a question, the nearest first.
+def most_relevant(question: str, texts: Sequence[str]) -> list[int]:
+    """Return the indexes of the texts that share words with a question, best match first.
 
-    A word counts the more, the fewer texts have it; texts of no more than half the best score are
-    left out.
+    A word counts for more if fewer texts contain it. Texts that score half of the best score, or
+    less, are left out.
     """
-    asked = stems(question)
-    shared = [asked & stems(text) for text in texts]
-    spread = Counter(stem for each in shared for stem in each)
-    scores = [sum(1 / spread[stem] for stem in sorted(each)) for each in shared]
+    question_stems = stems(question)
+    shared = [question_stems & stems(text) for text in texts]
+    text_counts = Counter(stem for each in shared for stem in each)
+    scores = [sum(1 / text_counts[stem] for stem in sorted(each)) for each in shared]
     best = max(scores, default=0.0)
-    near = [number for number, score in enumerate(scores) if score and score > best / 2]
-    return sorted(near, key=lambda number: -scores[number])
+    relevant = [index for index, score in enumerate(scores) if score and score > best / 2]
+    return sorted(relevant, key=lambda index: -scores[index])
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text that say what it is about, as they are written."""
+    """Return the words of a text, as written, without stop words and short words."""
     return [
         word
         for word in re.findall(r"\w+", text)
-        if fold(word) not in _COMMON and (len(word) >= _SHORTEST or word.isdigit())
+        if fold(word) not in _STOP_WORDS and (len(word) >= _MIN_WORD_LENGTH or word.isdigit())
     ]
 
 
 def stem(word: str) -> str:
-    """Return the beginning of a word, so that its forms meet."""
+    """Return the first letters of a word, which its inflected forms share."""
     folded = fold(word)
-    return folded[: max(_SHORTEST, min(_STEM, len(folded) - 1))]
+    return folded[: max(_MIN_WORD_LENGTH, min(_STEM_LENGTH, len(folded) - 1))]
 
 
 def stems(text: str) -> set[str]:
-    """Return the beginnings of a text's words."""
+    """Return the stems of the words of a text."""
     return {stem(word) for word in words(text)}

@@ -1,7 +1,7 @@
-"""Markdown of the blog as HTML that cannot run, and as plain words.
+"""Conversion of the blog's Markdown to safe HTML and to plain text.
 
-Raw HTML in it is text. What the renderer makes is cleaned once more by an HTML parser with a list
-of allowed tags (nh3), so that a fault of the one is caught by the other (security.md).
+Raw HTML in the Markdown is shown as text. The rendered HTML is then cleaned by nh3, an HTML parser
+with a list of allowed tags. A fault in the renderer alone therefore cannot publish a script.
 """
 
 import re
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-WORDS_A_MINUTE = 190
-"""What an adult reads silently, between Russian (about 184) and English (about 228): Trauzettel-
-Klosinski and Dietz, Standardized Assessment of Reading Performance (2012)."""
+WORDS_PER_MINUTE = 190
+"""Reading speed of an adult, between Russian (about 184) and English (about 228).
+
+Source: Trauzettel-Klosinski and Dietz, Standardized Assessment of Reading Performance (2012).
+"""
 _WORD = re.compile(r"\w+(?:[-'\u2019]\w+)*")
 
 _TAGS = frozenset(
@@ -38,13 +40,14 @@ _CLASSES = {
 _SCHEMES = frozenset({"http", "https", "mailto", "tel"})
 _LINK_REL = "nofollow ugc noopener"
 _SIZE = re.compile(r"#([1-9][0-9]{0,3})x([1-9][0-9]{0,3})$", re.ASCII)
-"""The end of an image's URL that says its size in pixels, so that the text does not jump."""
+"""Size in pixels at the end of an image's URL. Browsers reserve the space, so text does not jump.
+"""
 _MAX_NESTING = 40
 
 
 @lru_cache(maxsize=64)
 def to_html(markdown: str) -> str:
-    """Return the HTML of a text; its highest headings are ``h2``, below the page's own."""
+    """Return the HTML of a text. Its highest headings become ``h2``, because ``h1`` is the title."""
     tokens = _parser().parse(markdown)
     highest = min((int(t.tag[1]) for t in tokens if t.type == "heading_open"), default=1)
     _adapt(tokens, 2 - highest)
@@ -52,17 +55,17 @@ def to_html(markdown: str) -> str:
 
 
 def to_text(markdown: str) -> str:
-    """Return the words of a text without its code blocks, as a single line."""
+    """Return the words of a text, without its code blocks, on a single line."""
     return " ".join(" ".join(_words(_parser().parse(markdown))).split())
 
 
-def minutes(markdown: str) -> int:
-    """Return how long it takes to read, at least a minute; code counts as words."""
-    return max(1, round(len(_WORD.findall(markdown)) / WORDS_A_MINUTE))
+def reading_minutes(markdown: str) -> int:
+    """Return the reading time in minutes, at least 1. Words in code count too."""
+    return max(1, round(len(_WORD.findall(markdown)) / WORDS_PER_MINUTE))
 
 
 def summary(text: str, limit: int) -> str:
-    """Return the beginning of a text of words, ended at a word if it is longer than ``limit``."""
+    """Return a plain text, cut at the end of a word and marked "…" if it exceeds ``limit``."""
     if len(text) <= limit:
         return text
     cut = text[: limit - 1]
@@ -72,14 +75,14 @@ def summary(text: str, limit: int) -> str:
 
 @cache
 def _parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt  # noqa: PLC0415  40 ms that only the blog needs
+    from markdown_it import MarkdownIt  # noqa: PLC0415  takes 40 ms, needed by the blog only
 
     options = {"html": False, "linkify": False, "maxNesting": _MAX_NESTING}
     return MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
 
 
 def _adapt(tokens: "Sequence[Token]", shift: int) -> None:
-    """Shift the headings' levels, give images their size, and cells a class for a style."""
+    """Shift heading levels, set the size of images, and replace the style of cells by a class."""
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(6, int(token.tag[1]) + shift)}"
@@ -114,14 +117,17 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
 
 
 def _enriched(html: str) -> str:
-    """Add what the cleaner has no say in: its output holds these tags as elements only."""
+    """Add attributes and wrappers after cleaning.
+
+    Plain replacement is safe here: in cleaned HTML these tags occur as elements only.
+    """
     return _TAG.sub(lambda tag: _ADDITIONS[tag[0]], html)
 
 
 _ADDITIONS = {
     "<img": '<img loading="lazy" decoding="async"',
     "<th": '<th scope="col"',
-    # What scrolls sideways can be reached with the keyboard.
+    # Elements that scroll sideways must be reachable with the keyboard.
     "<pre": '<pre tabindex="0"',
     "<table": '<div class="scroll" tabindex="0"><table',
     "</table>": "</table></div>",

@@ -1,7 +1,7 @@
-"""Addresses inside web pages: how browsers read them, and where they stand in CSS and srcset.
+"""URLs inside web pages: resolving them as browsers do, and rewriting them in CSS and srcset.
 
-Each ``in_…`` function hands every URL to ``change`` and puts back what that returns; what it
-returns unchanged stays as it was written, to the letter.
+Each ``rewrite_…`` function passes every URL to ``change`` and inserts the result. A URL that
+``change`` returns unchanged keeps its original spelling.
 """
 
 import re
@@ -11,11 +11,11 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 UrlRewriter = Callable[[str], str]
 
 _SPACE = " \t\n\f\r"
-_EDGES = "".join(map(chr, range(0x21)))
-"""What browsers cut off both ends of a URL (WHATWG URL, 4.4)."""
+_STRIPPED = "".join(map(chr, range(0x21)))
+"""Characters that browsers strip from both ends of a URL (WHATWG URL, 4.4)."""
 _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*:", re.IGNORECASE)
 _NO_SCHEME = re.compile(r"[/\\]{2}[^/\\]")
-_KEPT = "%/:@!$&'()*+,;=~|[]-._"
+_UNQUOTED = "%/:@!$&'()*+,;=~|[]-._"
 
 _STRING = r"""(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')"""
 _OPEN_STRING = r"""(?:"(?:[^"\\\n]|\\.)*+|'(?:[^'\\\n]|\\.)*+)"""
@@ -26,26 +26,30 @@ _CSS = re.compile(
     rf"|{_OPEN_STRING}[\"']?",
     re.IGNORECASE | re.DOTALL,
 )
-"""Comments and strings are matched so that a URL in them is not, to their end or that of the
-text, so that an open one is walked over once and not once for each quote in it."""
+"""Comments, strings, and the URLs outside of them.
+
+Comments and strings are matched so that a URL in them is not. An unclosed one matches to the end of
+the text: it is scanned once, not once for each quote in it.
+"""
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.IGNORECASE | re.DOTALL)
 
 _DELAY = re.compile(
     rf"[{_SPACE}]*+[0-9.]++(?=[;,{_SPACE}])[{_SPACE}]*+[;,]?+[{_SPACE}]*+(?:url[{_SPACE}]*+=)?+[{_SPACE}]*+",
     re.IGNORECASE,
 )
-"""What stands before the URL of a refresh."""
+"""The part of a ``<meta http-equiv=refresh>`` value before the URL."""
 _CANDIDATE = re.compile(rf"([^{_SPACE},][^{_SPACE}]*+)((?:(?<!,)(?:[^(,]++|\([^)]*+\)?)*+)?)")
-"""A URL and its descriptor (WHATWG HTML, 4.8.4.2.2): commas may be inside the URL."""
+"""A URL and its descriptor (WHATWG HTML, 4.8.4.2.2). The URL may contain commas."""
 
 
 def resolve(url: str, base: str, encoding: str = "utf-8") -> str:
-    """Return a URL in full, as browsers do: joined with ``base`` and percent-encoded.
+    """Return an absolute URL, as browsers resolve it: joined with ``base`` and percent-encoded.
 
-    One that lacks the scheme only (``//host/…``) is of https where there is no ``base``.
-    Those that are not of the web (``data:``, ``mailto:`` …), that lead elsewhere on the page
-    (``#place``), that are empty, malformed or relative without a ``base`` come back as they are.
-    A query is encoded in the page's ``encoding`` (WHATWG URL, 4.4).
+    A URL without a scheme (``//host/…``) becomes https if there is no ``base``. The query is
+    encoded in the page's ``encoding`` (WHATWG URL, 4.4).
+
+    These URLs are returned unchanged: other schemes (``data:``, ``mailto:`` …), fragments
+    (``#place``), empty and malformed URLs, and relative ones without a ``base``.
     """
     plain = _plain(url)
     scheme = _SCHEME.match(plain)
@@ -56,38 +60,39 @@ def resolve(url: str, base: str, encoding: str = "utf-8") -> str:
     path, mark, rest = plain.partition("?")
     try:
         parts = urlsplit(urljoin(base, path.replace("\\", "/") + mark + rest))
-        query = quote(parts.query, _KEPT + "?", encoding, "xmlcharrefreplace")
+        query = quote(parts.query, _UNQUOTED + "?", encoding, "xmlcharrefreplace")
     except ValueError:
         return url
     if not parts.netloc or parts.scheme not in {"http", "https"}:
         return url
     user, at, host = parts.netloc.rpartition("@")
     netloc = user + at + host.lower()
-    fragment = quote(parts.fragment, _KEPT + "?#")
-    return urlunsplit((parts.scheme, netloc, quote(parts.path, _KEPT) or "/", query, fragment))
+    fragment = quote(parts.fragment, _UNQUOTED + "?#")
+    return urlunsplit((parts.scheme, netloc, quote(parts.path, _UNQUOTED) or "/", query, fragment))
 
 
-def without_dots(base: str) -> str:
-    """Return a URL to join with, without the empty and dot segments of its path.
+def normalize_base(base: str) -> str:
+    """Return a base URL without the empty and dot segments of its path.
 
-    ``urljoin`` would drop them again for each link, from thousands of them at times.
+    ``urljoin`` would otherwise remove them once for each link. A page can have thousands of links,
+    and a path thousands of such segments.
     """
     return base and urljoin(base, "./" + urlsplit(base).path.rpartition("/")[2])
 
 
 def is_relative(url: str) -> bool:
-    """Whether a URL leads somewhere only together with that of its page."""
+    """Whether a URL has to be joined with the URL of its page."""
     plain = _plain(url)
     return bool(plain) and plain[0] != "#" and not _SCHEME.match(plain)
 
 
 def _plain(url: str) -> str:
-    """Return a URL without what browsers drop from it."""
-    return url.strip(_EDGES).translate({9: None, 10: None, 13: None})
+    """Return a URL without the characters that browsers remove from it."""
+    return url.strip(_STRIPPED).translate({9: None, 10: None, 13: None})
 
 
 def is_web(url: str) -> bool:
-    """Whether a URL is a full and well-formed one of the web."""
+    """Whether a URL is absolute, well-formed, and of http or https."""
     if not url[:6].lower().startswith(("http:", "https:")):
         return False
     try:
@@ -96,19 +101,19 @@ def is_web(url: str) -> bool:
         return False
 
 
-def in_srcset(text: str, change: UrlRewriter) -> str:
-    """Change the URLs of an image's candidates."""
+def rewrite_srcset(text: str, change: UrlRewriter) -> str:
+    """Rewrite the URLs in the ``srcset`` of an image."""
 
-    def changed(match: re.Match[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
         url, descriptor = match.groups()
         bare = url.rstrip(",")
         return change(bare) + url[len(bare) :] + descriptor
 
-    return _CANDIDATE.sub(changed, text)
+    return _CANDIDATE.sub(rewrite, text)
 
 
-def in_refresh(text: str, change: UrlRewriter) -> str:
-    """Change the URL in what ``<meta http-equiv=refresh>`` holds (WHATWG HTML, 4.2.5.3)."""
+def rewrite_refresh(text: str, change: UrlRewriter) -> str:
+    """Rewrite the URL in the value of ``<meta http-equiv=refresh>`` (WHATWG HTML, 4.2.5.3)."""
     delay = _DELAY.match(text)
     if delay is None:
         return text
@@ -116,17 +121,17 @@ def in_refresh(text: str, change: UrlRewriter) -> str:
     quote = rest[:1] if rest[:1] in {'"', "'"} else ""
     url = rest[1:].partition(quote)[0] if quote else rest
     new = change(url)
-    # A URL in full needs no quotes, and may hold one.
+    # An absolute URL needs no quotes, and may contain one.
     return text if new == url else delay[0] + new
 
 
-def in_css(text: str, link: UrlRewriter, image: UrlRewriter) -> str:
-    """Change the URLs in CSS.
+def rewrite_css(text: str, link: UrlRewriter, image: UrlRewriter) -> str:
+    """Rewrite the URLs in CSS.
 
-    Those of style sheets (``@import``) go to ``link``, all in ``url()`` to ``image``.
+    URLs of style sheets (``@import``) are passed to ``link``, all others in ``url()`` to ``image``.
     """
 
-    def changed(match: re.Match[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
         rule, written = match["rule"] or match["at"], match["url"] or match["sheet"]
         if not written:
             return match[0]
@@ -135,7 +140,7 @@ def in_css(text: str, link: UrlRewriter, image: UrlRewriter) -> str:
         new = link(url) if rule else image(url)
         return match[0] if new == url else f'{rule or ""}url("{_css_escaped(new)}")'
 
-    return _CSS.sub(changed, text)
+    return _CSS.sub(rewrite, text)
 
 
 def _css_character(match: re.Match[str]) -> str:

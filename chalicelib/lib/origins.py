@@ -1,23 +1,23 @@
-"""Origins of web pages, as browsers send them (Fetch, 3.2): scheme, host and port."""
+"""Origins of web pages, as browsers send them: scheme, host and port (WHATWG Fetch, 3.2)."""
 
 from urllib.parse import urlsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-def normal_origin(text: str) -> str:
+def normalize_origin(text: str) -> str:
     """Return an origin in the form that browsers send: lower case, punycode, no default port.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not an origin.
     """
     expected = "expected an origin such as https://www.example.com"
     try:
         parts = urlsplit(text.strip())
         port = parts.port
-        # The codec knows IDNA 2003; a name that only IDNA 2008 has can be given in punycode.
+        # The codec supports IDNA 2003. A name that only IDNA 2008 allows can be sent as punycode.
         host = (parts.hostname or "").encode("idna").decode().lower()
-    except ValueError:  # a port that is no number, a label that is too long
+    except ValueError:  # the port is not a number, or a label is too long
         raise ValueError(expected) from None
     if parts.scheme not in _DEFAULT_PORTS or not host or set(host) & set(" %*_\\"):
         raise ValueError(expected)

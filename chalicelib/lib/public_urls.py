@@ -1,4 +1,4 @@
-"""Addresses on the public internet that users may have fetched, and how they must be written."""
+"""URLs on the public internet that the service may fetch for users, and the forms it accepts."""
 
 import re
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 MAX_LENGTH = 4096
-"""Characters of a URL. Signed addresses of files reach about 2500."""
+"""Characters of a URL. Signed URLs of files reach about 2500."""
 PORTS: Final = {"http": 80, "https": 443}
 
 _URL = re.compile(r"(?is)([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?")
@@ -18,14 +18,17 @@ _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
 _SAFE_IN_TARGET = "!$%&'()*+,-./:;=?@[]_~"
 
 _GLOBAL_UNICAST = ip_network("2000::/3")
-"""All of IPv6 that is given out. Outside are loopback, link-local, unique local, site-local and
-multicast addresses, and those that carry an IPv4 address: mapped, compatible and NAT64 ones."""
+"""The part of IPv6 that is assigned to networks.
+
+Outside of it are loopback, link-local, unique local, site-local and multicast addresses, and those
+that carry an IPv4 address: mapped, compatible and NAT64 addresses.
+"""
 _NOT_PUBLIC = tuple(
     ip_network(block)
     for block in (
-        # What ipaddress takes for global, in one Python version or another
-        "168.63.129.16/32",  # Azure's agent in every machine
-        "192.0.0.0/24",  # protocol assignments (RFC 6890); Oracle Cloud's metadata
+        # Networks that ipaddress treats as global in some Python version
+        "168.63.129.16/32",  # the platform agent of Azure, reachable from every virtual machine
+        "192.0.0.0/24",  # protocol assignments (RFC 6890); metadata service of Oracle Cloud
         "192.88.99.0/24",  # relays into 6to4 (RFC 7526)
         "224.0.0.0/4",  # multicast
         "2001::/23",  # protocol assignments, such as Teredo, which carries an IPv4 address
@@ -38,10 +41,10 @@ _ISATAP = 0x5EFE
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address leads to the public internet, and to nothing through a translator.
+    """Whether an IP address is on the public internet and does not pass through a translator.
 
-    Source: IANA's registries of special-purpose addresses (RFC 6890), as ``ipaddress`` has them,
-    and stricter: no form of IPv6 that carries an IPv4 address is public.
+    Source: the IANA registries of special-purpose addresses (RFC 6890), as in ``ipaddress``. This
+    check is stricter: no form of IPv6 that carries an IPv4 address is public.
     """
     ip = ip_address(address)
     if isinstance(ip, IPv6Address) and (ip not in _GLOBAL_UNICAST or _is_isatap(ip)):
@@ -50,15 +53,15 @@ def is_public(address: str) -> bool:
 
 
 def _is_isatap(ip: IPv6Address) -> bool:
-    """Whether the last 32 bits are an IPv4 address to tunnel to (RFC 5214, 6.1)."""
+    """Whether the last 32 bits are the IPv4 address of a tunnel (RFC 5214, 6.1)."""
     return (int(ip) >> 32) & 0xFDFFFFFF == _ISATAP
 
 
 class PublicUrl(NamedTuple):
-    """A URL in its parts.
+    """The parts of a URL.
 
     ``host`` is a host name in lower case and punycode without a final dot, or an IP address without
-    brackets; ``target`` is path and query, percent-encoded ASCII.
+    brackets. ``target`` is the path and the query as percent-encoded ASCII.
     """
 
     scheme: str
@@ -73,7 +76,7 @@ class PublicUrl(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """Host and, if it is not the scheme's own, port: the Host header."""
+        """The value of the Host header: the host, and the port unless it is the default one."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -83,13 +86,14 @@ class PublicUrl(NamedTuple):
 
 
 def parse(url: str, *, http_too: bool = False) -> PublicUrl:
-    """Return the parts of a URL that may be fetched. Its fragment is dropped.
+    """Return the parts of a URL that may be fetched. The fragment is dropped.
 
-    Nothing is left to what a resolver makes of odd forms: a host is a full host name, four decimal
-    numbers, or an IPv6 address in brackets. Host names still have to be resolved and checked.
+    Resolvers interpret unusual forms of a host differently, so they are refused. A host is a full
+    host name, four decimal numbers, or an IPv6 address in brackets. The caller still has to resolve
+    a host name and check its addresses.
 
     Raises:
-        ValueError: saying what was expected and what came.
+        ValueError: the URL may not be fetched. The message names the expected form.
     """
     url = url.strip(" \t\r\n")
     if len(url) > MAX_LENGTH:

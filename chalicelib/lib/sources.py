@@ -1,4 +1,4 @@
-"""Where a visitor came from: the page, the referrer's host, the campaign of the link."""
+"""Traffic sources of visitors: the page, the referring host and the campaign."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from chalicelib.core.text import one_line
 
 DIRECT = "direct"
-"""The source of who came by no link from elsewhere."""
+"""Source of visits without a campaign and without a link from another host."""
 MAX_CHARACTERS = 200
 MAX_URL = 500
 
@@ -15,11 +15,11 @@ MAX_URL = 500
 def source_of(
     page: str | None, referrer: str | None, campaign: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what is kept of where a visitor came from; all of it is only what the visitor says.
+    """Return the traffic source to store. The values come from the visitor and are not verified.
 
-    ``name`` is what statistics count it under: the campaign's source, else the referrer's host
-    unless it is the page's own, else ``direct``. Of the page, its query and fragment, where tokens
-    and names may be, are left out.
+    Statistics count by ``name``: the campaign's source, else the referring host unless it is the
+    host of the page, else ``direct``. The query and fragment of the page are removed, because they
+    may contain tokens and names.
     """
     kept = {
         name: line
@@ -36,7 +36,7 @@ def source_of(
 
 
 def referring_host(page: str | None, referrer: str | None) -> str | None:
-    """Return the host that led to a page, None if that was its own, or nobody says."""
+    """Return the referring host, or None if it is unknown or the host of the page itself."""
     host = _host(referrer)
     return host if host != _host(page) else None
 
@@ -50,7 +50,7 @@ def _host(url: str | None) -> str | None:
 
 
 def without_query(url: str | None) -> str | None:
-    """Return the URL of a page as it is kept, or None if it is none."""
+    """Return a URL without its query and fragment, or None if it is not a URL of http or https."""
     try:
         parts = urlsplit(url or "")
         host = parts.hostname or ""

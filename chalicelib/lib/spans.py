@@ -1,7 +1,7 @@
-"""Half-open spans of whole numbers, and how many of them lie over one another.
+"""Half-open spans of whole numbers: merging them, and counting how many overlap.
 
-Touching is not overlapping. The numbers are minutes of a day for opening hours, and milliseconds
-since 1970-01-01 UTC (``clock.epoch_ms``) for everything that happens at a moment.
+Spans that only touch do not overlap. The unit is minutes of a day for opening hours, and
+milliseconds since 1970-01-01 UTC (``clock.epoch_ms``) for everything else.
 """
 
 from collections import defaultdict, deque
@@ -11,14 +11,17 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """All numbers from ``start`` up to, and without, ``end``."""
+    """All numbers from ``start`` to ``end``, excluding ``end``."""
 
     start: int
     end: int
 
 
 def merge(spans: Iterable[Span], *, touching: bool) -> list[Span]:
-    """Return the spans in order, overlapping ones as one; touching ones as one, too, if asked."""
+    """Return the spans in order, with overlapping ones merged.
+
+    Spans that only touch are merged if ``touching`` is true.
+    """
     merged: list[Span] = []
     for span in sorted(spans):
         if merged and span.start < merged[-1].end + touching:
@@ -31,17 +34,18 @@ def merge(spans: Iterable[Span], *, touching: bool) -> list[Span]:
 def peaks(
     starts: Sequence[int], before: int, after: int, spans: Iterable[tuple[int, int]]
 ) -> Iterator[int]:
-    """Yield, for each start, the most spans at once anywhere in [start - before, start + after).
+    """Yield, for each start, the highest number of spans that overlap in its window.
 
-    ``starts`` rise. One pass over both: while the stretch looked at moves on, a queue keeps the
-    levels that may still be its highest, each behind its end, in falling order.
+    The window is [start - before, start + after). ``starts`` must be in ascending order. This is
+    the sliding-window maximum in one pass: the queue holds (end, level) pairs that can still be the
+    maximum, with falling levels.
     """
     changes: defaultdict[int, int] = defaultdict(int)
     for begin, end in spans:
         changes[begin] += 1
         changes[end] -= 1
     times = sorted(changes)
-    # Each level lasts until the next change; the last is zero, so it does not matter where it ends.
+    # Each level lasts until the next change. The last level is zero, so its end does not matter.
     levels = zip(
         times, times[1:] + times[-1:], accumulate(map(changes.__getitem__, times)), strict=True
     )

@@ -1,27 +1,27 @@
-"""A text changed by finding and replacing: in order, each edit in the result of those before."""
+"""Search-and-replace edits of a text. Each edit applies to the result of the previous one."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 
 class Edit(Protocol):
-    """What to find, to the letter, and what to put there: once, or wherever it stands."""
+    """An exact text to find, and its replacement for one match or for all."""
 
     @property
     def find(self) -> str:
-        """The text to find; not empty."""
+        """The text to find, not empty."""
 
     @property
     def replace(self) -> str:
-        """The text to put there."""
+        """The text to insert instead."""
 
     @property
     def all(self) -> bool:
-        """Whether every match is replaced; if not, there must be exactly one."""
+        """Whether every match is replaced. If false, there must be exactly one match."""
 
 
 class MismatchError(Exception):
-    """The edit at ``index`` matched ``count`` times, which is not how often it must."""
+    """The edit at ``index`` matched ``count`` times: not at all, or too often."""
 
     def __init__(self, index: int, count: int) -> None:
         super().__init__(index, count)
@@ -42,13 +42,14 @@ def apply(text: str, edits: Sequence[Edit], max_bytes: int) -> str:
     """Return the edited text. Matches are counted from the left and do not overlap.
 
     Args:
-        text: what to edit.
-        edits: applied one after the other.
-        max_bytes: of UTF-8, that no edit may pass: a few replacements of many matches multiply.
+        text: the text to edit.
+        edits: the edits, applied in order.
+        max_bytes: the largest size in bytes of UTF-8 after each edit. A few edits that replace many
+            matches could otherwise make the text grow exponentially.
 
     Raises:
-        MismatchError: an edit does not match, or several times without ``all``.
-        OversizeError: before the text is made.
+        MismatchError: an edit does not match, or matches several times without ``all``.
+        OversizeError: an edit would exceed ``max_bytes``. Raised before the text is built.
     """
     size = len(text.encode())
     for index, edit in enumerate(edits):

@@ -1,7 +1,7 @@
 """Tokens of API keys and of bot keys.
 
-``svc_live_`` or ``svc_bot_`` + base62 secret + a CRC32, so that a mistyped key costs no database
-read.
+A token is ``svc_live_`` or ``svc_bot_``, a base62 secret and a CRC32. The checksum rejects a
+mistyped key without a database read.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ def well_formed(token: str, prefix: str = PREFIX) -> bool:
 
 
 def digest(token: str) -> str:
-    """Return the SHA-256 under which a token is stored (spec, Authentication 6)."""
+    """Return the SHA-256 of a token. Only this digest is stored, never the token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

@@ -1,7 +1,7 @@
-"""Trees that are stored as each record's parent: how deep they are, and what may go where.
+"""Trees stored as the parent of each record: depth, ancestors, descendants and cycles.
 
-``parents`` maps every id to its parent's, or to None. A record whose parent is not there (its
-deletion is under way) stands at the root.
+``parents`` maps every id to the id of its parent, or to None. A record whose parent is missing,
+because the parent is being deleted, counts as a root.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ Parents = Mapping[str, str | None]
 
 
 def ancestors(parents: Parents, node: str) -> list[str]:
-    """Return the ids above a node, the nearest first."""
+    """Return the ids above a node, its parent first."""
     found: list[str] = []
     above = parents.get(node)
     while above is not None and above in parents:
@@ -21,27 +21,27 @@ def ancestors(parents: Parents, node: str) -> list[str]:
 
 
 def depth(parents: Parents, node: str | None) -> int:
-    """Return on which level a node is: a root on the first, None (above the roots) on level 0."""
+    """Return the level of a node: 1 for a root, 0 for None, which is above the roots."""
     return 0 if node is None else len(ancestors(parents, node)) + 1
 
 
 def height(parents: Parents, node: str) -> int:
-    """Return how many levels a node and what is below it take: 1 without children."""
+    """Return the number of levels in the subtree of a node: 1 without children."""
     children: defaultdict[str | None, list[str]] = defaultdict(list)
     for child, parent in parents.items():
         children[parent].append(child)
     levels, level = 0, [node]
     while level:
-        level = [child for one in level for child in children[one]]
+        level = [child for parent in level for child in children[parent]]
         levels += 1
     return levels
 
 
 def is_cycle(parents: Parents, node: str, parent: str | None) -> bool:
-    """Whether a node would come to stand below itself under a parent."""
+    """Whether moving a node under a parent would place it below itself."""
     return parent is not None and (parent == node or node in ancestors(parents, parent))
 
 
-def below(parents: Parents, node: str) -> list[str]:
+def descendants(parents: Parents, node: str) -> list[str]:
     """Return the ids below a node, on any level."""
     return [each for each in parents if node in ancestors(parents, each)]

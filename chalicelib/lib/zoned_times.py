@@ -1,7 +1,7 @@
-"""Times in IANA zones: which zones there are, how local times are read and shown.
+"""Times in IANA zones: names of zones, and conversion from and to local times.
 
-Ranges are read leniently (``clock.moment_of``); a time that something is to happen at is read
-exactly here: one that never occurs, or occurs twice, is refused (bookings.md, Zones).
+Ends of ranges are converted leniently, by ``clock.moment_of``. The start of a booking must be
+exact: a local time that a clock change skips or repeats is refused here.
 """
 
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ from chalicelib.lib.spans import Span
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
-_NO_PLACES = {"localtime", "Factory"}
-"""Names of zone databases that stand for no place."""
+_NOT_PLACES = {"localtime", "Factory"}
+"""Names in zone databases that do not name a place."""
 
 
 class LocalTimeError(ValueError):
-    """A local time that names no moment, or two; the message says which ones to send instead."""
+    """A local time that matches no moment, or two. The message lists times to send instead."""
 
 
 class NonexistentTimeError(LocalTimeError):
@@ -31,7 +31,7 @@ class AmbiguousTimeError(LocalTimeError):
 
 
 class LocalTime(NamedTuple):
-    """A moment as people of a zone say it: ISO 8601 with its offset, and ``mon`` to ``sun``."""
+    """The local time of a moment: ISO 8601 with the offset, and ``mon`` to ``sun``."""
 
     text: str
     weekday: str
@@ -39,47 +39,46 @@ class LocalTime(NamedTuple):
 
 @cache
 def zones() -> frozenset[str]:
-    """Return the names of all zones.
+    """Return the names of all zones in the pinned tzdata package, the same on every machine.
 
-    They are those of the pinned tzdata, the same on every machine; ``available_timezones`` would
-    look into hundreds of files of the system.
+    ``available_timezones`` is not used because it opens hundreds of files of the system.
     """
-    from importlib import resources  # noqa: PLC0415  few requests ask
+    from importlib import resources  # noqa: PLC0415  few requests need it
 
     names = resources.files("tzdata").joinpath("zones").read_text("utf-8").split()
-    return frozenset(names) - _NO_PLACES
+    return frozenset(names) - _NOT_PLACES
 
 
-def reading_zone(
+def resolve_timezone(
     given: str | None, resource: str | None, bound: Iterable[str], workspace: str
 ) -> str:
-    """Return the zone that input without an offset is read in.
+    """Return the zone of input times that have no offset.
 
-    The one given with it, else the named resource's, else the one that all bound resources share,
-    else the workspace's.
+    The zone given in the request comes first, then the zone of the named resource, then the zone
+    that all bound resources share. The zone of the workspace is the last choice.
     """
     shared = set(bound)
     return given or resource or (shared.pop() if len(shared) == 1 else workspace)
 
 
 def exact_moment(when: datetime, timezone: str) -> datetime:
-    """Return the moment, in UTC, that a time with an offset, or a local time of a zone, names.
+    """Return the moment, in UTC, of a time with an offset or of a local time in a zone.
 
     Raises:
-        NonexistentTimeError: clocks skip this local time.
-        AmbiguousTimeError: clocks show this local time twice.
+        NonexistentTimeError: a clock change skips this local time.
+        AmbiguousTimeError: a clock change repeats this local time.
     """
     from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
 
     if when.tzinfo:
         return when.astimezone(UTC)
     zone = ZoneInfo(timezone)
-    # Where both readings differ, the first is the earlier one of a time that is repeated and the
-    # later one of a time that is skipped (PEP 495).
+    # fold=0 and fold=1 differ only around a clock change (PEP 495). For a repeated time, fold=0 is
+    # the earlier moment; for a skipped time, it is the later one.
     first, second = (when.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first == second:
         return first
-    low, high = (shown(moment, timezone).text for moment in sorted((first, second)))
+    low, high = (local_time(moment, timezone).text for moment in sorted((first, second)))
     local = f"{when.isoformat(timespec='minutes')} in {timezone}"
     if first < second:
         message = f"{local} occurs twice, as clocks go back; send {low} or {high}"
@@ -88,8 +87,8 @@ def exact_moment(when: datetime, timezone: str) -> datetime:
     raise NonexistentTimeError(message)
 
 
-def shown(moment: datetime, timezone: str) -> LocalTime:
-    """Return how a moment is said in a zone."""
+def local_time(moment: datetime, timezone: str) -> LocalTime:
+    """Return the local time of a moment in a zone."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
 
     local = moment.astimezone(ZoneInfo(timezone))
@@ -97,7 +96,7 @@ def shown(moment: datetime, timezone: str) -> LocalTime:
 
 
 def span_of_days(first: date, last: date, timezone: str) -> Span:
-    """Return the local dates ``first`` to ``last``, both whole, in milliseconds since 1970 UTC."""
+    """Return the span of the local dates ``first`` to ``last``, both included."""
     return Span(
         clock.epoch_ms(clock.moment_of(first, timezone)),
         clock.epoch_ms(clock.moment_of(last, timezone, end=True)) + 1,
@@ -105,5 +104,5 @@ def span_of_days(first: date, last: date, timezone: str) -> Span:
 
 
 def count_of_days(first: datetime, last: datetime, timezone: str) -> int:
-    """Return how many local dates a range touches: October in Berlin has 31, at 745 hours."""
+    """Return the number of local dates in a range. October in Berlin has 31, in 745 hours."""
     return (clock.local_day(last, timezone) - clock.local_day(first, timezone)).days + 1

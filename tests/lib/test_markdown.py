@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.lib.markdown import minutes, summary, to_html, to_text
+from chalicelib.lib.markdown import reading_minutes, summary, to_html, to_text
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_words_are_what_is_read() -> None:
     assert (
         to_text("# A *b*\n\nc [d](https://x) `e`\n\n```\ncode\n```\n\n- f\n- g") == "A b c d e f g"
     )
-    assert minutes("") == 1
-    assert minutes("слово " * 570) == 3
+    assert reading_minutes("") == 1
+    assert reading_minutes("слово " * 570) == 3
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.lib.percentages import changed_by
+from chalicelib.lib.percentages import change_by_percent
 
 PRICES = st.integers(0, 10**11)
 
@@ -34,18 +34,18 @@ PRICES = st.integers(0, 10**11)
     ],
 )
 def test_prices_change_by_percent(price: int, percent: float, after: int) -> None:
-    assert changed_by(price, percent) == after
+    assert change_by_percent(price, percent) == after
 
 
 @given(PRICES, st.decimals(-200, 1000, places=4))
 def test_it_is_the_exact_share_rounded_half_up(price: int, percent: Decimal) -> None:
     exact = price * (1_000_000 + int(percent * 10_000))
-    assert changed_by(price, float(percent)) == max(0, floor((exact + 500_000) // 1_000_000))
+    assert change_by_percent(price, float(percent)) == max(0, floor((exact + 500_000) // 1_000_000))
 
 
 @given(PRICES, st.floats(-99, 1000))
 def test_a_price_never_falls_below_nothing_and_zero_percent_keeps_it(
     price: int, percent: float
 ) -> None:
-    assert changed_by(price, percent) >= 0
-    assert changed_by(price, 0) == price
+    assert change_by_percent(price, percent) >= 0
+    assert change_by_percent(price, 0) == price

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.lib.trees import ancestors, below, depth, height, is_cycle
+from chalicelib.lib.trees import ancestors, depth, descendants, height, is_cycle
 
 FAMILY: dict[str, str | None] = {"a": None, "b": "a", "c": "b", "d": "a", "e": None, "f": "gone"}
 
@@ -23,7 +23,7 @@ def test_levels_count_from_the_roots() -> None:
 
 
 def test_what_is_below_a_node_is_on_any_level() -> None:
-    assert [below(FAMILY, node) for node in "abcx"] == [["b", "c", "d"], ["c"], [], []]
+    assert [descendants(FAMILY, node) for node in "abcx"] == [["b", "c", "d"], ["c"], [], []]
 
 
 def test_a_node_whose_parent_is_gone_stands_at_the_root() -> None:

@@ -11,8 +11,8 @@ from chalicelib.lib.zoned_times import (
     NonexistentTimeError,
     count_of_days,
     exact_moment,
-    reading_zone,
-    shown,
+    local_time,
+    resolve_timezone,
     span_of_days,
     zones,
 )
@@ -44,7 +44,7 @@ class TestZones:
 def test_the_nearest_zone_is_read_in(
     given: str | None, resource: str | None, bound: list[str], zone: str
 ) -> None:
-    assert reading_zone(given, resource, bound, "workspace") == zone
+    assert resolve_timezone(given, resource, bound, "workspace") == zone
 
 
 class TestExactMoment:
@@ -100,14 +100,14 @@ class TestExactMoment:
             with pytest.raises(LocalTimeError):
                 exact_moment(time, zone)
         for time in (at(first) - minute, at(last) + minute):
-            local = datetime.fromisoformat(shown(exact_moment(time, zone), zone).text)
+            local = datetime.fromisoformat(local_time(exact_moment(time, zone), zone).text)
             assert local.replace(tzinfo=None) == time
 
 
 def test_a_moment_is_shown_with_its_offset_and_weekday() -> None:
     moment = at("2027-02-05T20:30:00Z")
-    assert shown(moment, "Europe/Moscow") == ("2027-02-05T23:30:00+03:00", "fri")
-    assert shown(moment, "Asia/Kolkata") == ("2027-02-06T02:00:00+05:30", "sat")
+    assert local_time(moment, "Europe/Moscow") == ("2027-02-05T23:30:00+03:00", "fri")
+    assert local_time(moment, "Asia/Kolkata") == ("2027-02-06T02:00:00+05:30", "sat")
 
 
 def test_days_are_whole_in_their_zone() -> None:

@@ -112,7 +112,7 @@ def _answer(messages: Sequence[Message]) -> str:
     prompts = [message.content for message in known.rest if message.role == "system"]
     sentences = [fact for prompt in prompts for fact in stated_facts.sentences(prompt)]
     texts = sentences + [f"{offer.name} {offer.description}" for offer in known.offers]
-    best = extracts.nearest(question, texts)
+    best = extracts.most_relevant(question, texts)
     answer = [line for n in sorted(_few(best, sentences)) for line in _with_list(sentences[n:])]
     if known.hours and offers.asks_for_hours(question):
         answer += offers.shown_hours(known.hours, in_russian=in_russian)
@@ -163,7 +163,7 @@ def _draft(request: drafts.DraftRequest) -> str:
     known = " ".join(text for text in told if text)
     paths = [path for _, path in request.categories]
     category = next(
-        (request.categories[number][0] for number in extracts.nearest(known, paths)), None
+        (request.categories[number][0] for number in extracts.most_relevant(known, paths)), None
     )
     card: dict[str, object] = {
         "name": name[: drafts.MAX_NAME],

@@ -70,7 +70,7 @@ def message(
     or ``MAX_TOKENS`` is left out.
     """
     offers = list(dict.fromkeys(candidates))
-    near = extracts.nearest(question, [f"{each.name} {each.description}" for each in offers])
+    near = extracts.most_relevant(question, [f"{each.name} {each.description}" for each in offers])
     order = list(dict.fromkeys([*near, *range(len(offers))]))[:MAX_OFFERS]
     facts = [*hours[:MAX_HOURS], *(offers[number] for number in order)]
     lines: list[str] = []

@@ -21,7 +21,7 @@ from chalicelib.domains.bookings.rules.slots import (
     union,
 )
 from chalicelib.lib.spans import Span
-from chalicelib.lib.zoned_times import shown, span_of_days
+from chalicelib.lib.zoned_times import local_time, span_of_days
 
 HOUR = ServiceRules(duration_min=60, step_min=60)
 LONG_AGO = "2026-01-01T00:00Z"
@@ -356,7 +356,8 @@ def test_an_hour_that_occurs_twice_is_shown_with_both_offsets() -> None:
         EVER._replace(**case.service), calendar(case.zone, *case.rules), days(case.zone, *case.days)
     )
     local = [
-        shown(datetime.fromtimestamp(each / 1000, UTC), case.zone).text[11:] for each in found.seats
+        local_time(datetime.fromtimestamp(each / 1000, UTC), case.zone).text[11:]
+        for each in found.seats
     ]
     assert local == [
         "00:30:00-04:00",

@@ -318,7 +318,7 @@ def _set_content(ctx: Context, post: PostRow, content: str) -> None:
         "words",
         lambda: {
             "excerpt": markdown.summary(markdown.to_text(content), EXCERPT) or None,
-            "minutes": markdown.minutes(content),
+            "minutes": markdown.reading_minutes(content),
         },
     )
     post.excerpt, post.minutes = made["excerpt"], made["minutes"]

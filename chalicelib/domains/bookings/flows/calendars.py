@@ -246,7 +246,7 @@ class Zones(NamedTuple):
     @property
     def reading(self) -> str:
         """The zone that it is read in."""
-        return zoned_times.reading_zone(self.given, self.resource, self.bound, self.workspace)
+        return zoned_times.resolve_timezone(self.given, self.resource, self.bound, self.workspace)
 
     @property
     def differ(self) -> bool:

@@ -24,7 +24,7 @@ class SlotOut(Wire):
     def of(cls, slot: Slot, zone: str) -> Self:
         """Return the wire form of a slot, said in a zone."""
         start = moment_at(slot.start)
-        local = zoned_times.shown(start, zone)
+        local = zoned_times.local_time(start, zone)
         return cls.model_construct(
             start_at=start,
             end_at=moment_at(slot.end),

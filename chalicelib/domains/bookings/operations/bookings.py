@@ -73,7 +73,7 @@ class BookingOut(Wire):
     @classmethod
     def of(cls, booking: BookingRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored booking."""
-        local = zoned_times.shown(booking.starts_at, booking.timezone)
+        local = zoned_times.local_time(booking.starts_at, booking.timezone)
         return cls.from_row(
             booking.values,
             start_at=booking.starts_at,
@@ -189,7 +189,7 @@ def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
     sort, descending = SORTS[args.sort]
     search = args.q
     if search and any(character.isdigit() for character in search):
-        search = phones.searched(search, workspaces.get(ctx.workspace_id).country)
+        search = phones.search_term(search, workspaces.get(ctx.workspace_id).country)
     query = Query(
         page=args.page,
         size=args.size,

@@ -104,7 +104,7 @@ class PublicBookingOut(Wire):
             row.values,
             start_at=row.starts_at,
             end_at=row.ends_at,
-            start_local=zoned_times.shown(row.starts_at, row.timezone).text,
+            start_local=zoned_times.local_time(row.starts_at, row.timezone).text,
         )
 
 

@@ -51,7 +51,7 @@ def _model(name: str) -> str:
 
 def _origin(text: str) -> str:
     try:
-        return origins.normal_origin(text)
+        return origins.normalize_origin(text)
     except ValueError as error:
         raise PydanticCustomError("origin", "{reason}", {"reason": str(error)}) from None
 

@@ -32,7 +32,7 @@ from chalicelib.domains.catalog.operations.products import (
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.unit import UnitOfWork, in_batches
-from chalicelib.lib.percentages import changed_by
+from chalicelib.lib.percentages import change_by_percent
 
 STEP = 15
 """Products changed in one transaction: a deleted one takes five of its hundred items."""
@@ -260,7 +260,7 @@ def _to_category(ctx: Context, category_id: str | None) -> _Action:
 
 
 def _price(product: ProductRow, percent: float) -> int:
-    price = changed_by(int(product.price), percent)
+    price = change_by_percent(int(product.price), percent)
     if price > MAX_KOPECKS:
         msg = f"it would make {price:,} kopecks, more than the {MAX_KOPECKS:,} a price may be"
         raise ValidationError.of("value", msg)

@@ -50,7 +50,7 @@ def tree(workspace_id: str) -> list[CategoryRow]:
 def with_all_below(workspace_id: str, category_id: str, kind: str) -> list[str]:
     """Return the id of a category and those of all below it; of an unknown one, its own."""
     rows = [row for row in tree(workspace_id) if row.kind == kind]
-    return [category_id, *trees.below({row.id: row.parent_id for row in rows}, category_id)]
+    return [category_id, *trees.descendants({row.id: row.parent_id for row in rows}, category_id)]
 
 
 def tree_lock(kind: str) -> str:

@@ -49,7 +49,7 @@ def named_in(texts: Iterable[str], country: str) -> list[str]:
     found = (
         each
         for text in texts
-        for each in (*emails.emails_in(text), *phones.every_phone_in(text, country))
+        for each in (*emails.emails_in(text), *phones.possible_phones_in(text, country))
     )
     return list(dict.fromkeys(found))
 

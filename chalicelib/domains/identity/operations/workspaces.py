@@ -109,7 +109,7 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG0
     return WorkspaceList(
         workspaces=shown,
         active_workspace_id=ctx.workspace_id,
-        now=zoned_times.shown(clock.now(), zone).text,
+        now=zoned_times.local_time(clock.now(), zone).text,
     )
 
 

@@ -25,7 +25,7 @@ from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow, LeadStatus
 from chalicelib.lib.contact_fields import Email, Notes, PersonName, PhoneText, Tags
 from chalicelib.lib.merge_patch import merge
-from chalicelib.lib.shortening import cut_fields, size_of
+from chalicelib.lib.shortening import size_of, truncated_fields
 
 MAX_DATA_BYTES = 32 * 1024
 """Of a lead's data, in JSON (tools.md, row 26)."""
@@ -124,7 +124,7 @@ def _patched(
     """Return the form's fields, as far as it is still there, and the patched data."""
     if CART in patch:
         raise ValidationError.of("data.items", "the products of an order cannot be changed")
-    if shortened := cut_fields(patch, lead.whole_data):
+    if shortened := truncated_fields(patch, lead.whole_data):
         path = f"data.{shortened[0]}"
         raise cut_error(path)
     form = FORMS.find(ctx.workspace_id, lead.form_id) if lead.form_id else None

@@ -21,7 +21,7 @@ from chalicelib.domains.leads.store.leads import LEADS, EventRow, LeadRow, LeadS
 from chalicelib.engine.listing.query import Query
 from chalicelib.lib import emails, phones
 from chalicelib.lib.contact_fields import Tag
-from chalicelib.lib.shortening import cut, shorten, size_of
+from chalicelib.lib.shortening import shorten, size_of, truncate
 
 LISTED_BYTES = 4096
 """Of a lead's data and notes in a list, so that 500 leads fit an answer (data.md, Writing)."""
@@ -81,7 +81,7 @@ class LeadOut(Wire):
     @classmethod
     def shortened(cls, lead: LeadRow) -> Self:
         """Return the wire form of a listed lead."""
-        notes = cut(lead.notes, LISTED_NOTES)
+        notes = truncate(lead.notes, LISTED_NOTES)
         data = shorten(lead.data, LISTED_BYTES - size_of(notes))
         whole = lead.data_revision is None and data == lead.data and notes == lead.notes
         return cls._of(lead, data=data, notes=notes, truncated=not whole)

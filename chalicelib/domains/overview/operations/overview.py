@@ -102,7 +102,7 @@ class BookingGlimpse(Wire):
     @classmethod
     def of(cls, booking: BookingRow) -> Self:
         """Return the wire form of a stored booking."""
-        local = zoned_times.shown(booking.starts_at, booking.timezone)
+        local = zoned_times.local_time(booking.starts_at, booking.timezone)
         return cls.from_row(booking.values, start_at=booking.starts_at, start_local=local.text)
 
 

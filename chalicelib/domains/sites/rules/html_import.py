@@ -18,13 +18,13 @@ from urllib.parse import urlsplit
 from chalicelib.domains.files.rules.file_types import sniff
 from chalicelib.lib.markup_urls import (
     UrlRewriter,
-    in_css,
-    in_refresh,
-    in_srcset,
     is_relative,
     is_web,
+    normalize_base,
     resolve,
-    without_dots,
+    rewrite_css,
+    rewrite_refresh,
+    rewrite_srcset,
 )
 from chalicelib.lib.public_urls import MAX_LENGTH
 
@@ -108,7 +108,7 @@ def read(
     # Browsers know no other line ends, and positions in the page count on it.
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     text = _SURROGATE.sub("\ufffd", text)
-    base = without_dots(_base(text, base_url or ""))
+    base = normalize_base(_base(text, base_url or ""))
     images: dict[str, None] = {}
     relative: set[str] = set()
 
@@ -188,7 +188,7 @@ class _Pass:
         self.title = ""
         self.description = ""
         self._link, self._picture = self._counted(link), self._counted(image)
-        self._css = partial(in_css, link=self._link, image=self._picture)
+        self._css = partial(rewrite_css, link=self._link, image=self._picture)
         self._drop_base = drop_base
         self._size = 0
         self._growth = 0
@@ -268,7 +268,7 @@ class _Pass:
         if name == "style":
             return self._css(value)
         if name in _SETS:
-            return in_srcset(value, self._picture)
+            return rewrite_srcset(value, self._picture)
         if name == "srcdoc":
             return self._inner_page(value)
         if tag == "meta":
@@ -289,7 +289,7 @@ class _Pass:
             case "content-type":
                 return _CHARSET.sub(r"\1utf-8", value)
             case "refresh":
-                return in_refresh(value, self._link)
+                return rewrite_refresh(value, self._link)
         about = {attributes.get(key, "").lower() for key in ("property", "name", "itemprop")}
         if attributes.get("name", "").lower() == "description" and not self._nested:
             self.description = self.description or value.strip()
