@@ -1,8 +1,9 @@
-"""What the world knows of an article by its barcode: Open Food, Beauty and Products Facts.
+"""Product data by barcode from Open Food Facts, Open Beauty Facts and Open Products Facts.
 
-They need no key but a User-Agent that says who asks. They allow 15 reads a minute and address, and
-shut out who reads more: callers cache, and count (``admits``). Their data is under the ODbL, their
-images under CC BY-SA; both ask to be named: ``Found.source`` says whom.
+They need no key, only a ``User-Agent`` that identifies the client. They allow 15 reads a minute for
+each IP address and block clients that read more. Callers therefore cache the results and count the
+reads (``admits``). The data is licensed under the ODbL and the images under CC BY-SA. Both licences
+require attribution: ``Found.source`` is the source to credit.
 API: https://openfoodfacts.github.io/openfoodfacts-server/api/ref-v2/
 """
 
@@ -19,10 +20,10 @@ from chalicelib.lib.barcodes import Barcode
 
 SOURCES = frozenset({"openfoodfacts", "openbeautyfacts", "openproductsfacts"})
 TOTAL_SECONDS = 3.0
-"""For all sources together (tools.md, row 32): a draft is a convenience, nobody waits for it."""
+"""Time for all sources together. A draft is a convenience, so its caller must not wait long."""
 MAX_NAME = 255
 MAX_DESCRIPTION = 20_000
-"""The limits of a product's fields (tools.md, row 34)."""
+"""Characters. These are the limits of a product's fields."""
 
 _LANGUAGES = ("ru", "en")
 _FIELDS = (
@@ -39,7 +40,7 @@ _UNTRANSLATED = re.compile(r"[a-z]{2,3}:")
 
 
 class LookupFailedError(Exception):
-    """Nobody is known to have the article, but not everybody could be asked.
+    """No source returned the article, and at least one source could not be queried.
 
     ``reason`` is a clause for a warning.
     """
@@ -51,9 +52,9 @@ class LookupFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An article. In Russian if there is any, else in English, else in whatever there is.
+    """An article, in Russian if available, else in English, else in any language.
 
-    ``images`` are https URLs at the source. ``dataclasses.asdict`` of it is JSON.
+    ``images`` are https URLs at the source. ``dataclasses.asdict`` returns JSON-compatible data.
     """
 
     source: str
@@ -70,17 +71,17 @@ def look_up(
     within: float = TOTAL_SECONDS,
     admits: Callable[[str], bool] = lambda _: True,
 ) -> Found | None:
-    """Ask one source after another; return the first that knows the article, None if none does.
+    """Query the sources in order and return the first article found, or None.
 
-    A number that a shop gave itself is never asked about. A source that fails is passed over.
+    Numbers that a shop assigned itself are never looked up. A source that fails is skipped.
 
     Args:
-        barcode: what to ask about.
+        barcode: the barcode to look up.
         within: seconds for all sources together.
-        admits: says whether a source, by its name, may be asked once more now.
+        admits: returns whether the source of a given name may be queried once more now.
 
     Raises:
-        LookupFailedError: no source knows it, but some failed, or look-ups are switched off.
+        LookupFailedError: no source has it and some failed, or look-ups are switched off.
     """
     if barcode.in_store:
         return None
@@ -96,7 +97,7 @@ def look_up(
             failures.append(f"{source} was asked as often as it allows for now")
             continue
         try:
-            if found := _ask(source, base, _their_code(barcode), deadline):
+            if found := _query(source, base, _source_code(barcode), deadline):
                 return found
         except JsonApiError as failure:
             failures.append(failure.reason)
@@ -105,16 +106,16 @@ def look_up(
     return None
 
 
-def _their_code(barcode: Barcode) -> str:
-    """Return the number as the sources keep it: an EAN-8 in 8 digits, else in 13, or 14.
+def _source_code(barcode: Barcode) -> str:
+    """Return the number as the sources store it: 8 digits for an EAN-8, otherwise 13 or 14.
 
     https://openfoodfacts.github.io/openfoodfacts-server/api/ref-barcode-normalization/
     """
-    code = barcode.gtin14.lstrip("0")  # an EAN-8 that begins with 0 would be a shop's own
+    code = barcode.gtin14.lstrip("0")  # a shop assigned any EAN-8 that begins with 0
     return code if len(code) == 8 else code.zfill(13)  # noqa: PLR2004  as documented above
 
 
-def _ask(source: str, base: str, code: str, deadline: Deadline) -> Found | None:
+def _query(source: str, base: str, code: str, deadline: Deadline) -> Found | None:
     answer = get_json(
         source,
         f"{base}/api/v2/product/{code}.json",
@@ -132,7 +133,7 @@ def _ask(source: str, base: str, code: str, deadline: Deadline) -> Found | None:
 
 
 def _found(source: str, product: Mapping[str, Any]) -> Found | None:
-    """Read a product; one without a name, a brand and an image is as good as unknown."""
+    """Read a product. Return None if it has neither a name nor a brand nor an image."""
     description = _best(product, "generic_name", MAX_DESCRIPTION)
     name = _best(product, "product_name", MAX_NAME) or text(description, MAX_NAME)
     brand = next(_parts(product.get("brands")), None)
@@ -150,7 +151,7 @@ def _found(source: str, product: Mapping[str, Any]) -> Found | None:
 
 
 def _plain(value: object, limit: int) -> str | None:
-    """Return a text; the sources store what contributors typed escaped for HTML."""
+    """Return a text with its HTML entities decoded, because the sources store texts escaped."""
     return text(html.unescape(value), limit) if isinstance(value, str) else None
 
 
@@ -165,9 +166,9 @@ def _parts(value: object) -> Iterator[str]:
 
 
 def _category(product: Mapping[str, Any]) -> str | None:
-    """Return the most specific category, which is the last, in the best language that has one.
+    """Return the most specific category, which is the last one, in the first language that has it.
 
-    A name without a translation begins with the language that it is in.
+    A name without a translation begins with its language code, such as ``fr:``.
     """
     for language in _LANGUAGES:
         tags = product.get(f"categories_tags_{language}")

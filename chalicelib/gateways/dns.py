@@ -1,4 +1,4 @@
-"""Questions to the DNS. Tests replace ``lookup_txt`` and ``lookup_addresses``."""
+"""DNS look-ups. Tests replace ``lookup_txt`` and ``lookup_addresses``."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ TIMEOUT_SECONDS = 4.0
 
 
 class DnsUnavailableError(Exception):
-    """No name server gave an answer in time; the record may or may not exist."""
+    """No name server answered in time. The record may or may not exist."""
 
 
 def _lookup_txt(host: str) -> frozenset[str]:
-    import dns.exception  # noqa: PLC0415  only binding a domain asks the DNS
+    import dns.exception  # noqa: PLC0415  needed only to verify a custom domain
     import dns.resolver  # noqa: PLC0415
 
     try:
@@ -28,12 +28,12 @@ lookup_txt: Callable[[str], frozenset[str]] = _lookup_txt
 """Return the texts of a host's TXT records.
 
 Raises:
-    DnsUnavailableError: nobody answered within four seconds.
+    DnsUnavailableError: no name server answered within four seconds.
 """
 
 
 def _lookup_addresses(host: str, within: float) -> list[str]:
-    import dns.exception  # noqa: PLC0415  only fetching asks for addresses
+    import dns.exception  # noqa: PLC0415  needed only to fetch a URL
     import dns.resolver  # noqa: PLC0415
 
     deadline = Deadline(within)
@@ -50,17 +50,17 @@ def _lookup_addresses(host: str, within: float) -> list[str]:
             failure = error
         else:
             found += [record.address for record in answer]
-    if failure and not found:  # many name servers fail for AAAA alone
+    if failure and not found:  # many name servers fail for AAAA queries only
         raise DnsUnavailableError from failure
     return found
 
 
 lookup_addresses: Callable[[str, float], list[str]] = _lookup_addresses
-"""Return a host's IP addresses, IPv4 first; none if there is no such host.
+"""Return the IP addresses of a host, IPv4 first. The list is empty if the host does not exist.
 
-Asks name servers alone: neither the machine's own list of hosts nor its search domains, and unlike
-the operating system's resolver it ends in time (``within``, in seconds).
+Only name servers are queried. The hosts file and the search domains of the machine are ignored.
+Unlike the resolver of the operating system, the look-up ends after ``within`` seconds.
 
 Raises:
-    DnsUnavailableError: nobody answered in time.
+    DnsUnavailableError: no name server answered in time.
 """

@@ -1,7 +1,8 @@
-"""Files and pages from addresses that users give, which must not lead inside (security.md).
+"""Downloads from URLs that users provide, protected against server-side request forgery.
 
-A host is resolved once; every address it has must be public, and the connection goes to one of
-those very addresses. Tests replace ``connect`` and ``_tls``, and the resolver in ``gateways.dns``.
+A host is resolved once. All of its IP addresses must be public, and the connection uses one of the
+checked addresses, so a second DNS answer cannot redirect it to an internal host.
+Tests replace ``connect`` and ``_tls``, and the resolver in ``gateways.dns``.
 """
 
 import gzip
@@ -31,17 +32,17 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 MAX_BYTES = 10 * 2**20
-"""What a body may come to, compressed and not."""
+"""Largest body in bytes, both compressed and decompressed."""
 TOTAL_SECONDS = 15.0
-"""From the call to the last byte, redirects included."""
+"""Time from the call to the last byte, redirects included."""
 STEP_SECONDS = 5.0
-"""For connecting (all addresses together), for the TLS handshake, and for every read."""
+"""Time to connect (all addresses together), for the TLS handshake, and for each read."""
 MAX_REDIRECTS = 3
 MAX_ADDRESSES = 3
-"""How many of a host's addresses are tried."""
+"""IP addresses of a host that are tried."""
 
 _OVERHEAD = 2**20
-"""Bytes for headers and the framing of chunks."""
+"""Bytes allowed for headers and for the framing of chunks."""
 _CHUNK = 2**16
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -49,8 +50,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 class FetchError(Exception):
     """A URL was not fetched.
 
-    ``reason`` is a clause for the user, who gave the URL: what was expected and what came. It names
-    no address that a host resolved to.
+    ``reason`` is a clause for the user who provided the URL: what was expected and what was
+    received. It never contains an IP address that a host resolved to.
     """
 
     def __init__(self, reason: str) -> None:
@@ -59,7 +60,7 @@ class FetchError(Exception):
 
 
 class RefusedUrlError(FetchError):
-    """The URL, or one it redirects to, may not be fetched: the caller's mistake (400)."""
+    """The URL, or one that it redirects to, may not be fetched. An error of the caller (400)."""
 
 
 class TooLargeError(FetchError):
@@ -67,13 +68,13 @@ class TooLargeError(FetchError):
 
 
 class UpstreamError(FetchError):
-    """The server is not there, too slow, or does not answer as expected (502)."""
+    """The server cannot be reached, is too slow, or does not answer as expected (502)."""
 
 
 class Fetched(NamedTuple):
-    """What came. ``url`` is where it came from, after redirects.
+    """A downloaded body. ``url`` is its URL after redirects.
 
-    ``content_type`` is as declared, with parameters; empty if it was not. The content may be of
+    ``content_type`` is the declared type with its parameters, or empty. The content may be of
     another type.
     """
 
@@ -87,44 +88,44 @@ connect: Callable[[tuple[str, int], float], socket.socket] = socket.create_conne
 
 
 class Hosts:
-    """What one piece of work learns of the hosts it fetches from, in any of its threads.
+    """Results of connecting to hosts, shared by the threads of one import or batch.
 
-    A host that takes no connection, or is none, is asked once: others wait for the first to
-    connect, and fail as it did. What a host answers over a connection is no matter here.
+    If a host does not exist or accepts no connection, only one thread tries to connect. The others
+    wait for it and raise the same error. HTTP errors of a host do not count as failures here.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._doors: defaultdict[tuple[str, int], _Door] = defaultdict(_Door)
+        self._states: defaultdict[tuple[str, int], _HostState] = defaultdict(_HostState)
 
-    def connect(self, place: PublicUrl, deadline: "_Deadline") -> socket.socket:
-        """Return a connection to a checked address, under TLS if the URL says so."""
+    def connect(self, parsed: PublicUrl, deadline: "_Deadline") -> socket.socket:
+        """Return a connection to a checked address, with TLS if the URL is https."""
         with self._lock:
-            door = self._doors[place.host, place.port]
-        with door.lock:
-            if door.failure is not None:
-                raise door.failure
-            if not door.open:
+            state = self._states[parsed.host, parsed.port]
+        with state.lock:
+            if state.failure is not None:
+                raise state.failure
+            if not state.reachable:
                 try:
-                    connection = _connected(place, deadline)
+                    connection = _open_connection(parsed, deadline)
                 except Exception as failure:
-                    door.failure = failure
+                    state.failure = failure
                     raise
-                door.open = True
+                state.reachable = True
                 return connection
-        return _connected(place, deadline)
+        return _open_connection(parsed, deadline)
 
 
-class _Door:
-    """Whether a host takes connections at a port, once that is known; if not, why."""
+class _HostState:
+    """Whether a host accepts connections on a port, and the error if it does not."""
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.open = False
+        self.reachable = False
         self.failure: Exception | None = None
 
 
-def fetch(  # noqa: PLR0913  what may be said of it
+def fetch(  # noqa: PLR0913  all of them are options of one request
     url: str,
     *,
     http_too: bool = False,
@@ -133,55 +134,60 @@ def fetch(  # noqa: PLR0913  what may be said of it
     accept: str = "*/*",
     hosts: Hosts | None = None,
 ) -> Fetched:
-    """GET a public URL that a user gave.
+    """GET a public URL that a user provided.
 
-    Neither cookies nor credentials are sent; no proxy or .netrc of the environment is used. Safe in
-    threads. Nothing is tried twice, except further addresses of a host that does not connect.
+    Neither cookies nor credentials are sent. Proxies and .netrc of the environment are not used.
+    The function is thread-safe. There are no retries, but if a connection fails, the next address
+    of the host is tried.
 
     Args:
-        url: as ``public_urls.parse`` takes it.
-        http_too: whether http is allowed, also for redirects.
-        max_bytes: what the body may come to, decompressed.
-        within: seconds for all of it, from the name lookup to the last byte.
-        accept: the Accept header.
-        hosts: what is known of them from other fetches of the same work.
+        url: a URL that ``public_urls.parse`` accepts.
+        http_too: whether http is allowed, also in redirects.
+        max_bytes: largest body, decompressed.
+        within: seconds for everything, from the DNS look-up to the last byte.
+        accept: value of the Accept header.
+        hosts: results of earlier connections in the same import or batch.
 
     Raises:
-        RefusedUrlError: malformed, or not to the public internet, or redirected to such a URL.
+        RefusedUrlError: malformed, or not on the public internet, or redirected to such a URL.
         TooLargeError: more than ``max_bytes``.
         UpstreamError: no answer in time, more than three redirects, a status other than 2xx, ….
     """
     deadline, hosts = _Deadline(within), hosts or Hosts()
-    place = _parse(url, http_too=http_too)
+    parsed = _parse(url, http_too=http_too)
     for _ in range(1 + MAX_REDIRECTS):
         with (
-            _worded(place.host, within),
-            hosts.connect(place, deadline) as sock,
-            _asked(_Wire(sock, deadline, max_bytes), place, accept) as response,
+            _clear_errors(parsed.host, within),
+            hosts.connect(parsed, deadline) as sock,
+            _requested(_BoundedSocket(sock, deadline, max_bytes), parsed, accept) as response,
         ):
             if response.status not in _REDIRECTS:
-                body = _body(response, place.host, max_bytes)
-                return Fetched(str(place), response.headers.get("Content-Type", ""), body)
-        place = _redirected(place, response.headers.get("Location"), http_too=http_too)
-    msg = f"expected at most {MAX_REDIRECTS} redirects; {place.host} would be one more"
+                body = _body(response, parsed.host, max_bytes)
+                return Fetched(str(parsed), response.headers.get("Content-Type", ""), body)
+        parsed = _redirect_target(parsed, response.headers.get("Location"), http_too=http_too)
+    msg = f"expected at most {MAX_REDIRECTS} redirects; {parsed.host} would be one more"
     raise UpstreamError(msg)
 
 
 class _Deadline(Deadline):
-    """A deadline that ends what is under way."""
+    """A deadline that raises TimeoutError once it has passed."""
 
     def left(self, at_most: float = inf) -> float:
-        """Return the seconds left, or fewer. Raises TimeoutError if none are."""
+        """Return the remaining seconds, at most ``at_most``.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+        """
         if not (left := super().left(at_most)):
             raise TimeoutError
         return left
 
 
-class _Wire(io.RawIOBase):
-    """What a server sends, within what is left of the time and of the bytes.
+class _BoundedSocket(io.RawIOBase):
+    """A socket that limits the time and the number of bytes received.
 
-    Both limits stand below http.client, which reads headers in as many pieces as they come, skips
-    interim answers and trailers without end, and trusts lengths: a negative one reads it all.
+    Both limits apply below http.client, which has none of its own. It reads headers in any number
+    of pieces, skips any number of interim answers and trailers, and accepts a negative length.
     """
 
     def __init__(self, sock: socket.socket, deadline: _Deadline, max_bytes: int) -> None:
@@ -206,7 +212,7 @@ class _Wire(io.RawIOBase):
         self._sock.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """Return what ``http.client.HTTPResponse`` asks of a socket."""
+        """Return the file object that ``http.client.HTTPResponse`` requires of a socket."""
         return io.BufferedReader(self)
 
 
@@ -217,24 +223,24 @@ def _parse(url: str, *, http_too: bool) -> PublicUrl:
         raise RefusedUrlError(str(error)) from None
 
 
-def _redirected(place: PublicUrl, location: str | None, *, http_too: bool) -> PublicUrl:
+def _redirect_target(parsed: PublicUrl, location: str | None, *, http_too: bool) -> PublicUrl:
     if not location:
-        msg = f"{place.host} answered with a redirect that leads nowhere"
+        msg = f"{parsed.host} answered with a redirect that leads nowhere"
         raise UpstreamError(msg)
-    # http.client reads headers as Latin-1, whatever they are in.
+    # http.client decodes headers as Latin-1, whatever their real encoding is.
     location = quote(location, safe=string.punctuation, encoding="latin-1")
-    with suppress(ValueError):  # brackets that hold no address; parse says so in better words
-        location = urljoin(str(place), location)
+    with suppress(ValueError):  # invalid brackets: ``parse`` raises a clearer error below
+        location = urljoin(str(parsed), location)
     try:
         return public_urls.parse(location, http_too=http_too)
     except ValueError as error:
-        msg = f"{place.host} redirects to a URL that is refused: {error}"
+        msg = f"{parsed.host} redirects to a URL that is refused: {error}"
         raise RefusedUrlError(msg) from None
 
 
 @contextmanager
-def _worded(host: str, within: float) -> Iterator[None]:
-    """Turn what libraries raise into a clause without their words."""
+def _clear_errors(host: str, within: float) -> Iterator[None]:
+    """Turn errors of libraries into an ``UpstreamError`` with a clear reason."""
     try:
         yield
     except dns.DnsUnavailableError:
@@ -260,41 +266,46 @@ def _worded(host: str, within: float) -> Iterator[None]:
         raise UpstreamError(msg) from None
 
 
-def _addresses(place: PublicUrl, deadline: _Deadline) -> list[str]:
-    """Return the host's addresses, asked for once, if every one of them is public."""
-    if place.is_address:
-        found = [place.host]
+def _addresses(parsed: PublicUrl, deadline: _Deadline) -> list[str]:
+    """Resolve the host once and return its addresses.
+
+    Raises:
+        RefusedUrlError: at least one address is not public.
+        UpstreamError: the host does not exist.
+    """
+    if parsed.is_address:
+        found = [parsed.host]
     else:
-        found = dns.lookup_addresses(place.host, deadline.left(dns.TIMEOUT_SECONDS))
+        found = dns.lookup_addresses(parsed.host, deadline.left(dns.TIMEOUT_SECONDS))
     if not found:
-        msg = f"no host is called {place.host}; check the spelling"
+        msg = f"no host is called {parsed.host}; check the spelling"
         raise UpstreamError(msg)
     if not all(map(public_urls.is_public, found)):
-        msg = f"expected an address on the public internet; {place.host} is not"
+        msg = f"expected an address on the public internet; {parsed.host} is not"
         raise RefusedUrlError(msg)
     return found[:MAX_ADDRESSES]
 
 
-def _reached(place: PublicUrl, deadline: _Deadline) -> socket.socket:
-    """Return a connection to the first address that takes one."""
-    *others, last = _addresses(place, deadline)
+def _open_socket(parsed: PublicUrl, deadline: _Deadline) -> socket.socket:
+    """Return a connection to the first address that accepts one."""
+    *others, last = _addresses(parsed, deadline)
     share = STEP_SECONDS / (len(others) + 1)
     for address in others:
         try:
-            return connect((address, place.port), deadline.left(share))
+            return connect((address, parsed.port), deadline.left(share))
         except OSError:
             continue
-    return connect((last, place.port), deadline.left(share))
+    return connect((last, parsed.port), deadline.left(share))
 
 
-def _connected(place: PublicUrl, deadline: _Deadline) -> socket.socket:
-    """Return a connection to a checked address, under TLS as the host that the URL names."""
-    sock = _reached(place, deadline)
-    if place.scheme == "http":
+def _open_connection(parsed: PublicUrl, deadline: _Deadline) -> socket.socket:
+    """Return a connection to a checked address. With TLS, the certificate must match the URL."""
+    sock = _open_socket(parsed, deadline)
+    if parsed.scheme == "http":
         return sock
     try:
         sock.settimeout(deadline.left(STEP_SECONDS))  # for the handshake as a whole
-        return _tls().wrap_socket(sock, server_hostname=place.host)
+        return _tls().wrap_socket(sock, server_hostname=parsed.host)
     except BaseException:
         sock.close()
         raise
@@ -302,36 +313,38 @@ def _connected(place: PublicUrl, deadline: _Deadline) -> socket.socket:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    import certifi  # noqa: PLC0415  only fetching reads the certificates (40 ms)
+    import certifi  # noqa: PLC0415  reading the certificates takes 40 ms
 
     return ssl.create_default_context(cafile=certifi.where())
 
 
 @contextmanager
-def _asked(wire: _Wire, place: PublicUrl, accept: str) -> Iterator[http.client.HTTPResponse]:
-    """Send the request and yield the answer, read up to its body; close it whatever happens.
+def _requested(
+    sock: _BoundedSocket, parsed: PublicUrl, accept: str
+) -> Iterator[http.client.HTTPResponse]:
+    """Send the request, yield the response with its headers read, and always close it.
 
-    Left to the garbage collector, it may be finalised after the wire that it wants to flush, which
-    Python 3.13 reports as an error of its own.
+    Without the explicit close, the garbage collector may finalise the response after its socket.
+    The response then fails to flush, which Python 3.13 reports as an error.
     """
-    # Host and target are ASCII without spaces and line breaks: public_urls.parse made them.
+    # public_urls.parse guarantees that host and target are ASCII without spaces and line breaks.
     request = (
-        f"GET {place.target} HTTP/1.1\r\n"
-        f"Host: {place.authority}\r\n"
+        f"GET {parsed.target} HTTP/1.1\r\n"
+        f"Host: {parsed.authority}\r\n"
         f"User-Agent: {USER_AGENT} (+{settings().public_url})\r\n"
         f"Accept: {accept}\r\n"
         "Accept-Encoding: gzip\r\n"
         "Connection: close\r\n"
         "\r\n"
     )
-    wire.send(request.encode("ascii"))
-    with http.client.HTTPResponse(wire) as response:  # type: ignore[arg-type] # asks for makefile
+    sock.send(request.encode("ascii"))
+    with http.client.HTTPResponse(sock) as response:  # type: ignore[arg-type] # uses makefile only
         response.begin()
         yield response
 
 
 def _body(response: http.client.HTTPResponse, host: str, max_bytes: int) -> bytes:
-    """Return the body, decompressed while it is counted."""
+    """Return the decompressed body. The size limit applies while it is decompressed."""
     if not 200 <= response.status <= 299:  # noqa: PLR2004  the statuses of success
         msg = f"{host} answered with status {response.status}; expected 200"
         raise UpstreamError(msg)

@@ -1,7 +1,7 @@
-"""Asking a known service for JSON, within a time and a size, and reading what is never trusted.
+"""Requests for JSON to configured services, bounded in time and size, and safe parsing of it.
 
-The operator chooses the services, so the environment's proxies and certificates apply. URLs that
-users give do not belong here: they may lead anywhere.
+The operator configures the services, so the proxies and certificates of the environment apply.
+Never use this module for URLs from users, which may point to internal hosts: use ``fetch``.
 """
 
 import json
@@ -19,20 +19,20 @@ from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
 
 MAX_BYTES = 2**20
-"""What an answer may come to; real ones take less than a tenth."""
+"""Largest answer in bytes. Real ones take less than a tenth."""
 LONGEST_WAIT = 86_400
-"""Seconds that a service may ask to be left alone; more is taken for nonsense and cut."""
+"""Upper limit for the seconds in a ``Retry-After`` header. Larger values are reduced to it."""
 MAX_URL = 2048
 
 _CHUNK = 2**16
-_LIMITED = 429
+_TOO_MANY_REQUESTS = 429
 
 
 class JsonApiError(Exception):
-    """A service did not answer as it should.
+    """A service did not return a usable answer.
 
-    ``reason`` is a clause that begins with the service's name; ``retry_after`` are the seconds to
-    wait, if the service said so.
+    ``reason`` is a clause that begins with the service's name. ``retry_after`` is the time to wait
+    in seconds, if the service sent one.
     """
 
     def __init__(self, service: str, what: str, retry_after: int | None = None) -> None:
@@ -42,7 +42,7 @@ class JsonApiError(Exception):
 
 
 def services(setting: str) -> dict[str, str]:
-    """Return the base URLs, by name and in order, of a setting ``<name>=<base URL> …``.
+    """Parse a setting ``<name>=<base URL> …`` and return the base URLs by name, in order.
 
     Raises:
         ValueError: the setting is malformed.
@@ -68,11 +68,11 @@ def get_json(
     """GET a URL and return the JSON of its answer. Redirects are not followed.
 
     Args:
-        service: its name, for errors.
-        url: without a query.
-        query: its parameters.
-        deadline: when to give up.
-        statuses: of answers whose body is wanted.
+        service: name of the service, for errors.
+        url: URL without a query.
+        query: parameters of the query.
+        deadline: time of the last byte at the latest.
+        statuses: HTTP statuses of answers whose body is returned.
 
     Raises:
         JsonApiError: no answer in time, another status, more than a megabyte, or no JSON.
@@ -84,12 +84,12 @@ def get_json(
     def work() -> None:
         try:
             body.set_result(_get(service, url, query, deadline, statuses))
-        except BaseException as error:  # noqa: BLE001  whatever it is belongs to the caller
+        except BaseException as error:  # noqa: BLE001  raised again in the calling thread
             body.set_exception(error)
 
-    # Time-outs of sockets bound neither the name look-up nor headers that come in drops; a caller
-    # that stops waiting bounds everything.
-    Thread(target=work, name=f"asking {service}", daemon=True).start()
+    # Socket timeouts bound neither the DNS look-up nor headers that arrive byte by byte. The limit
+    # on waiting for this thread bounds everything.
+    Thread(target=work, name=f"get_json {service}", daemon=True).start()
     try:
         raw = body.result(deadline.left())
     except TimeoutError:
@@ -111,13 +111,13 @@ def _get(
     deadline: Deadline,
     statuses: Container[int],
 ) -> bytes:
-    import requests  # noqa: PLC0415  a quarter of a second that only look-ups pay
+    import requests  # noqa: PLC0415  takes a quarter of a second, needed by look-ups only
     from urllib3.exceptions import HTTPError  # noqa: PLC0415  as above
 
     headers = {
         "User-Agent": f"{USER_AGENT} (+{settings().public_url})",
         "Accept": "application/json",
-        "Accept-Encoding": "identity",  # so that what is counted is what is read
+        "Accept-Encoding": "identity",  # so that MAX_BYTES applies to the body itself
     }
     try:
         with requests.get(
@@ -129,7 +129,9 @@ def _get(
             stream=True,
         ) as response:
             if response.status_code not in statuses:
-                raise _refusal(service, response.status_code, response.headers.get("Retry-After"))
+                raise _status_error(
+                    service, response.status_code, response.headers.get("Retry-After")
+                )
             body = bytearray()
             while chunk := response.raw.read1(_CHUNK, decode_content=False):
                 body += chunk
@@ -144,15 +146,15 @@ def _get(
         raise JsonApiError(service, "is out of reach") from None
 
 
-def _refusal(service: str, status: int, retry_after: str | None) -> JsonApiError:
+def _status_error(service: str, status: int, retry_after: str | None) -> JsonApiError:
     wait = _seconds(retry_after)
-    if status == _LIMITED:
+    if status == _TOO_MANY_REQUESTS:
         return JsonApiError(service, "takes no more requests from here for now", wait)
     return JsonApiError(service, f"answered with status {status}", wait)
 
 
 def _seconds(retry_after: str | None) -> int | None:
-    """Read a Retry-After header, in seconds or as a date (RFC 9110, 10.2.3)."""
+    """Parse a ``Retry-After`` header, which is in seconds or a date (RFC 9110, 10.2.3)."""
     text = (retry_after or "").strip()
     if re.fullmatch(r"[0-9]{1,18}", text):
         wait = int(text)
@@ -167,18 +169,18 @@ def _seconds(retry_after: str | None) -> int | None:
 
 
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
-"""White space, control characters, what turns the direction of writing, halves of characters."""
+"""White space, control characters, characters that change the text direction, and surrogates."""
 
 
 def text(value: object, limit: int) -> str | None:
-    """Return a text on one line, at most ``limit`` characters; None if there is none."""
+    """Return a text on one line with at most ``limit`` characters, or None if it is empty."""
     if not isinstance(value, str):
         return None
     return _UNPRINTABLE.sub(" ", value).strip()[:limit].strip() or None
 
 
 def link(value: object, *schemes: str) -> str | None:
-    """Return a URL with a host and one of the schemes (https by default), or None."""
+    """Return the value if it is a URL with a host and one of the schemes (https by default)."""
     if not isinstance(value, str) or len(value) > MAX_URL or _UNPRINTABLE.search(value):
         return None
     try:

@@ -1,6 +1,7 @@
-"""Bytes too large for a database record: S3 on AWS, a folder elsewhere. Both behave alike.
+"""Storage for data too large for a database record: S3 on AWS, a folder elsewhere.
 
-Keys are slash-separated and begin with the workspace id. An object is safe once ``put`` returns.
+Both stores behave alike. Keys are slash-separated and begin with the workspace id. An object is
+stored durably when ``put`` returns.
 """
 
 import base64
@@ -20,43 +21,43 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.settings import settings
 
 UPLOAD_PATH = "files/uploads/"
-"""Where the local server takes signed uploads."""
+"""Path of the local server that accepts signed uploads."""
 NO_HEADERS: Mapping[str, str] = {}
 
 
 class UploadRequest(NamedTuple):
-    """A PUT that needs no key: its body is the object."""
+    """A presigned PUT request, which needs no API key. Its body becomes the object."""
 
     url: str
 
 
 class ObjectStore(Protocol):
-    """Where objects are kept."""
+    """A store of objects by key."""
 
     def put(
         self, key: str, body: bytes, content_type: str, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        """Store an object, replacing one of the same key.
+        """Store an object. An object with the same key is replaced.
 
-        ``headers`` are those it is to be served with, if it is public.
+        ``headers`` are served with the object if it is public.
         """
 
     def get(self, key: str) -> bytes | None:
-        """Return an object, or None if there is none."""
+        """Return an object, or None if it does not exist."""
 
     def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
-        """Return a request by which whoever has it can put an object of exactly this size."""
+        """Return a presigned upload of exactly ``size`` bytes, valid for ``seconds``."""
 
     def delete(self, key: str) -> None:
-        """Remove an object, if it is there."""
+        """Delete an object, if it exists."""
 
     def delete_under(self, prefix: str) -> None:
-        """Remove every object whose key begins with ``prefix``, which ends with a slash."""
+        """Delete every object whose key begins with ``prefix``, which ends with a slash."""
 
 
 @contextmanager
-def _reaching(*failures: type[Exception]) -> Iterator[None]:
-    """Turn a store that fails after its own retries into a clear 503."""
+def _unavailable_on(*failures: type[Exception]) -> Iterator[None]:
+    """Turn a failure of the store, after its own retries, into a 503."""
     try:
         yield
     except failures as error:
@@ -64,9 +65,9 @@ def _reaching(*failures: type[Exception]) -> Iterator[None]:
 
 
 class FolderStore:
-    """Objects as files below a folder.
+    """Objects as files in a folder.
 
-    Writes are atomic and flushed to the disk before they count.
+    Writes are atomic and flushed to disk before ``put`` returns.
     """
 
     def __init__(self, root: Path) -> None:
@@ -83,12 +84,12 @@ class FolderStore:
         self,
         key: str,
         body: bytes,
-        content_type: str,  # noqa: ARG002  files have no type and headers of their own
+        content_type: str,  # noqa: ARG002  a file stores neither a type nor headers
         headers: Mapping[str, str] = NO_HEADERS,  # noqa: ARG002
     ) -> None:
         """Store an object."""
         path = self._path(key)
-        with _reaching(OSError):
+        with _unavailable_on(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(dir=path.parent)
             try:
@@ -102,33 +103,33 @@ class FolderStore:
                 raise
 
     def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
-        """Return a PUT to the local server, which signs it as S3 does its own."""
+        """Return a PUT to the local server with a signature that the server verifies."""
         expires = int(clock.now().timestamp()) + seconds
         token = self._signed(f"{expires}.{size}.{key}")
         return UploadRequest(f"{settings().public_url}/{UPLOAD_PATH}{token}")
 
     def put_upload(self, token: str, body: bytes) -> bool:
-        """Store the body of a signed PUT; false if the token or the size is not as signed."""
+        """Store the body of a signed PUT. Return False if the token or the size is not valid."""
         try:
-            told = base64.urlsafe_b64decode(token).decode().partition(".")[2]
-            expires, size, key = told.split(".", 2)
+            payload = base64.urlsafe_b64decode(token).decode().partition(".")[2]
+            expires, size, key = payload.split(".", 2)
         except ValueError:
             return False
-        if not hmac.compare_digest(self._signed(told), token):
+        if not hmac.compare_digest(self._signed(payload), token):
             return False
         if int(expires) < clock.now().timestamp() or int(size) != len(body):
             return False
         self.put(key, body, "application/octet-stream")
         return True
 
-    def _signed(self, told: str) -> str:
-        signature = hmac.digest(self._secret(), told.encode(), "sha256").hex()
-        return base64.urlsafe_b64encode(f"{signature}.{told}".encode()).decode()
+    def _signed(self, payload: str) -> str:
+        signature = hmac.digest(self._secret(), payload.encode(), "sha256").hex()
+        return base64.urlsafe_b64encode(f"{signature}.{payload}".encode()).decode()
 
     def _secret(self) -> bytes:
-        """Return what uploads are signed with, made when first needed."""
+        """Return the signing secret of uploads, which is created on first use."""
         path = self._root / ".upload-secret"
-        with _reaching(OSError):
+        with _unavailable_on(OSError):
             try:
                 return path.read_bytes()
             except FileNotFoundError:
@@ -144,20 +145,20 @@ class FolderStore:
     def get(self, key: str) -> bytes | None:
         """Return an object."""
         path = self._path(key)
-        with _reaching(OSError):
+        with _unavailable_on(OSError):
             try:
                 return path.read_bytes()
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                 return None
 
     def delete(self, key: str) -> None:
-        """Remove an object."""
+        """Delete an object."""
         path = self._path(key)
-        with _reaching(OSError):
+        with _unavailable_on(OSError):
             path.unlink(missing_ok=True)
 
     def delete_under(self, prefix: str) -> None:
-        """Remove a folder of objects."""
+        """Delete a folder of objects."""
         shutil.rmtree(self._path(prefix), ignore_errors=True)
 
 
@@ -168,25 +169,28 @@ class S3Store:
         self._bucket = bucket
 
     @property
-    def _client(self) -> Any:  # noqa: ANN401  boto3 makes its clients at run time
+    def _client(self) -> Any:  # noqa: ANN401  boto3 generates its clients at run time
         return _s3_client()
 
     def put(
         self, key: str, body: bytes, content_type: str, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        """Store an object; of its headers, S3 keeps these three, and the edge adds the others."""
-        kept = {
+        """Store an object with the three headers that S3 can keep. CloudFront adds the others."""
+        stored_headers = {
             name.replace("-", ""): headers[name]
             for name in ("Content-Type", "Content-Disposition", "Cache-Control")
             if name in headers
         }
-        with _reaching_s3():
+        with _unavailable_on_s3_failure():
             self._client.put_object(
-                Bucket=self._bucket, Key=key, Body=body, **{"ContentType": content_type, **kept}
+                Bucket=self._bucket,
+                Key=key,
+                Body=body,
+                **{"ContentType": content_type, **stored_headers},
             )
 
     def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
-        """Return a presigned PUT; the signature covers the length."""
+        """Return a presigned PUT. The signature covers the length."""
         params = {"Bucket": self._bucket, "Key": key, "ContentLength": size}
         url: str = self._client.generate_presigned_url("put_object", params, ExpiresIn=seconds)
         return UploadRequest(url)
@@ -194,7 +198,7 @@ class S3Store:
     def get(self, key: str) -> bytes | None:
         """Return an object."""
         client = self._client
-        with _reaching_s3():
+        with _unavailable_on_s3_failure():
             try:
                 body: bytes = client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
             except client.exceptions.NoSuchKey:
@@ -202,14 +206,14 @@ class S3Store:
             return body
 
     def delete(self, key: str) -> None:
-        """Remove an object."""
-        with _reaching_s3():
+        """Delete an object."""
+        with _unavailable_on_s3_failure():
             self._client.delete_object(Bucket=self._bucket, Key=key)
 
     def delete_under(self, prefix: str) -> None:
-        """Remove all objects under a prefix, a thousand a request (S3's limit)."""
+        """Delete all objects under a prefix, 1000 per request, which is the limit of S3."""
         pages = self._client.get_paginator("list_objects_v2")
-        with _reaching_s3():
+        with _unavailable_on_s3_failure():
             for page in pages.paginate(Bucket=self._bucket, Prefix=prefix):
                 keys = [{"Key": item["Key"]} for item in page.get("Contents", ())]
                 if keys and self._delete(keys).get("Errors"):
@@ -222,25 +226,25 @@ class S3Store:
         return answer
 
 
-def _reaching_s3() -> AbstractContextManager[None]:
+def _unavailable_on_s3_failure() -> AbstractContextManager[None]:
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  as below
 
-    return _reaching(BotoCoreError, ClientError)
+    return _unavailable_on(BotoCoreError, ClientError)
 
 
 @cache
 def _s3_client() -> Any:  # noqa: ANN401  as above
-    import boto3  # noqa: PLC0415  a fifth of a second that requests without objects do not pay
+    import boto3  # noqa: PLC0415  takes a fifth of a second, needed for objects only
     from botocore.config import Config  # noqa: PLC0415
 
-    # An API call has 29 seconds in all (API Gateway); boto3 alone would wait for minutes.
+    # API Gateway ends a call after 29 seconds. With its defaults, boto3 waits for minutes.
     retries = {"total_max_attempts": 3, "mode": "standard"}
     config = Config(
         connect_timeout=3,
         read_timeout=8,
         retries=retries,
-        signature_version="s3v4",  # the older one, still usual here and there, signs no length
-        # The regional host: the global one redirects, and newer regions refuse what is signed
+        signature_version="s3v4",  # version 2 does not sign the length
+        # Use the regional host. The global one redirects, and newer regions refuse signatures
         # for it (S3 user guide, Virtual hosting of buckets).
         s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"},
     )

@@ -1,7 +1,8 @@
-"""Stock photos that may be used freely and changed, with the credit that their licences demand.
+"""Stock photos that may be used and changed commercially, with the credit for each photo.
 
-``PHOTO_SOURCE`` says where from; another provider is another ``PhotoSource``. Openverse needs no
-key; without one it takes 20 requests a minute and 200 a day of an address, so callers cache.
+The setting ``PHOTO_SOURCE`` names the provider. To add a provider, implement ``PhotoSource``.
+Openverse needs no key. Without a key it allows 20 requests a minute and 200 a day for each IP
+address, so callers cache the results.
 """
 
 from collections.abc import Mapping
@@ -16,18 +17,19 @@ from chalicelib.gateways.json_api import JsonApiError, get_json, link, services,
 Orientation = Literal["landscape", "portrait", "square"]
 
 MAX_PAGE = 20
-"""How deep a search can be read, and how many photos a page can have: Openverse's limits."""
+"""Highest page number that Openverse returns."""
 MAX_SIZE = 20
+"""Most photos on a page that Openverse returns."""
 TOTAL_SECONDS = 8.0
-"""Searches take a second or two, more when Openverse has to weed out dead links."""
+"""A search takes a second or two, or more if Openverse has to remove dead links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Photo:
-    """A photo at its provider, in pixels.
+    """A photo at its provider. ``width`` and ``height`` are in pixels.
 
-    ``url`` and ``thumb_url`` are https. Whoever shows it shows ``attribution`` with it: the
-    licences CC BY and CC BY-SA demand it, for the others it is a courtesy.
+    ``url`` and ``thumb_url`` are https. Show ``attribution`` together with the photo. The licences
+    CC BY and CC BY-SA require it; for the others it is a courtesy.
     """
 
     id: str
@@ -47,10 +49,10 @@ class Photo:
 
 @dataclass(frozen=True, slots=True)
 class PhotoPage:
-    """A page of photos; ``dataclasses.asdict`` of it is JSON.
+    """A page of photos. ``dataclasses.asdict`` returns JSON-compatible data.
 
-    ``size`` is what was asked for: a page may have fewer photos, because unusable ones are left
-    out. ``total`` are the matches, of which 20 pages can be read.
+    ``size`` is the requested page size. A page may have fewer photos, because unusable ones are
+    left out. ``total`` counts all matches, of which at most 20 pages can be read.
     """
 
     photos: list[Photo]
@@ -71,10 +73,10 @@ class PhotoSource(Protocol):
         size: int = MAX_SIZE,
         orientation: Orientation | None = None,
     ) -> PhotoPage:
-        """Return a page of the photos that match, at most 20 on each of the pages 1 to 20.
+        """Return a page of matching photos. ``page`` and ``size`` are from 1 to 20.
 
         Raises:
-            UpstreamFailedError: the provider failed; with Retry-After, if it said when to return.
+            UpstreamFailedError: the provider failed. Carries its ``Retry-After``, if it sent one.
         """
 
 
@@ -105,7 +107,7 @@ _LICENSES = {
     "cc0": "CC0",
     "pdm": "Public Domain Mark",
 }
-"""Those that allow both commerce and changes. Others are left out, whatever the provider sends."""
+"""Licences that allow commercial use and changes. Photos under other licences are left out."""
 _PUBLIC_DOMAIN = frozenset({"cc0", "pdm"})
 
 
@@ -125,7 +127,7 @@ class Openverse:
         orientation: Orientation | None = None,
     ) -> PhotoPage:
         """Return a page of photos."""
-        asked: dict[str, str | int] = {
+        query_params: dict[str, str | int] = {
             "q": query,
             "license_type": "commercial,modification",
             "mature": "false",
@@ -133,10 +135,13 @@ class Openverse:
             "page_size": size,
         }
         if orientation:
-            asked["aspect_ratio"] = _ASPECTS[orientation]
+            query_params["aspect_ratio"] = _ASPECTS[orientation]
         try:
             answer = get_json(
-                "openverse", f"{self._base}/v1/images/", asked, deadline=Deadline(self._within)
+                "openverse",
+                f"{self._base}/v1/images/",
+                query_params,
+                deadline=Deadline(self._within),
             )
             return _page(answer, page, size)
         except JsonApiError as failure:
@@ -167,7 +172,7 @@ def _page(answer: object, page: int, size: int) -> PhotoPage:
 
 
 def _photo(item: Mapping[str, Any]) -> Photo | None:
-    """Read a photo; one that cannot be shown, credited or freely used is None."""
+    """Read a photo. Return None if it cannot be shown, credited or used freely."""
     identity, url = text(item.get("id"), 64), link(item.get("url"))
     license_code = text(item.get("license"), 20)
     if not identity or not url or license_code not in _LICENSES or item.get("mature") is True:
@@ -201,7 +206,7 @@ def _pixels(value: object) -> int | None:
 def _credit(
     title: str | None, author: str | None, license_code: str, license_name: str, url: str | None
 ) -> str:
-    """Word the credit as Openverse does: title, author, licence and where to read it."""
+    """Return a credit worded as Openverse words it: title, author, licence and its URL."""
     work = f'"{title}"' if title else "This work"
     by = f" by {author}" if author else ""
     under = "is marked with" if license_code in _PUBLIC_DOMAIN else "is licensed under"

@@ -47,7 +47,7 @@ _MAX_NESTING = 40
 
 @lru_cache(maxsize=64)
 def to_html(markdown: str) -> str:
-    """Return the HTML of a text. Its highest headings become ``h2``, because ``h1`` is the title."""
+    """Return the HTML of a text. Its top headings become ``h2``, because ``h1`` is the title."""
     tokens = _parser().parse(markdown)
     highest = min((int(t.tag[1]) for t in tokens if t.type == "heading_open"), default=1)
     _adapt(tokens, 2 - highest)

@@ -1,7 +1,7 @@
-"""Chat models behind one protocol: the text as it is spoken, then what it took.
+"""Chat models behind one protocol: a stream of text, followed by the token usage.
 
-The adapters differ in nothing that a caller sees: ``openai`` speaks to any server of that shape,
-``bedrock`` to AWS, and ``demo`` needs no key and no network.
+Callers see no difference between the adapters. ``openai`` calls any server with OpenAI's API,
+``bedrock`` calls Amazon Bedrock, and ``demo`` needs no key and no network.
 """
 
 from collections.abc import Generator, Sequence
@@ -17,16 +17,16 @@ from chalicelib.gateways.llm.messages import Message
 from chalicelib.gateways.llm.models import ModelSpec
 
 STREAM_SECONDS = 300.0
-"""The longest that a stream may take, from the request to its last token (chat.md, The stream)."""
+"""Longest duration of a stream, from the request to its last token."""
 COMPLETION_SECONDS = 20.0
-"""The longest that a caller waits for a whole answer: an API call has 29 seconds (API Gateway)."""
+"""Longest wait for a whole answer. API Gateway ends a call after 29 seconds."""
 COMPLETION_BYTES = 128 * 1024
 
 FailureKind = Literal["refused", "rate_limited", "unavailable", "timeout", "garbage", "cancelled"]
 
 
 class ProviderUsage(NamedTuple):
-    """The tokens of one request, estimated by ``messages`` if the provider reports none."""
+    """Tokens of one request. ``messages`` estimates them if the provider reports none."""
 
     input_tokens: int
     output_tokens: int
@@ -34,13 +34,13 @@ class ProviderUsage(NamedTuple):
 
 
 class Reasoning(NamedTuple):
-    """A piece of the model's reasoning: it takes output tokens and is no part of the answer."""
+    """A piece of the model's reasoning. It costs output tokens and is not part of the answer."""
 
     text: str
 
 
 Event = str | Reasoning | ProviderUsage
-"""What a stream yields: pieces of the answer or of the reasoning before it, at last the usage."""
+"""An item of a stream: a piece of the answer, a piece of reasoning, or the usage at the end."""
 
 
 class Completion(NamedTuple):
@@ -51,13 +51,19 @@ class Completion(NamedTuple):
 
 
 class ModelError(Exception):
-    """A model did not answer, or stopped midway.
+    """A model did not answer, or its answer stopped early.
 
-    ``kind`` is ``refused`` (the request, the key or the model's name is not accepted),
-    ``rate_limited``, ``unavailable`` (down, failing or cut off), ``timeout``, ``garbage`` (what
-    came is no answer) or ``cancelled`` (by us). ``reason`` is a sentence of ours for the log: it
-    holds neither the provider's words nor the key. ``retry_after`` is how many seconds the provider
-    asks to wait.
+    ``kind`` is one of:
+
+    - ``refused``: the provider does not accept the request, the key or the name of the model
+    - ``rate_limited``
+    - ``unavailable``: the provider is down, fails, or closed the connection
+    - ``timeout``
+    - ``garbage``: the response is not a valid answer
+    - ``cancelled``: this service cancelled the stream
+
+    ``reason`` is a sentence for the log. It contains neither the provider's message nor the key.
+    ``retry_after`` is the wait in seconds that the provider requested.
     """
 
     def __init__(
@@ -76,9 +82,9 @@ class ModelError(Exception):
 
 
 class ChatModel(Protocol):
-    """Where answers come from."""
+    """A chat model of one provider."""
 
-    def stream(  # noqa: PLR0913  what an answer is to be, and who may end it
+    def stream(  # noqa: PLR0913  all of them are options of one request
         self,
         messages: Sequence[Message],
         *,
@@ -88,21 +94,27 @@ class ChatModel(Protocol):
         json_object: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Ask, and yield the answer's text in pieces as they come, then one ``ProviderUsage``.
+        """Send the messages, yield the answer's text in pieces, then one ``ProviderUsage``.
 
-        Reasoning that the provider shows comes as ``Reasoning``, between the pieces.
+        Reasoning that the provider sends is yielded as ``Reasoning`` between the pieces.
 
-        Nothing is asked before the first ``next``; closing the generator cancels the request, and
-        so does ``cancellation`` from another thread, while this one waits for the provider.
-        ``model`` is the provider's name of the model; ``seconds`` bounds the whole stream;
-        ``json_object`` asks for a JSON object, where the provider knows how to.
+        The request is sent at the first ``next``. Closing the generator cancels it. Another thread
+        can cancel it with ``cancellation`` while this thread waits for the provider.
+
+        Args:
+            messages: the conversation.
+            model: the provider's id of the model.
+            max_output_tokens: largest length of the answer, in tokens.
+            seconds: longest duration of the whole stream.
+            json_object: whether to request a JSON object. Ignored if the provider cannot do that.
+            cancellation: cancels the stream from another thread.
 
         Raises:
             ModelError: at any point. Only failures before the first piece have been retried.
         """
 
 
-def complete(  # noqa: PLR0913  what a stream takes, and one bound more
+def complete(  # noqa: PLR0913  the arguments of ``stream`` and one limit
     chat_model: ChatModel,
     messages: Sequence[Message],
     *,
@@ -112,12 +124,12 @@ def complete(  # noqa: PLR0913  what a stream takes, and one bound more
     json_object: bool = False,
     max_bytes: int = COMPLETION_BYTES,
 ) -> Completion:
-    """Ask, and return the whole answer.
+    """Send the messages and return the whole answer.
 
     Raises:
-        ModelError: there is none, or it takes more than ``max_bytes`` of UTF-8 (``garbage``).
+        ModelError: the model failed, or the answer exceeds ``max_bytes`` of UTF-8 (``garbage``).
     """
-    asked = chat_model.stream(
+    events = chat_model.stream(
         messages,
         model=model,
         max_output_tokens=max_output_tokens,
@@ -126,8 +138,8 @@ def complete(  # noqa: PLR0913  what a stream takes, and one bound more
     )
     pieces: list[str] = []
     size = 0
-    with closing(asked) as stream:
-        for piece in stream:
+    with closing(events):
+        for piece in events:
             if isinstance(piece, ProviderUsage):
                 return Completion("".join(pieces), piece)
             if isinstance(piece, Reasoning):
@@ -141,30 +153,30 @@ def complete(  # noqa: PLR0913  what a stream takes, and one bound more
 
 
 def resolve(name: str) -> ModelSpec:
-    """Return the model that a bot's model name stands for here: provider, tariff and limits.
+    """Return the provider, tariff and limits of the model that a bot names, by the settings.
 
     Raises:
-        NotConfiguredError: nobody answers for it (``gateways.llm.models.resolve``).
+        NotConfiguredError: no configured provider has the model (``gateways.llm.models.resolve``).
     """
-    chosen = settings()
+    current = settings()
     return models.resolve(
         name,
-        chosen.llm_providers,
-        chosen.bedrock_profile,
-        unknown_output=chosen.llm_unknown_output,
+        current.llm_providers,
+        current.bedrock_profile,
+        unknown_output=current.llm_unknown_output,
     )
 
 
 def chat_model_for(spec: ModelSpec) -> ChatModel:
-    """Return who answers for a model; ``stream`` is given its ``provider_id``."""
+    """Return the adapter of a model's provider. Pass ``spec.provider_id`` to its ``stream``."""
     return _provider(spec.provider)
 
 
 def drafting_model() -> tuple[ChatModel, str]:
-    """Return the model that drafts cards, and its provider's name of it, by ``LLM_MODEL``.
+    """Return the adapter and the provider's model id for drafting cards, as set in ``LLM_MODEL``.
 
     Raises:
-        NotConfiguredError: the provider is ``off``, or lacks the name of a model.
+        NotConfiguredError: the provider is ``off``, or ``LLM_MODEL`` is empty.
     """
     providers = settings().llm_providers
     if not providers:
@@ -186,7 +198,7 @@ def drafting_model() -> tuple[ChatModel, str]:
 
 @cache
 def _provider(name: Provider) -> ChatModel:
-    match name:  # Only what is used is loaded.
+    match name:  # Load only the adapter in use.
         case "demo":
             from chalicelib.gateways.llm.demo import DemoModel  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""What every provider's adapter does alike: it tries again, keeps its deadline, and is cancelled.
+"""Retries, deadline and cancellation of a stream, shared by the adapters of all providers.
 
-Failures before the first token are worth another attempt; later ones are not, because text is out
-already.
+A failure before the first token is retried. A later failure is not, because the caller has already
+received text.
 """
 
 import random
@@ -15,45 +15,47 @@ from chalicelib.gateways.llm import Event, ModelError
 from chalicelib.gateways.llm.cancellation import Cancellation
 
 PAUSES = (0.5, 1.5)
-"""Seconds before the second and the third attempt, jittered by half."""
+"""Seconds before the second and the third attempt, with a jitter of up to half."""
 LONGEST_PAUSE = 5.0
-"""A provider that asks to wait longer is not asked again."""
+"""Seconds. There is no retry if the provider requests a longer wait."""
 
 Stream = Generator[Event, None, None]
 
 
 def stream(
-    attempt: Callable[[Cancellation], Stream], deadline: Deadline, asked: Cancellation | None
+    attempt: Callable[[Cancellation], Stream],
+    deadline: Deadline,
+    callers_cancellation: Cancellation | None,
 ) -> Stream:
-    """Yield what an attempt says; one that fails before its first piece is made again.
+    """Yield the events of an attempt. Retry an attempt that fails before its first event.
 
     Raises:
-        ModelError: as the last attempt did; ``cancelled`` once it is.
+        ModelError: the error of the last attempt, or ``cancelled`` if the stream was cancelled.
     """
-    cancellation = asked or Cancellation()
+    cancellation = callers_cancellation or Cancellation()
     for pause in (*PAUSES, None):
-        spoken = False
+        started = False
         try:
-            _check(cancellation)
-            with closing(attempt(cancellation)) as pieces:
-                for piece in pieces:
-                    spoken = True
-                    yield piece
+            _raise_if_cancelled(cancellation)
+            with closing(attempt(cancellation)) as events:
+                for event in events:
+                    started = True
+                    yield event
         except ModelError as error:
             if cancellation.cancelled:
-                raise _cancelled(before_first_token=not spoken) from None
-            error.before_first_token = not spoken
-            wait = _pause(error, pause, deadline)
+                raise _cancelled(before_first_token=not started) from None
+            error.before_first_token = not started
+            wait = _retry_delay(error, pause, deadline)
             if wait is None:
                 raise
-            (asked.pause if asked else retry.sleep)(wait)
+            (callers_cancellation.pause if callers_cancellation else retry.sleep)(wait)
         else:
             return
         finally:
             cancellation.release()
 
 
-def _check(cancellation: Cancellation) -> None:
+def _raise_if_cancelled(cancellation: Cancellation) -> None:
     if cancellation.cancelled:
         raise _cancelled(before_first_token=True)
 
@@ -63,21 +65,21 @@ def _cancelled(*, before_first_token: bool) -> ModelError:
     return ModelError("cancelled", reason, before_first_token=before_first_token)
 
 
-def _pause(error: ModelError, pause: float | None, deadline: Deadline) -> float | None:
-    """Return how long to wait before asking again, or None if that is of no use."""
+def _retry_delay(error: ModelError, pause: float | None, deadline: Deadline) -> float | None:
+    """Return the seconds to wait before the next attempt, or None if there should be none."""
     if pause is None or not error.before_first_token:
         return None
     if error.kind not in {"unavailable", "rate_limited"}:
         return None
-    wait = max(random.uniform(pause / 2, pause), error.retry_after or 0)  # noqa: S311  jitter is no secret
+    wait = max(random.uniform(pause / 2, pause), error.retry_after or 0)  # noqa: S311  jitter needs no secure randomness
     return wait if wait <= LONGEST_PAUSE and wait < deadline.left() else None
 
 
 @contextmanager
 def until(deadline: Deadline, cancellation: Cancellation) -> Iterator[None]:
-    """End all reading at the deadline, even one that waits for the next byte.
+    """Shut the connections at the deadline, even while a read waits for the next byte.
 
-    A socket's timeout alone would start again with every byte.
+    The timeout of a socket is not enough, because it starts again with every byte received.
     """
     timer = Timer(deadline.left(), cancellation.shut)
     timer.daemon = True

@@ -1,7 +1,7 @@
-"""Amazon Bedrock's ConverseStream, by the role that the process runs under.
+"""Adapter for ConverseStream of Amazon Bedrock, with the IAM role of the process.
 
-botocore signs and frames (boto3 would add a third to the time that its first use takes); trying
-again, the deadline and cancelling are ours, as for every provider.
+botocore signs requests and parses the event stream. boto3 is not used because it makes the first
+call a third slower. Retries, deadline and cancellation are those of ``attempts``.
 """
 
 import logging
@@ -41,10 +41,10 @@ from chalicelib.gateways.llm.messages import Message, TokenCounter, count_input
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
-"""The longest silence, before the first token (models that think are slow to start) or after."""
-AT_ONCE = 64
-"""Connections that are kept, as many as the development server has threads."""
-_LOGGED = 300
+"""Longest wait for the next byte. Reasoning models take long until their first token."""
+MAX_CONNECTIONS = 64
+"""Connections kept open, one for each thread of the development server."""
+_LOGGED_BYTES = 300
 
 _KINDS: dict[str, FailureKind] = {
     "throttling": "rate_limited",
@@ -59,39 +59,40 @@ _KINDS: dict[str, FailureKind] = {
     "expiredtoken": "refused",
     "invalidsignature": "refused",
 }
-"""What an error means, by its code without ``Exception``; others stand for one that fails."""
+"""Error code without ``Exception`` -> kind of failure. Other codes mean ``unavailable``."""
 
 log = logging.getLogger(__name__)
 
 
 class BedrockModel:
-    """The models of a region; ``options`` are botocore's for a client, such as an endpoint."""
+    """The models of a region. ``options`` are passed to the botocore client."""
 
     def __init__(self, *, read_seconds: float = READ_SECONDS, **options: Any) -> None:  # noqa: ANN401  botocore's
         self._read_seconds = read_seconds
         self._options = options
-        self._made: Any = None
-        self._making = Lock()  # A session makes one client at a time.
+        self._cached_client: Any = None
+        self._creating = Lock()  # botocore sessions are not thread-safe
 
-    def stream(  # noqa: PLR0913  as every model
+    def stream(  # noqa: PLR0913  the signature of ChatModel
         self,
         messages: Sequence[Message],
         *,
         model: str,
         max_output_tokens: int,
         seconds: float = STREAM_SECONDS,
-        json_object: bool = False,  # noqa: ARG002  Converse has no such mode; the prompt asks for it
+        json_object: bool = False,  # noqa: ARG002  Converse has no JSON mode, so the prompt requests JSON
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Ask, and yield the answer's text in pieces as they come, then one ``ProviderUsage``."""
+        """Send the messages, yield the answer's text in pieces, then one ``ProviderUsage``."""
         deadline = Deadline(seconds)
         body = {
             "modelId": model,
             "messages": _turns(messages),
             "inferenceConfig": {"maxTokens": max_output_tokens},
         }
-        if system := [{"text": m.content} for m in messages if _is_said(m) and m.role == "system"]:
-            body["system"] = system
+        system = [m for m in messages if m.role == "system" and not _is_blank(m)]
+        if system:
+            body["system"] = [{"text": m.content} for m in system]
         attempt = partial(self._attempt, messages, body, deadline)
         yield from attempts.stream(attempt, deadline, cancellation)
 
@@ -113,42 +114,43 @@ class BedrockModel:
             except (ClientError, BotoCoreError, HTTPError, ParserError, OSError) as error:
                 raise _failure(error, deadline) from None
             except (ValueError, AttributeError) as error:
-                # What reading a response comes to whose socket was shut under it.
+                # Reading from a socket that another thread has shut raises these errors.
                 if not (deadline.passed or cancellation.cancelled):
                     raise
                 raise _failure(error, deadline) from None
 
     @property
-    def _client(self) -> Any:  # noqa: ANN401  botocore makes its clients at run time
-        with self._making:
-            if self._made is None:
+    def _client(self) -> Any:  # noqa: ANN401  botocore generates its clients at run time
+        with self._creating:
+            if self._cached_client is None:
                 config = Config(
                     connect_timeout=CONNECT_SECONDS,
                     read_timeout=self._read_seconds,
                     retries={"total_max_attempts": 1},
-                    max_pool_connections=AT_ONCE,
+                    max_pool_connections=MAX_CONNECTIONS,
                 )
-                self._made = botocore.session.get_session().create_client(
+                client = botocore.session.get_session().create_client(
                     "bedrock-runtime", config=config, **self._options
                 )
-                # botocore shows no way to the sockets; a test sees to it that this one stays.
-                watch(self._made._endpoint.http_session._pool_classes_by_scheme)  # noqa: SLF001
-            return self._made
+                # botocore has no public access to its sockets. A test fails if this one breaks.
+                watch(client._endpoint.http_session._pool_classes_by_scheme)  # noqa: SLF001
+                self._cached_client = client
+            return self._cached_client
 
 
-def _is_said(message: Message) -> bool:
-    return bool(message.content.strip())
+def _is_blank(message: Message) -> bool:
+    return not message.content.strip()
 
 
 def _turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return the turns as Converse takes them: the user first, then by turns, none of them blank.
+    """Return the messages in the form that Converse requires.
 
-    Neighbours of the same role are paragraphs of one turn; what an assistant says first is left
-    out.
+    The user comes first, roles alternate, and no text is blank. Consecutive messages of one role
+    become one turn. Messages of the assistant before the first user message are left out.
     """
     turns: list[dict[str, Any]] = []
     for message in messages:
-        if message.role == "system" or not _is_said(message):
+        if message.role == "system" or _is_blank(message):
             continue
         if turns and turns[-1]["role"] == message.role:
             turns[-1]["content"].append({"text": message.content})
@@ -160,52 +162,52 @@ def _turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
 def _read(
     events: Iterable[dict[str, Any]], messages: Sequence[Message]
 ) -> Generator[Event, None, None]:
-    """Yield what the events say, then what it took.
+    """Yield the texts of the events, then the usage.
 
-    Of reasoning that is redacted nothing is known but that it was; Bedrock's usage counts it.
+    Redacted reasoning has no text and is skipped. The usage that Bedrock reports includes it.
 
     Raises:
-        ModelError: ``unavailable``, if they end before the answer does.
+        ModelError: ``unavailable``, if the events end before the answer does.
     """
-    spoken, reasoned = TokenCounter(), TokenCounter()
+    answer_tokens, reasoning_tokens = TokenCounter(), TokenCounter()
     usage: ProviderUsage | None = None
     ended = False
     try:
         for event in events:
             match event:
                 case {"contentBlockDelta": {"delta": {"text": str(text)}}} if text:
-                    spoken.add(text)
+                    answer_tokens.add(text)
                     yield text
                 case {
                     "contentBlockDelta": {"delta": {"reasoningContent": {"text": str(text)}}}
                 } if text:
-                    reasoned.add(text)
+                    reasoning_tokens.add(text)
                     yield Reasoning(text)
                 case {"messageStop": _}:
                     ended = True
                 case {
-                    "metadata": {"usage": {"inputTokens": int(asked), "outputTokens": int(said)}}
+                    "metadata": {
+                        "usage": {"inputTokens": int(tokens_in), "outputTokens": int(tokens_out)}
+                    }
                 }:
-                    usage = ProviderUsage(asked, said)
+                    usage = ProviderUsage(tokens_in, tokens_out)
     except (ClientError, BotoCoreError, HTTPError, ParserError, OSError):
-        if not ended:  # Else all was said, and only the usage is missing.
+        if not ended:  # After the end, the answer is complete and only the usage is missing.
             raise
     if not ended:
         raise ModelError("unavailable", "The provider's answer ended early.")
-    counted = spoken.tokens + reasoned.tokens
+    counted = answer_tokens.tokens + reasoning_tokens.tokens
     yield usage or ProviderUsage(count_input(messages), counted, estimated=True)
 
 
 def _failure(error: Exception, deadline: Deadline) -> ModelError:
-    """Return what an error of botocore's means, and log what Bedrock says."""
+    """Return the ``ModelError`` for an error of botocore. Log the message of Bedrock."""
     name = type(error).__name__
     if isinstance(error, ClientError):
-        told = error.response.get("Error", {})
-        code = str(told.get("Code", ""))
-        log.warning(
-            "model provider failed",
-            extra={"status": code, "provider_says": cut_bytes(str(told.get("Message")), _LOGGED)},
-        )
+        details = error.response.get("Error", {})
+        code = str(details.get("Code", ""))
+        message = cut_bytes(str(details.get("Message")), _LOGGED_BYTES)
+        log.warning("model provider failed", extra={"status": code, "provider_says": message})
         kind = _KINDS.get(code.lower().removesuffix("exception"), "unavailable")
         return ModelError(kind, f"The provider answered with {code}.")
     if deadline.passed or isinstance(

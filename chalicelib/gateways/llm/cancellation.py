@@ -1,8 +1,8 @@
-"""Ending a stream from another thread.
+"""Cancellation of a stream from another thread.
 
-A generator cannot be closed while it runs, and the thread that runs it waits for a provider most
-of the time. What wakes it is shutting the socket that it waits on, so connections tell here which
-socket a request takes.
+A generator cannot be closed while it runs, and its thread waits for the provider most of the time.
+Shutting the socket wakes that thread. Connections therefore register the socket of each request
+here.
 """
 
 import socket
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Cancellation:
-    """Cancels one stream. It may be cancelled in any thread, at any time, and more than once."""
+    """Cancels one stream. ``cancel`` may be called in any thread, at any time and repeatedly."""
 
     def __init__(self) -> None:
         self._cancelled = Event()
@@ -24,69 +24,69 @@ class Cancellation:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the stream is to end."""
+        """Whether ``cancel`` was called."""
         return self._cancelled.is_set()
 
     def cancel(self) -> None:
-        """End the stream: it raises ``ModelError("cancelled")``, whatever it waits for."""
+        """End the stream, even while it waits. It then raises ``ModelError("cancelled")``."""
         self._cancelled.set()
         self.shut()
 
     def shut(self) -> None:
-        """Shut the sockets of the attempt under way, as its deadline does."""
+        """Shut the sockets of the current attempt without cancelling the stream."""
         with self._lock:
             for each in self._sockets:
                 _shut(each)
 
     def pause(self, seconds: float) -> None:
-        """Wait, unless it is cancelled meanwhile."""
+        """Wait for some seconds, or until the stream is cancelled."""
         self._cancelled.wait(seconds)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Have the connections that this thread uses in the ``with`` block tell their sockets."""
-        before = _watching.set(self)
+        """Register the sockets of all requests that this thread sends in the ``with`` block."""
+        token = _current.set(self)
         try:
             yield
         finally:
-            _watching.reset(before)
+            _current.reset(token)
 
     def release(self) -> None:
-        """Forget the sockets: their connections may serve others from now on."""
+        """Forget the sockets, because their connections may serve other requests from now on."""
         with self._lock:
             self._sockets.clear()
 
-    def take(self, taken: socket.socket) -> None:
-        """Take a socket that a request has just gone out on."""
+    def register(self, sock: socket.socket) -> None:
+        """Register the socket of a request that was just sent."""
         with self._lock:
-            self._sockets.append(taken)
+            self._sockets.append(sock)
             if self.cancelled:
-                _shut(taken)
+                _shut(sock)
 
 
-_watching: ContextVar[Cancellation | None] = ContextVar("watching", default=None)
+_current: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
 
 
-def _shut(taken: socket.socket) -> None:
-    with suppress(OSError):  # It may be closed already.
-        # Not as TLS does: that would drop its state under the thread that reads.
-        socket.socket.shutdown(taken, socket.SHUT_RDWR)
+def _shut(sock: socket.socket) -> None:
+    with suppress(OSError):  # The socket may be closed already.
+        # SSLSocket.shutdown would discard the TLS state while the other thread reads.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def watch(pools: MutableMapping[str, Any]) -> None:
-    """Have the connections of urllib3's pools, by scheme, tell their sockets."""
+    """Make the connections of urllib3's pool classes, keyed by scheme, register their sockets."""
     for scheme, pool in pools.items():
-        pools[scheme] = _watched(pool)
+        pools[scheme] = _registering(pool)
 
 
 @cache
-def _watched(pool: Any) -> Any:  # noqa: ANN401  one of urllib3's pool classes, which mypy cannot derive from
+def _registering(pool: Any) -> Any:  # noqa: ANN401  a pool class of urllib3, which mypy cannot subclass
     class Connection(pool.ConnectionCls):  # type: ignore[misc]
         def endheaders(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  passed on
             super().endheaders(*args, **options)
-            cancellation = _watching.get()
+            cancellation = _current.get()
             if cancellation is not None:
-                cancellation.take(self.sock)
+                cancellation.register(self.sock)
 
     class Pool(pool):  # type: ignore[misc]
         ConnectionCls = Connection

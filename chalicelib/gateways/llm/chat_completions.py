@@ -1,7 +1,7 @@
-"""What an answer of OpenAI's chat completions means, line by line. No I/O.
+"""Parser for responses of OpenAI's chat completions API, line by line, without I/O.
 
-Servers differ in what they leave out: a stream may hold comments, blank ``choices``, no usage and
-no ``[DONE]``, and a server that does not stream answers with one JSON object.
+Compatible servers differ. A stream may contain comments and empty ``choices``, and may lack the
+usage and ``[DONE]``. A server without streaming answers with one JSON object.
 """
 
 import codecs
@@ -16,7 +16,7 @@ _DONE: dict[str, Any] = {"choices": [{"finish_reason": "stop"}]}
 
 
 class ProviderFailedError(Exception):
-    """The provider reports an error within its answer; ``code`` is an HTTP status, or None."""
+    """The provider reports an error inside its answer. ``code`` is an HTTP status, or None."""
 
     def __init__(self, error: object) -> None:
         super().__init__(str(error))
@@ -25,41 +25,42 @@ class ProviderFailedError(Exception):
 
 
 def read(lines: Iterator[bytes], messages: Sequence[Message]) -> Generator[Event, None, None]:
-    """Yield what an answer to these messages says, as its lines come in, then what it took.
+    """Yield the answer to these messages as its lines arrive, then its usage.
 
     Raises:
         ModelError: ``garbage``, or ``unavailable`` if the answer ends early.
-        ProviderFailedError: as the provider says.
+        ProviderFailedError: the answer contains an error.
     """
-    spoken, reasoned = TokenCounter(), TokenCounter()
+    answer_tokens, reasoning_tokens = TokenCounter(), TokenCounter()
     usage: ProviderUsage | None = None
     ended = False
-    # JSON may escape an emoji as two halves, and a provider may even send them in two events.
-    halves = codecs.getincrementaldecoder("utf-16-le")("replace")
+    # JSON may escape an emoji as two surrogates, and a provider may send them in two events.
+    surrogates = codecs.getincrementaldecoder("utf-16-le")("replace")
     try:
         for event in _events(lines):
-            said, last = _said(event)
-            if reasoning := _reasoning(said):
-                reasoned.add(reasoning)
+            delta, last = _delta(event)
+            if reasoning := _reasoning(delta):
+                reasoning_tokens.add(reasoning)
                 yield Reasoning(reasoning)
-            if piece := halves.decode(_text(said, "content").encode("utf-16-le", "surrogatepass")):
-                spoken.add(piece)
+            content = _text(delta, "content").encode("utf-16-le", "surrogatepass")
+            if piece := surrogates.decode(content):
+                answer_tokens.add(piece)
                 yield piece
             ended, usage = ended or last, _usage(event) or usage
             if ended and usage:
                 break
     except (ModelError, ProviderFailedError):
-        if not ended:  # Else all was said, and only the usage is missing.
+        if not ended:  # After the end, the answer is complete and only the usage is missing.
             raise
     if not ended:
         raise ModelError("unavailable", "The provider's answer ended early.")
-    counted = spoken.tokens + reasoned.tokens
+    counted = answer_tokens.tokens + reasoning_tokens.tokens
     yield usage or ProviderUsage(count_input(messages), counted, estimated=True)
 
 
 def _events(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
     """Yield the objects of an event stream, or the one object of an answer that is not streamed."""
-    heard = False
+    received = False
     for line in lines:
         if line.startswith(b"data:"):
             data = line.removeprefix(b"data:").strip()
@@ -67,11 +68,11 @@ def _events(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
                 yield _DONE
                 return
             yield _object(data)
-            heard = True
+            received = True
         elif line.lstrip().startswith(b"{"):
             yield _object(b"\n".join([line, *lines]))
             return
-    if not heard:
+    if not received:
         raise ModelError("garbage", "There is no answer in what the provider sent.")
 
 
@@ -87,33 +88,35 @@ def _object(data: bytes) -> dict[str, Any]:
     return value
 
 
-def _said(event: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the part of an event or of a whole answer that has texts, and if it is the last."""
+def _delta(event: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the delta of an event or the message of an answer, and whether it is the last."""
     match event.get("choices"):
-        case [{"message": dict(said)}, *_]:
-            return said, True
-        case [{"delta": dict(said), **choice}, *_]:
-            return said, bool(choice.get("finish_reason"))
+        case [{"message": dict(message)}, *_]:
+            return message, True
+        case [{"delta": dict(delta), **choice}, *_]:
+            return delta, bool(choice.get("finish_reason"))
         case [{**choice}, *_]:
             return {}, bool(choice.get("finish_reason"))
         case _:
             return {}, False
 
 
-def _reasoning(said: dict[str, Any]) -> str:
-    """Return the reasoning; servers have two names for it, and some send it under both."""
-    return _text(said, "reasoning_content") or _text(said, "reasoning")
+def _reasoning(delta: dict[str, Any]) -> str:
+    """Return the reasoning. Servers use two names for it, and some send both."""
+    return _text(delta, "reasoning_content") or _text(delta, "reasoning")
 
 
-def _text(said: dict[str, Any], name: str) -> str:
-    text = said.get(name)
+def _text(delta: dict[str, Any], name: str) -> str:
+    text = delta.get(name)
     return text if isinstance(text, str) else ""
 
 
 def _usage(event: dict[str, Any]) -> ProviderUsage | None:
-    """Return the usage that an event carries, if it makes sense."""
+    """Return the usage in an event, or None if it is missing or invalid."""
     match event.get("usage"):
-        case {"prompt_tokens": int(asked), "completion_tokens": int(said)} if min(asked, said) >= 0:
-            return ProviderUsage(asked, said)
+        case {"prompt_tokens": int(tokens_in), "completion_tokens": int(tokens_out)} if (
+            min(tokens_in, tokens_out) >= 0
+        ):
+            return ProviderUsage(tokens_in, tokens_out)
         case _:
             return None

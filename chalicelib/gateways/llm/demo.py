@@ -1,10 +1,10 @@
-"""The embedded model: no key, no network, the same answer every time.
+"""The embedded demo model, which needs no key and no network and always gives the same answer.
 
-It is extractive. An answer quotes the facts that the system prompt states
+The model is extractive. It quotes the facts that the system prompt states
 (``gateways.llm.stated_facts``), and the offers and booking hours that the chat adds
-(``gateways.llm.offers``). If nothing in them fits the question, the answer is that it does not
-know. The stream is a word at a time, and its tokens are those of ``gateways.llm.messages`` exactly,
-so that the price of a chat can be computed beforehand to the kopeck.
+(``gateways.llm.offers``). If none of them match the question, it answers that it does not know.
+The stream has one word in each piece. Its tokens are exactly those that ``gateways.llm.messages``
+counts, so tests can compute the price of a chat to the kopeck.
 """
 
 import json
@@ -28,51 +28,51 @@ from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
 from chalicelib.gateways.llm.offers import Offer
 from chalicelib.lib import extracts
 
-MOST_SENTENCES = 3
-MOST_LISTED = 10
-"""Lines that are told after the line that announces them with a colon."""
-MOST_TAGS = 8
+MAX_SENTENCES = 3
+MAX_LIST_ITEMS = 10
+"""Items quoted from one list, and offers in one answer."""
+MAX_TAGS = 8
 
 
 class DemoModel:
-    """Answers from the system messages; drafts from a request.
+    """Model that answers from the system messages, and drafts cards from a ``DraftRequest``.
 
-    In a chat it takes ``word_seconds`` for each word, so that a stream can be watched.
+    In a chat it waits ``word_seconds`` after each word, which makes the streaming visible.
     """
 
     def __init__(self, word_seconds: float = 0.0) -> None:
         self._word_seconds = word_seconds
 
-    def stream(  # noqa: PLR0913  as every model
+    def stream(  # noqa: PLR0913  the signature of ChatModel
         self,
         messages: Sequence[Message],
         *,
-        model: str,  # noqa: ARG002  it answers for every model when there is no other
+        model: str,  # noqa: ARG002  it serves every model if there is no other provider
         max_output_tokens: int,
-        seconds: float = STREAM_SECONDS,  # noqa: ARG002  it takes a known time
-        json_object: bool = False,  # noqa: ARG002  a request says so already
+        seconds: float = STREAM_SECONDS,  # noqa: ARG002  its duration is known
+        json_object: bool = False,  # noqa: ARG002  a DraftRequest always gets JSON
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
         """Yield the answer word by word, then its exact ``ProviderUsage``."""
         request = drafts.request_in(messages)
         text = _draft(request) if request else _answer(messages)
-        spoken = 0
+        output_tokens = 0
         for word in re.findall(r"\s*\S+", text):
-            cost = count_tokens(word)
-            if spoken + cost > max_output_tokens:
+            tokens = count_tokens(word)
+            if output_tokens + tokens > max_output_tokens:
                 break
             if cancellation and cancellation.cancelled:
                 reason = "The stream was cancelled."
-                raise ModelError("cancelled", reason, before_first_token=not spoken)
-            spoken += cost
+                raise ModelError("cancelled", reason, before_first_token=not output_tokens)
+            output_tokens += tokens
             yield word
             if self._word_seconds and not request:
                 (cancellation.pause if cancellation else retry.sleep)(self._word_seconds)
-        yield ProviderUsage(count_input(messages), spoken)
+        yield ProviderUsage(count_input(messages), output_tokens)
 
 
 _CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)  # noqa: RUF001  Cyrillic, meant
-_NOTHING = {
+_NO_ANSWER = {
     True: "Этого я не знаю. Спросите об услугах, товарах, ценах или часах работы.",  # noqa: RUF001  Cyrillic, meant
     False: "I do not know that. Ask about services, products, prices or opening hours.",
 }
@@ -81,7 +81,7 @@ _HELLO = {
     False: "Hello! Ask about services, products and prices.",
 }
 _LIST = {True: "Вот что есть:", False: "Here is what we have:"}
-"""These three by whether the question is in Cyrillic."""
+"""The keys of these three are whether the question is in Cyrillic."""
 _GREETINGS = extracts.stems(
     "hello hey greetings good day morning evening привет здравствуйте добрый день вечер утро"
 )
@@ -96,74 +96,77 @@ _KINDS = {
         "",
     ),
 }
-"""Words of questions about all there is, and which kind of offers they ask for."""
+"""Words of general questions about the offers -> kind of offers, or empty for all kinds."""
 _VAGUE = extracts.stems("list all show list give покажи покажите расскажи расскажите список стоит")
-"""Words that say no more of such a question."""
+"""Words of general questions that do not name a kind."""
 
 
 def _answer(messages: Sequence[Message]) -> str:
-    """Return what has most to do with the last question: facts, then hours, then offers."""
-    known = offers.read(messages)
-    question = next((each.content for each in reversed(known.rest) if each.role == "user"), "")
+    """Return the answer to the last question: matching facts, then hours, then offers."""
+    parsed = offers.read(messages)
+    question = next((each.content for each in reversed(parsed.rest) if each.role == "user"), "")
     in_russian = bool(_CYRILLIC.search(question))
-    if listed := _asked_for(question, known.offers):
-        lines = [offers.shown(offer, in_russian=in_russian) for offer in listed[:MOST_LISTED]]
+    if requested := _offers_for_general_question(question, parsed.offers):
+        lines = [
+            offers.format_offer(offer, in_russian=in_russian)
+            for offer in requested[:MAX_LIST_ITEMS]
+        ]
         return "\n".join([_LIST[in_russian], *lines])
-    prompts = [message.content for message in known.rest if message.role == "system"]
+    prompts = [message.content for message in parsed.rest if message.role == "system"]
     sentences = [fact for prompt in prompts for fact in stated_facts.sentences(prompt)]
-    texts = sentences + [f"{offer.name} {offer.description}" for offer in known.offers]
-    best = extracts.most_relevant(question, texts)
-    answer = [line for n in sorted(_few(best, sentences)) for line in _with_list(sentences[n:])]
-    if known.hours and offers.asks_for_hours(question):
-        answer += offers.shown_hours(known.hours, in_russian=in_russian)
-    fitting = [known.offers[n - len(sentences)] for n in best if n >= len(sentences)]
-    answer += [offers.shown(offer, in_russian=in_russian) for offer in fitting[:MOST_LISTED]]
+    texts = sentences + [f"{offer.name} {offer.description}" for offer in parsed.offers]
+    relevant = extracts.most_relevant(question, texts)
+    facts = [index for index in relevant if index < len(sentences)][:MAX_SENTENCES]
+    answer = [line for index in sorted(facts) for line in _with_list(sentences[index:])]
+    if parsed.hours and offers.asks_for_hours(question):
+        answer += offers.format_hours(parsed.hours, in_russian=in_russian)
+    matching = [parsed.offers[n - len(sentences)] for n in relevant if n >= len(sentences)]
+    answer += [
+        offers.format_offer(offer, in_russian=in_russian) for offer in matching[:MAX_LIST_ITEMS]
+    ]
     if answer:
         return "\n".join(dict.fromkeys(answer))
-    asked = extracts.stems(question)
-    return (_HELLO if asked and asked <= _GREETINGS else _NOTHING)[in_russian]
+    stems = extracts.stems(question)
+    return (_HELLO if stems and stems <= _GREETINGS else _NO_ANSWER)[in_russian]
 
 
-def _asked_for(question: str, known: Sequence[Offer]) -> Sequence[Offer]:
-    """Return the offers of the kind that a question about all there is asks for, or what there is.
+def _offers_for_general_question(question: str, known: Sequence[Offer]) -> Sequence[Offer]:
+    """Return the offers to list for a general question, such as "What services do you have?".
 
-    A question about something in particular asks for none.
+    If there are no offers of the requested kind, all offers are returned. A question about
+    something specific gets none.
     """
-    asked = extracts.stems(question)
-    kinds = {_KINDS[stem] for stem in asked & _KINDS.keys()}
-    if not kinds or not asked <= _KINDS.keys() | _VAGUE:
+    stems = extracts.stems(question)
+    kinds = {_KINDS[stem] for stem in stems & _KINDS.keys()}
+    if not kinds or not stems <= _KINDS.keys() | _VAGUE:
         return ()
     return [offer for offer in known if offer.kind in kinds] or known
 
 
-def _few(best: Sequence[int], sentences: Sequence[str]) -> list[int]:
-    return [number for number in best if number < len(sentences)][:MOST_SENTENCES]
-
-
 def _with_list(sentences: Sequence[str]) -> Iterator[str]:
-    """Yield the first sentence and, if it ends with a colon, those that it announces."""
+    """Yield the first sentence and, if it ends with a colon, the list items that follow it."""
     yield sentences[0]
     if sentences[0].endswith(":"):
-        listed = takewhile(lambda sentence: not sentence.endswith(":"), sentences[1:])
-        yield from islice(listed, MOST_LISTED)
+        items = takewhile(lambda sentence: not sentence.endswith(":"), sentences[1:])
+        yield from islice(items, MAX_LIST_ITEMS)
 
 
 def _draft(request: drafts.DraftRequest) -> str:
-    """Return a card made of the request alone, as JSON."""
+    """Return a card as JSON, made only from the content of the request."""
     facts = request.facts
     prompt = list(extracts.sentences(request.prompt or ""))
     names = [request.name, facts.get("name"), *(each.rstrip(".!?…") for each in prompt)]
-    said = (
+    cleaned = (
         drafts.clean(text, lines=False)
         for text in [*names, request.barcode, request.prompt]
         if text
     )
-    name = next(filter(drafts.says_something, said), "")
-    told = [name, facts.get("brand"), facts.get("category"), request.prompt]
-    known = " ".join(text for text in told if text)
+    name = next(filter(drafts.has_visible_text, cleaned), "")
+    details = [name, facts.get("brand"), facts.get("category"), request.prompt]
+    known = " ".join(text for text in details if text)
     paths = [path for _, path in request.categories]
     category = next(
-        (request.categories[number][0] for number in extracts.most_relevant(known, paths)), None
+        (request.categories[index][0] for index in extracts.most_relevant(known, paths)), None
     )
     card: dict[str, object] = {
         "name": name[: drafts.MAX_NAME],
@@ -176,23 +179,23 @@ def _draft(request: drafts.DraftRequest) -> str:
     return json.dumps(card, ensure_ascii=False)
 
 
-def _description(name: str, brand: str | None, told: str | None, prompt: Iterable[str]) -> str:
+def _description(name: str, brand: str | None, fact: str | None, prompt: Iterable[str]) -> str:
     first = f"{name} ({brand})" if brand and fold(brand) not in fold(name) else name
-    rest = [told or "", *prompt]
+    rest = [fact or "", *prompt]
     sentences = [text[0].upper() + text[1:].rstrip(".") + "." for text in [first, *rest] if text]
     return " ".join(dict.fromkeys(sentences))
 
 
-_LENGTH = re.compile(r"(\d{1,4})\s*(?:-\s*)?(мин|min|час|hour)", re.IGNORECASE)
+_DURATION = re.compile(r"(\d{1,4})\s*(?:-\s*)?(мин|min|час|hour)", re.IGNORECASE)
 
 
 def _minutes(text: str) -> int | None:
-    """Return the length that a text states, in minutes."""
-    if not (found := _LENGTH.search(text)):
+    """Return the duration that a text states, in minutes."""
+    if not (found := _DURATION.search(text)):
         return None
     return int(found[1]) * (60 if found[2].lower() in {"час", "hour"} else 1)
 
 
 def _tags(text: str) -> list[str]:
     words = (word.lower() for word in extracts.words(text) if not word.isdigit())
-    return list(dict.fromkeys(word[: drafts.MAX_TAG] for word in words))[:MOST_TAGS]
+    return list(dict.fromkeys(word[: drafts.MAX_TAG] for word in words))[:MAX_TAGS]

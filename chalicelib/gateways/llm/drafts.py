@@ -1,9 +1,9 @@
-"""Drafts of product and service cards: what a model is asked, and what is taken from its answer.
+"""Drafts of product and service cards: the prompt for a model, and the parser of its answer.
 
-Both ends are untrusted. What goes in (a prompt, an open product database, names of categories) is
-sent as one JSON object within a fence that it cannot close, and called data. What comes out is
-read for the few fields of a card, cleaned and cut to its limits; price, stock and SKU are never
-read.
+Input and output are both untrusted. The input (a prompt, facts from an open product database, names
+of categories) is sent as one JSON object between tags that it cannot close. The instructions
+declare it as data. From the output only a few fields of a card are read, cleaned and cut to their
+limits. Price, stock and SKU are never read.
 """
 
 import json
@@ -23,19 +23,19 @@ MAX_SERVICE_NAME = 200
 MAX_DESCRIPTION = 20_000
 MAX_TAGS = 20
 MAX_TAG = 50
-"""The limits of a card, in characters (tools.md, rows 34, 43 and 48)."""
+"""The limits of the fields of a card, in characters. ``MAX_TAGS`` is a number of tags."""
 MINUTES = range(5, 1441)
-"""How long a service may be."""
+"""Allowed duration of a service."""
 MAX_CATEGORIES = 500
-"""Categories that a model is shown: the first of the tree."""
+"""Categories that are sent to a model, from the top of the tree."""
 MAX_FACT = 2000
-"""Characters of one fact of a product database."""
+"""Characters that are sent of each fact from a product database."""
 MAX_ANSWER = 200_000
-"""Characters of an answer that are looked at."""
+"""Characters of an answer that are parsed. The rest is ignored."""
 
 
 class DraftError(Exception):
-    """A model's answer is no draft; ``reason`` says in what way, without its words."""
+    """The answer of a model is not a draft. ``reason`` contains no text of the answer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -44,10 +44,11 @@ class DraftError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """What is known of a card: what the caller says, what a barcode says, which categories exist.
+    """Input for the draft of a card: text from the caller, product facts, and categories.
 
-    ``facts`` are those of a product database, by label (``brand``, ``description``); ``categories``
-    are pairs of an id and a path of names (``Bakery / Bread``), in the order of the tree.
+    ``facts`` come from a product database, keyed by label (``brand``, ``description``).
+    ``categories`` are pairs of an id and a path of names (``Bakery / Bread``), in the order of the
+    tree.
     """
 
     kind: Kind
@@ -61,9 +62,9 @@ class DraftRequest:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A card, within the limits; the description may have several lines.
+    """A drafted card within the limits. The description may have several lines.
 
-    ``duration_min`` is the usual length of a service, if the model knows it.
+    ``duration_min`` is the usual duration of a service in minutes, if the model knows it.
     """
 
     name: str
@@ -103,7 +104,7 @@ _FENCED = re.compile(r"<data>\n(.*)\n</data>")
 
 
 def messages(request: DraftRequest) -> list[Message]:
-    """Return what a model is asked."""
+    """Return the messages that request a draft from a model."""
     data = {
         "language": request.language,
         "name": request.name,
@@ -115,7 +116,7 @@ def messages(request: DraftRequest) -> list[Message]:
         ],
     }
     text = json.dumps({name: value for name, value in data.items() if value}, ensure_ascii=False)
-    # Escaped, nothing in the data can end the fence.
+    # This escape prevents the data from closing the tag.
     fenced = text.replace("<", "\\u003c")
     return [_instructions(request.kind), Message("user", f"<data>\n{fenced}\n</data>")]
 
@@ -124,15 +125,15 @@ def _instructions(kind: Kind) -> Message:
     return Message("system", _INSTRUCTIONS.format(card=_CARDS[kind], **_FIELDS[kind]))
 
 
-def request_in(asked: Sequence[Message]) -> DraftRequest | None:
-    """Return the request that ``messages`` made these of, or None if it did not.
+def request_in(received: Sequence[Message]) -> DraftRequest | None:
+    """Return the request from which ``messages`` created these messages, or None.
 
-    The embedded model knows by it that it is to draft. The instructions decide, which no visitor
-    of a chat can write.
+    The demo model uses this to distinguish a draft from a chat. The check compares the system
+    message, which no visitor of a chat can write.
     """
     for kind in _CARDS:
-        if len(asked) == 2 and asked[0] == _instructions(kind):  # noqa: PLR2004  as ``messages`` makes them
-            match = _FENCED.fullmatch(asked[1].content)
+        if len(received) == 2 and received[0] == _instructions(kind):  # noqa: PLR2004  system and user
+            match = _FENCED.fullmatch(received[1].content)
             data = json.loads(match[1]) if match else {}
             pairs = [(each["id"], each["path"]) for each in data.pop("categories", ())]
             return DraftRequest(kind, **{"language": "", **data, "categories": pairs})
@@ -140,10 +141,10 @@ def request_in(asked: Sequence[Message]) -> DraftRequest | None:
 
 
 def parse(text: str, categories: Iterable[tuple[str, str]], kind: Kind = "product") -> Draft:
-    """Return the draft in a model's answer, whatever stands around it.
+    """Return the draft in a model's answer. Text around the JSON object is ignored.
 
-    Texts are freed of control characters and tags, and cut; a category that is none of the given
-    is dropped; tags that are empty, too long or there already are, too; so is an impossible length.
+    Control characters and HTML tags are removed from texts, and long texts are cut. Unknown
+    categories, empty, long and repeated tags, and impossible durations are dropped.
 
     Raises:
         DraftError: there is no JSON object of a draft, or it lacks a name or a description.
@@ -171,17 +172,17 @@ def _minutes(value: object) -> int | None:
     return int(value) if is_whole else None  # type: ignore[call-overload]  # a number
 
 
-_TRIES = 20
+_MAX_ATTEMPTS = 20
 _decoder = json.JSONDecoder()
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a text that may be drafts: prose and fences stand around them, at times.
+    """Yield the JSON objects in a text that may be drafts. Prose may surround them.
 
-    Only the first few braces are tried, so that a text of nothing else costs no more.
+    Parsing starts at the first few braces only, which bounds the time for a text full of braces.
     """
     start = -1
-    for _ in range(_TRIES):
+    for _ in range(_MAX_ATTEMPTS):
         start = text.find("{", start + 1)
         if start < 0:
             return
@@ -206,7 +207,7 @@ def _text(found: Mapping[str, Any], name: str, limit: int, *, lines: bool) -> st
 
 
 def _tags(value: object) -> Collection[str]:
-    """Return the tags, the first of those that compare equal."""
+    """Return the valid tags. Of tags that differ only in case, the first one is kept."""
     if value is not None and not isinstance(value, list):
         raise DraftError("expected tags to be an array")
     tags: dict[str, str] = {}
@@ -219,26 +220,26 @@ def _tags(value: object) -> Collection[str]:
 
 
 _JOINERS = "\u200c\u200d"
-"""Format characters that scripts and emoji need; the others hide or turn text around."""
+"""Format characters that some scripts and emoji need. The others hide or reverse text."""
 _TAG = re.compile(r"<[a-zA-Z/!?][^>]*>")
 _OPENING = re.compile(r"<+(?=[a-zA-Z/!?])")
 
 
 def clean(text: str, *, lines: bool) -> str:
-    """Return the text without control characters and tags, its white space tidied."""
-    shown = "".join(
+    """Return the text without control characters and HTML tags, with normalised white space."""
+    printable = "".join(
         character
         for character in text
         if character.isspace()
         or character in _JOINERS
         or unicodedata.category(character) not in {"Cc", "Cf", "Cs"}
     )
-    untagged = _OPENING.sub("", _TAG.sub("", shown))
+    untagged = _OPENING.sub("", _TAG.sub("", printable))
     if not lines:
         return " ".join(untagged.split())
     return "\n".join(" ".join(line.split()) for line in untagged.splitlines()).strip()
 
 
-def says_something(text: str) -> bool:
-    """Tell whether anything of a text can be read once it is cleaned."""
+def has_visible_text(text: str) -> bool:
+    """Return whether a text has visible characters after ``clean``."""
     return is_visible(clean(text, lines=False))

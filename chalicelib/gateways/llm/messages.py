@@ -1,15 +1,15 @@
-"""What is said to a chat model, and how its tokens are counted where nobody says."""
+"""Messages for a chat model, and an estimate of their tokens."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 Role = Literal["system", "user", "assistant"]
-"""The only roles that models are sent (chat.md, The stream)."""
+"""Roles of messages. No other role is ever sent to a model."""
 
 BYTES_PER_TOKEN = 4
-"""Of UTF-8: about what the tokenizers of today's models make of prose, in any script."""
+"""Bytes of UTF-8 per token: an average over current tokenizers, for prose in any script."""
 TOKENS_PER_MESSAGE = 4
-"""What a message costs beside its text: its role and its ends."""
+"""Tokens of a message in addition to its text, for the role and the delimiters."""
 
 
 class Message(NamedTuple):
@@ -20,19 +20,18 @@ class Message(NamedTuple):
 
 
 def count_tokens(text: str) -> int:
-    """Return the tokens of a text: one for every four bytes of UTF-8, or part of them, of a word.
+    """Return the tokens of a text: for each word, its bytes of UTF-8 divided by 4, rounded up.
 
-    A word is what stands between white space. So the count of a text is the sum of the counts of
-    its words, and a stream that is cut between words is counted alike by its parts and as a whole.
-    The demo model's tokens are these exactly; of another model's they are an estimate.
+    Words are separated by white space. Counting by words means that the parts of a stream add up to
+    the count of the whole text. The count is exact for the demo model and an estimate for others.
     """
     return sum(-(-len(word.encode(errors="replace")) // BYTES_PER_TOKEN) for word in text.split())
 
 
 class TokenCounter:
-    """Counts the tokens of a text that comes in pieces, exactly as ``count_tokens`` does of it all.
+    """Counter for a text that arrives in pieces, with the same result as ``count_tokens``.
 
-    ``tokens`` is the count so far. One thread adds; any may read.
+    ``tokens`` is the count so far. Only one thread may add pieces; any thread may read the count.
     """
 
     def __init__(self) -> None:
@@ -41,11 +40,11 @@ class TokenCounter:
         self._word_bytes = 0
 
     def add(self, piece: str) -> None:
-        """Count another piece, which may begin or end within a word."""
+        """Count another piece. A piece may begin or end in the middle of a word."""
         if piece[:1].isspace():
             self._end_word()
-        for number, word in enumerate(piece.split()):
-            if number:
+        for index, word in enumerate(piece.split()):
+            if index:
                 self._end_word()
             self._word_bytes += len(word.encode(errors="replace"))
         if piece[-1:].isspace():
@@ -61,5 +60,5 @@ class TokenCounter:
 
 
 def count_input(messages: Iterable[Message]) -> int:
-    """Return the tokens of what a model is sent."""
+    """Return the input tokens of a request with these messages."""
     return sum(TOKENS_PER_MESSAGE + count_tokens(message.content) for message in messages)

@@ -1,14 +1,14 @@
-"""The models that bots may name, and the prices of their tokens. ``models`` reads these data.
+"""The models that bots can use, with the prices of their tokens. Data for ``models``.
 
-Prices are in micro-kopecks for one token: the providers' list prices of ``VERSION``, in dollars for
-a million tokens, at 100 roubles a dollar, so that one dollar is 10,000 micro-kopecks a token. A
-hold keeps the prices that it was made with, so a change here never touches a chat under way.
+Prices are in micro-kopecks per token. They come from the providers' list prices on the date in
+``VERSION``, at 100 roubles to the dollar: one dollar per million tokens is 10,000 micro-kopecks per
+token. A hold stores its prices, so a change here does not affect a chat that is in progress.
 """
 
 VERSION = "2026-11-22"
 
 Row = tuple[str, str, int, int, int, int]
-"""Public name, the provider's id, input and output price, context and longest answer in tokens."""
+"""Public name, provider's id, input price, output price, context and longest answer in tokens."""
 
 BEDROCK_BY_PROFILE: tuple[Row, ...] = (
     ("claude-opus-4.6", "anthropic.claude-opus-4-6-v1", 50_000, 250_000, 200_000, 64_000),
@@ -66,7 +66,7 @@ BEDROCK_BY_PROFILE: tuple[Row, ...] = (
     ("deepseek-r1", "deepseek.r1-v1:0", 13_500, 54_000, 128_000, 32_768),
     ("pixtral-large", "mistral.pixtral-large-2502-v1:0", 20_000, 60_000, 128_000, 8_192),
 )
-"""Models that Bedrock serves through an inference profile, such as that of a continent."""
+"""Models that Bedrock serves only through an inference profile, such as ``eu``."""
 
 BEDROCK: tuple[Row, ...] = (
     ("claude-3-haiku", "anthropic.claude-3-haiku-20240307-v1:0", 2_500, 12_500, 200_000, 4_096),
@@ -80,7 +80,7 @@ BEDROCK: tuple[Row, ...] = (
     ("command-r-plus", "cohere.command-r-plus-v1:0", 30_000, 150_000, 128_000, 4_096),
     ("command-r", "cohere.command-r-v1:0", 5_000, 15_000, 128_000, 4_096),
 )
-"""Models that Bedrock serves under their own id, in the regions that have them."""
+"""Models that Bedrock serves under their own id, in some regions."""
 
 OPENAI: tuple[Row, ...] = (
     ("gpt-5.2", "gpt-5.2", 17_500, 140_000, 400_000, 128_000),
@@ -110,7 +110,7 @@ OPENAI: tuple[Row, ...] = (
     ("gemini-2.5-flash-lite", "gemini-2.5-flash-lite", 1_000, 4_000, 1_048_576, 65_536),
     ("grok-4", "grok-4", 30_000, 150_000, 256_000, 16_384),
 )
-"""Models of servers that speak OpenAI's chat completions, by the names that their makers use."""
+"""Models of servers with OpenAI's chat completions API, under the names of their vendors."""
 
 DEMO: tuple[Row, ...] = (("demo", "demo", 10_000, 30_000, 32_000, 1_024),)
-"""The embedded model. It costs, so that money can be tried: 100 input tokens are one kopeck."""
+"""The embedded demo model. It has a price for testing billing: 100 input tokens cost a kopeck."""

@@ -1,8 +1,8 @@
-"""Which model a bot's model name stands for, who answers for it, and what it costs.
+"""Catalogue of models: name -> provider, the provider's id, prices and limits.
 
-Bots name models as people do (``claude-sonnet-4.5``); the catalogue knows the provider's id and
-the tariff. A name that it does not know goes to the first provider as it is, at a tariff that no
-known model passes, so that a new model is usable at once and never sold below its price.
+Bots use public names such as ``claude-sonnet-4.5``. A name outside the catalogue is sent unchanged
+to the first provider, at the highest price in the catalogue. A new model is therefore usable at
+once, and in all likelihood not sold below its cost.
 """
 
 import re
@@ -16,17 +16,18 @@ from chalicelib.core.text import fold
 from chalicelib.gateways.llm import model_tariffs as tariffs
 
 UNKNOWN_CONTEXT = 32_000
-"""Tokens that a model outside the catalogue is trusted to take, its answer included."""
+"""Tokens that a model outside the catalogue is assumed to accept, its answer included."""
 NEAR_NAMES = 3
 
 
 class ModelSpec(NamedTuple):
-    """A model as a chat needs it.
+    """Provider, prices and limits of a model.
 
-    ``name`` is the bot's; ``provider_id`` is what the provider calls it, and ``by_profile`` whether
-    Bedrock serves it through an inference profile only. Prices are micro-kopecks for one token.
-    ``context_tokens`` bounds input and answer together, ``max_output_tokens`` the answer alone.
-    ``known`` is whether the catalogue has it: else price and limits are defaults.
+    ``name`` is the name set in the bot, ``provider_id`` the id that the provider uses. Prices are
+    in micro-kopecks per token. ``context_tokens`` limits input and answer together,
+    ``max_output_tokens`` limits the answer. ``known`` is whether the model is in the catalogue; if
+    not, prices and limits are defaults. ``by_profile`` is whether Bedrock serves the model only
+    through an inference profile.
     """
 
     name: str
@@ -44,8 +45,17 @@ def _specs(
     provider: Provider, rows: Iterable[tariffs.Row], *, by_profile: bool = False
 ) -> Iterable[ModelSpec]:
     for name, id_, *numbers in rows:
-        asked, said, context, longest = numbers
-        yield ModelSpec(name, provider, id_, asked, said, context, longest, by_profile=by_profile)
+        input_price, output_price, context, longest = numbers
+        yield ModelSpec(
+            name,
+            provider,
+            id_,
+            input_price,
+            output_price,
+            context,
+            longest,
+            by_profile=by_profile,
+        )
 
 
 CATALOGUE: Mapping[str, ModelSpec] = {
@@ -58,10 +68,10 @@ CATALOGUE: Mapping[str, ModelSpec] = {
     )
     for spec in specs
 }
-"""The known models by their public names."""
+"""Public name -> known model."""
 DEFAULT_INPUT_PRICE = max(spec.input_price for spec in CATALOGUE.values())
 DEFAULT_OUTPUT_PRICE = max(spec.output_price for spec in CATALOGUE.values())
-"""What an unknown model costs: as much as the dearest known one."""
+"""Prices of an unknown model: those of the most expensive known one."""
 
 
 def resolve(
@@ -71,16 +81,19 @@ def resolve(
     *,
     unknown_output: int = UNKNOWN_OUTPUT,
 ) -> ModelSpec:
-    """Return the model that a name stands for where these providers answer, the first one first.
+    """Return the model of a name, given the configured providers.
 
-    ``demo`` alone means that no provider is set up: it answers for every name, at that name's
-    tariff. Beside others it answers to its own name. ``profile`` is the inference profile, such as
-    ``eu``, that leads to models of Bedrock which have no other way; a name may bring its own.
-    ``unknown_output`` is how many tokens a model outside the catalogue may answer with.
+    Args:
+        name: the name set in a bot.
+        providers: the configured providers. The first one serves unknown models. If ``demo`` is the
+            only one, it serves every name at the price of that name; else only ``demo`` itself.
+        profile: the inference profile, such as ``eu``, for models of Bedrock that need one. A
+            profile at the beginning of ``name`` takes precedence.
+        unknown_output: longest answer, in tokens, of a model outside the catalogue.
 
     Raises:
-        NotConfiguredError: nobody answers for it: there is no provider, or not that of this model,
-            or the name is an ARN, which would lead to resources of an AWS account.
+        NotConfiguredError: there is no provider, or the model's provider is not configured, or the
+            name is an ARN, which could give access to other resources of the AWS account.
     """
     if not providers:
         raise NotConfiguredError("Bots are switched off: the operator sets LLM_PROVIDER.")
@@ -115,26 +128,26 @@ def resolve(
 
 
 def find(name: str) -> ModelSpec | None:
-    """Return the known model that a name stands for, however it is spelt, or by its provider's id.
+    """Return the known model with a name or a provider's id, or None. Spelling does not matter.
 
-    ``Claude Sonnet 4.5``, ``claude-sonnet-4-5`` and the id on Bedrock are the same model.
+    ``Claude Sonnet 4.5``, ``claude-sonnet-4-5`` and the id on Bedrock find the same model.
     """
     return _BY_KEY.get(_key(_PROFILE.sub("", name)))
 
 
 def near_names(name: str) -> list[str]:
-    """Return the known names that an unknown one was probably meant for, the nearest first."""
+    """Return known names similar to an unknown one, the most similar first."""
     keys = {_key(known): known for known in CATALOGUE}
     return [keys[key] for key in get_close_matches(_key(name), keys, n=NEAR_NAMES, cutoff=0.6)]
 
 
 def is_arn(name: str) -> bool:
-    """Whether a name is an ARN, which no bot may name."""
+    """Whether a name is an ARN, which bots may not use."""
     return fold(name).strip().startswith("arn:")
 
 
 _PROFILE = re.compile(r"\s*(us|us-gov|eu|apac|ap|au|ca|jp|global)\.")
-"""The profile before an id of Bedrock's, such as ``eu.`` in ``eu.amazon.nova-pro-v1:0``."""
+"""The profile before a Bedrock id, such as ``eu.`` in ``eu.amazon.nova-pro-v1:0``."""
 
 
 def _key(name: str) -> str:

@@ -1,8 +1,9 @@
-"""Offers and booking hours of a business, as the embedded model receives them.
+"""Offers and booking hours of a business, in the message format of the embedded demo model.
 
-The chat adds a system message with the services and products that the visitor's question may be
-about, and with booking hours if it is about those. The message is data: one JSON object a line, in
-a fence that nothing within can close. Other models do not receive it.
+For the demo model, the chat adds a system message with services and products that match the
+visitor's question. It includes booking hours if the question is about them. The message is data:
+one JSON object on each line, between tags that the data cannot close. Other models do not receive
+this message.
 """
 
 import json
@@ -15,19 +16,19 @@ from chalicelib.lib import extracts
 
 MAX_OFFERS = 20
 MAX_TOKENS = 2_000
-"""What a message of offers takes at most, counted as input like any other."""
+"""Largest message of offers. Its tokens are charged as input like those of any message."""
 MAX_DESCRIPTION = 300
-"""Characters of a description that are told."""
+"""Characters of a description that are sent."""
 MAX_HOURS = 10
 """Resources whose hours are sent."""
-MOST_WORDS = 3
+MAX_SEARCH_WORDS = 3
 
 _HEAD = "What the business offers, and when it can be booked, as data:\n<offers>\n"
 _FENCED = re.compile(re.escape(_HEAD) + r"(.*)\n</offers>", re.DOTALL)
 
 
 class Offer(NamedTuple):
-    """An active service or product; ``price`` is in kopecks, services take ``duration_min``."""
+    """An active service or product. ``price`` is in kopecks, ``duration_min`` in minutes."""
 
     kind: Literal["service", "product"]
     name: str
@@ -50,38 +51,39 @@ _ABOUT_HOURS = extracts.stems(
 
 
 def asks_for_hours(question: str) -> bool:
-    """Return whether a question is about opening hours or about when to come."""
+    """Return whether a question is about opening hours or appointment times."""
     return bool(extracts.stems(question) & _ABOUT_HOURS)
 
 
 def search_words(question: str) -> list[str]:
-    """Return the beginnings of the words to look for offers by, the most telling first."""
-    found = sorted(extracts.words(question), key=len, reverse=True)
-    return list(dict.fromkeys(map(extracts.stem, found)))[:MOST_WORDS]
+    """Return the stems of the longest words, to search offers by. The longest comes first."""
+    longest_first = sorted(extracts.words(question), key=len, reverse=True)
+    return list(dict.fromkeys(map(extracts.stem, longest_first)))[:MAX_SEARCH_WORDS]
 
 
 def message(
     question: str, candidates: Iterable[Offer], hours: Sequence[Hours] = ()
 ) -> Message | None:
-    """Return the message with hours and offers for the embedded model, or None without any.
+    """Return the message with hours and offers for the demo model, or None if there are none.
 
-    Of the candidates (those found by ``search_words`` and a few of the first, in the owner's
-    order), the nearest to the question come first. Whatever exceeds ``MAX_HOURS``, ``MAX_OFFERS``
-    or ``MAX_TOKENS`` is left out.
+    The candidates are those found by ``search_words`` and the first few in the owner's order. The
+    most relevant ones come first. Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or ``MAX_TOKENS``
+    is left out.
     """
     offers = list(dict.fromkeys(candidates))
-    near = extracts.most_relevant(question, [f"{each.name} {each.description}" for each in offers])
-    order = list(dict.fromkeys([*near, *range(len(offers))]))[:MAX_OFFERS]
-    facts = [*hours[:MAX_HOURS], *(offers[number] for number in order)]
+    texts = [f"{each.name} {each.description}" for each in offers]
+    relevant = extracts.most_relevant(question, texts)
+    indexes = list(dict.fromkeys([*relevant, *range(len(offers))]))[:MAX_OFFERS]
+    facts = [*hours[:MAX_HOURS], *(offers[index] for index in indexes)]
     lines: list[str] = []
-    fitting: Message | None = None
+    largest: Message | None = None
     for fact in facts:
         lines.append(_line(fact))
-        more = Message("system", _HEAD + "\n".join(lines) + "\n</offers>")
-        if count_input([more]) > MAX_TOKENS:
+        candidate = Message("system", _HEAD + "\n".join(lines) + "\n</offers>")
+        if count_input([candidate]) > MAX_TOKENS:
             break
-        fitting = more
-    return fitting
+        largest = candidate
+    return largest
 
 
 def _line(fact: Offer | Hours) -> str:
@@ -89,36 +91,36 @@ def _line(fact: Offer | Hours) -> str:
     if isinstance(fact, Offer):
         data["description"] = fact.description[:MAX_DESCRIPTION].strip()
     text = json.dumps({k: v for k, v in data.items() if v not in (None, "")}, ensure_ascii=False)
-    # Escaped, nothing in the data can end the fence or the line.
+    # These escapes prevent the data from closing the tag or ending the line.
     return text.replace("<", "\\u003c").replace("\u2028", " ").replace("\u2029", " ")
 
 
-class Known(NamedTuple):
-    """Content of the message that ``message`` made, and the other messages."""
+class ParsedMessages(NamedTuple):
+    """Content of the message that ``message`` created, and the other messages."""
 
     offers: list[Offer]
     hours: list[Hours]
     rest: list[Message]
 
 
-def read(messages: Sequence[Message]) -> Known:
+def read(messages: Sequence[Message]) -> ParsedMessages:
     """Return the offers and hours in the messages, and the messages without them."""
-    known = Known([], [], [])
+    parsed = ParsedMessages([], [], [])
     for each in messages:
         match = _FENCED.fullmatch(each.content) if each.role == "system" else None
         if match is None:
-            known.rest.append(each)
+            parsed.rest.append(each)
             continue
         for data in map(json.loads, match[1].split("\n")):
             if "days" in data:
-                known.hours.append(Hours(data["name"], tuple(data["days"])))
+                parsed.hours.append(Hours(data["name"], tuple(data["days"])))
             else:
-                known.offers.append(Offer(**data))
-    return known
+                parsed.offers.append(Offer(**data))
+    return parsed
 
 
-def shown(offer: Offer, *, in_russian: bool) -> str:
-    """Return an offer as a visitor reads it: name, price, how long it takes, what it is."""
+def format_offer(offer: Offer, *, in_russian: bool) -> str:
+    """Return an offer as text for a visitor: name, price, duration and description."""
     whole, part = divmod(offer.price, 100)
     amount = f"{whole:,}" + (f".{part:02}" if part else "")
     if in_russian:
@@ -137,8 +139,8 @@ _DAYS = {
 }
 
 
-def shown_hours(hours: Sequence[Hours], *, in_russian: bool) -> list[str]:
-    """Return hours as lines for a visitor: one line if they are the same for all."""
+def format_hours(hours: Sequence[Hours], *, in_russian: bool) -> list[str]:
+    """Return hours as lines for a visitor, or one line if all resources have the same hours."""
     head = _HOURS[in_russian]
     weeks = {each.days: _week(each.days, _DAYS[in_russian]) for each in hours}
     if len(weeks) == 1:
@@ -147,7 +149,7 @@ def shown_hours(hours: Sequence[Hours], *, in_russian: bool) -> list[str]:
 
 
 def _week(days: Sequence[str], names: Sequence[str]) -> str:
-    """Return a week in short: ``Mon, Wed\u2013Fri 10:00\u201319:00; Sat 10:00\u201316:00``."""
+    """Return a week in short form: ``Mon, Wed\u2013Fri 10:00\u201319:00; Sat 10:00\u201316:00``."""
     groups: dict[str, list[int]] = {}
     for day, hours in enumerate(days):
         if hours:

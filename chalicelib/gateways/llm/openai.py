@@ -1,6 +1,7 @@
-"""Any server that speaks OpenAI's chat completions: ``POST {base}/chat/completions``, streamed.
+"""Adapter for servers with OpenAI's chat completions API: ``POST {base}/chat/completions``.
 
-A server that does not know an optional part of the request is asked again without it.
+Answers are streamed. If a server refuses an optional part of the request, the request is sent
+again without that part.
 """
 
 import logging
@@ -22,30 +23,31 @@ from chalicelib.gateways.llm.messages import Message
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
-"""The longest silence, before the first token (models that think are slow to start) or after."""
+"""Longest wait for the next byte. Reasoning models take long until their first token."""
 MAX_LINE = 2**20
 BYTES_PER_OUTPUT_TOKEN = 4096
-"""Bytes that may arrive for every token asked for: events wrap a token in some 300."""
-LEAST_BUDGET = 2**18
+"""Bytes that may arrive for each requested output token. An event takes about 300 for a token."""
+MIN_BUDGET = 2**18
+"""Bytes that may arrive for any request, however few tokens it requests."""
 _BLOCK = 2**16
-_LOGGED = 300
+_LOGGED_BYTES = 300
 
-_RENAMED = "max_completion_tokens"
-"""What OpenAI's newer models call ``max_tokens``, the name that every other server knows."""
+_NEW_MAX_TOKENS = "max_completion_tokens"
+"""Name of ``max_tokens`` in newer models of OpenAI. All other servers accept the old name."""
 
 log = logging.getLogger(__name__)
 
 
 class _Adapter(requests.adapters.HTTPAdapter):
-    """Makes connections that can be shut from another thread."""
+    """HTTP adapter with connections that another thread can shut."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  passed on
-        """Make the pools of direct connections."""
+        """Create the pools of direct connections."""
         super().init_poolmanager(*args, **options)
         _watch(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401  passed on
-        """Return the pools of connections by a proxy."""
+        """Return the pools of connections through a proxy."""
         known = proxy in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **options)
         if not known:
@@ -59,20 +61,20 @@ def _watch(manager: Any) -> None:  # noqa: ANN401  requests does not type its ma
 
 
 class _Session(requests.Session):
-    """Follows no redirect, and does not read its body either, which would have no bound."""
+    """Session that neither follows a redirect nor reads its body, which could be of any size."""
 
     def __init__(self) -> None:
         super().__init__()
         for scheme in list(self.adapters):
             self.mount(scheme, _Adapter())
 
-    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002  there is none
+    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002  redirects are not followed
         """Return no target."""
         return None
 
 
 class OpenAiModel:
-    """A server by its base URL, such as ``https://api.openai.com/v1``; the key may be empty."""
+    """Server at a base URL, such as ``https://api.openai.com/v1``. The key may be empty."""
 
     def __init__(
         self,
@@ -86,9 +88,9 @@ class OpenAiModel:
         self._key = api_key
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
-        self._refused: dict[str, frozenset[str]] = {}  # by model, optional parts of the request
+        self._refused: dict[str, frozenset[str]] = {}  # model -> optional parts that it refuses
 
-    def stream(  # noqa: PLR0913  as every model
+    def stream(  # noqa: PLR0913  the signature of ChatModel
         self,
         messages: Sequence[Message],
         *,
@@ -98,7 +100,7 @@ class OpenAiModel:
         json_object: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Ask, and yield the answer's text in pieces as they come, then one ``ProviderUsage``."""
+        """Send the messages, yield the answer's text in pieces, then one ``ProviderUsage``."""
         deadline = Deadline(seconds)
         body: dict[str, Any] = {
             "model": model,
@@ -119,20 +121,23 @@ class OpenAiModel:
         deadline: Deadline,
         cancellation: Cancellation,
     ) -> Generator[Event, None, None]:
-        budget = LEAST_BUDGET + BYTES_PER_OUTPUT_TOKEN * body["max_tokens"]
+        budget = MIN_BUDGET + BYTES_PER_OUTPUT_TOKEN * body["max_tokens"]
         with (
             attempts.until(deadline, cancellation),
-            closing(self._ask(body, deadline, cancellation)) as response,
+            closing(self._send(body, deadline, cancellation)) as response,
         ):
             try:
                 yield from read(_lines(response, deadline, budget), messages)
             except ProviderFailedError as failure:
                 raise self._failure(failure.code, str(failure), response) from None
 
-    def _ask(
+    def _send(
         self, body: dict[str, Any], deadline: Deadline, cancellation: Cancellation
     ) -> requests.Response:
-        """Return a response that says 200, its body unread."""
+        """Return a response of status 200 with its body unread.
+
+        Optional parts that the server refuses are left out, and the request is sent again.
+        """
         refused = self._refused.get(body["model"], frozenset())
         while True:
             sent = _without(refused, body)
@@ -143,11 +148,11 @@ class OpenAiModel:
                     self._refused[body["model"]] = refused
                 return response
             with closing(response):
-                said = _beginning(response, deadline)
-            more = _objections(response.status_code, said, sent)
-            if not more:
-                raise self._failure(response.status_code, said.decode(errors="replace"), response)
-            refused |= more
+                error = _read_beginning(response, deadline)
+            newly_refused = _refused_parts(response.status_code, error, sent)
+            if not newly_refused:
+                raise self._failure(response.status_code, error.decode(errors="replace"), response)
+            refused |= newly_refused
 
     def _post(self, body: dict[str, Any], deadline: Deadline) -> requests.Response:
         if deadline.passed:
@@ -178,18 +183,18 @@ class OpenAiModel:
             raise ModelError("unavailable", reason) from None
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Add the key; as ``auth``, so that a .netrc of the machine does not replace it."""
+        """Add the key. Used as ``auth``, so that a .netrc file does not replace the key."""
         if self._key:
             request.headers["Authorization"] = f"Bearer {self._key}"
         return request
 
-    def _failure(self, status: object, said: str, response: requests.Response) -> ModelError:
-        """Return the error of a status, and log what the provider says, without the key."""
+    def _failure(self, status: object, message: str, response: requests.Response) -> ModelError:
+        """Return the error for a status. Log the provider's message without the key."""
         if self._key:
-            said = said.replace(self._key, "<key>")
+            message = message.replace(self._key, "<key>")
         log.warning(
             "model provider failed",
-            extra={"status": status, "provider_says": cut_bytes(said, _LOGGED)},
+            extra={"status": status, "provider_says": cut_bytes(message, _LOGGED_BYTES)},
         )
         wait = response.headers.get("Retry-After", "")
         return ModelError(
@@ -200,48 +205,51 @@ class OpenAiModel:
 
 
 def _kind(status: object) -> FailureKind:
-    """Return what an HTTP status means; other codes stand for a provider that fails."""
+    """Return the kind of failure of an HTTP status. Other codes mean ``unavailable``."""
     match status:
         case 408 | 504:
             return "timeout"
         case 429:
             return "rate_limited"
-        case int() if status < 500:  # noqa: PLR2004  HTTP's own classes
+        case int() if status < 500:  # noqa: PLR2004  the status classes of HTTP
             return "refused"
         case _:
             return "unavailable"
 
 
-_SIGNS = {
+_REFUSAL_WORDS = {
     "response_format": b"response_format",
     "stream_options": b"stream_options",
-    "max_tokens": _RENAMED.encode(),
+    "max_tokens": _NEW_MAX_TOKENS.encode(),
 }
-"""What a refusal says when it is about an optional part of the request."""
+"""Optional part of the request -> text of an error message that refuses it."""
 
 
-def _objections(status: int, said: bytes, sent: dict[str, Any]) -> frozenset[str]:
-    """Return the optional parts of the request that a refusal is about.
+def _refused_parts(status: int, error: bytes, sent: dict[str, Any]) -> frozenset[str]:
+    """Return the optional parts of the request that an error message refuses.
 
-    A JSON mode is given up even unnamed, because the prompt asks for JSON, too.
+    If the message names none, the JSON mode counts as refused. The prompt also requests JSON, so
+    the mode is not essential.
     """
     if status not in {400, 422}:
         return frozenset()
-    named = frozenset(part for part, sign in _SIGNS.items() if part in sent and sign in said)
+    named = frozenset(
+        part for part, words in _REFUSAL_WORDS.items() if part in sent and words in error
+    )
     return named or frozenset({"response_format"} & sent.keys())
 
 
 def _without(refused: frozenset[str], body: dict[str, Any]) -> dict[str, Any]:
     sent = {name: value for name, value in body.items() if name not in refused}
     if "max_tokens" in refused:
-        sent[_RENAMED] = body["max_tokens"]
+        sent[_NEW_MAX_TOKENS] = body["max_tokens"]
     return sent
 
 
 def _blocks(response: requests.Response, deadline: Deadline) -> Iterator[bytes]:
-    """Yield a response's bytes as they arrive.
+    """Yield the bytes of a response as they arrive.
 
-    ``iter_content`` would wait for whole blocks from servers that do not send chunks.
+    ``iter_content`` is not used: without chunked encoding it waits until a block is full.
     """
     late = ModelError("timeout", "The provider did not finish in time.")
     while True:
@@ -261,21 +269,21 @@ def _blocks(response: requests.Response, deadline: Deadline) -> Iterator[bytes]:
         yield block
 
 
-def _beginning(response: requests.Response, deadline: Deadline) -> bytes:
-    """Return the first 64 KB or so of a failure's body, as far as it can be read."""
-    said = b""
+def _read_beginning(response: requests.Response, deadline: Deadline) -> bytes:
+    """Return about the first 64 KB of an error's body, or less if reading fails."""
+    body = b""
     with suppress(ModelError):
         for block in _blocks(response, deadline):
-            said += block
-            if len(said) >= _BLOCK:
+            body += block
+            if len(body) >= _BLOCK:
                 break
-    return said
+    return body
 
 
 def _lines(response: requests.Response, deadline: Deadline, budget: int) -> Iterator[bytes]:
-    """Yield the lines of a response, without their ends, as they arrive.
+    """Yield the lines of a response as they arrive, without line ends.
 
-    Split as bytes, so that a character never is.
+    Lines are bytes, so that a character split over two blocks stays whole.
     """
     pending = b""
     for block in _blocks(response, deadline):

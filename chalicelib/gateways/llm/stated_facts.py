@@ -1,8 +1,8 @@
-"""Selects the sentences of a system prompt that state facts about the business.
+"""Selection of the sentences in a system prompt that state facts about the business.
 
-The embedded model quotes the prompt to visitors, so an instruction in it must never be quoted. A
-sentence is kept only if it has the shape of a statement and nothing in it marks an instruction. In
-doubt it is left out: a missing fact costs one answer, a quoted instruction embarrasses the owner.
+The demo model quotes the prompt to visitors, so it must never quote an instruction. A sentence is
+kept only if it has the form of a statement and contains no mark of an instruction. In doubt it is
+left out: a missing fact costs one answer, but a quoted instruction embarrasses the owner.
 """
 
 # ruff: noqa: RUF001  Cyrillic, meant
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from chalicelib.lib import extracts
 
 MAX_SENTENCE = 400
-"""Characters of a sentence. A longer one is left out, which bounds the time that patterns take."""
+"""Characters of a sentence. Longer sentences are left out to bound the time for the patterns."""
 
 _FLAGS = re.IGNORECASE | re.VERBOSE
 
@@ -56,7 +56,7 @@ _INSTRUCTIVE = re.compile(
     """,
     _FLAGS,
 )
-"""Words of sentences about the model's behaviour, and imperatives, wherever they stand."""
+"""Words about the model's behaviour, and imperatives, at any position of a sentence."""
 
 _CLAUSE = re.compile(r"^|[.!?;:,()–—]\s+|\s-\s+|\n")
 _CONNECTIVE = (
@@ -89,7 +89,7 @@ _COMMAND = re.compile(
     """,
     _FLAGS,
 )
-"""What a clause that instructs begins with: a condition, an imperative or an infinitive."""
+"""The beginning of a clause that instructs: a condition, an imperative or an infinitive."""
 
 _CONCEALS = re.compile(
     r"""
@@ -101,7 +101,7 @@ _CONCEALS = re.compile(
     """,
     _FLAGS,
 )
-"""Instructions that forbid telling what the sentence before them states."""
+"""Instructions to keep the fact in the previous sentence secret."""
 
 _FINITE_EN = (
     r"is|are|was|were|has|have|can|cannot|can't|will|won't|isn't|aren't|costs?|opens?|closes?"
@@ -110,7 +110,7 @@ _FINITE_EN = (
 )
 _STATEMENT = re.compile(
     rf"""
-    # A subject, then a verb, with no clause between them that another verb may command.
+    # A subject, then a verb, without another clause between them.
     ^(?:our|there|these|this|it|they)\b .*
       \b(?:{_FINITE_EN}|we|bake|make|sell|serve|deliver|offer)\b
     | ^(?:(?!\b(?:that|what|which|who|whom|whose|how|why|whether|where|whoever|whatever
@@ -133,7 +133,7 @@ _STATEMENT = re.compile(
     """,
     _FLAGS,
 )
-"""What a sentence that states something has."""
+"""The marks of a statement. A sentence with none of them is left out."""
 
 _ITEM = re.compile(r"^\s*(?:[-*•–—]|\d{1,2}[.)])\s+")
 _TITLE = re.compile(r"\s*#{1,6}\s")
@@ -142,14 +142,15 @@ _BEHAVIOUR = re.compile(
     r"|примеры? диалог|example|задач|цел[ьи]|ограничен|формат|поведени|запре[тщ]|характер)\w*",
     re.IGNORECASE,
 )
-"""Words of headings over instructions, beside those of ``_INSTRUCTIVE``."""
+"""Words of headings above instructions, in addition to those of ``_INSTRUCTIVE``."""
 
 
 def sentences(prompt: str) -> list[str]:
     """Return the sentences and list items of a prompt that state facts, in their order.
 
-    Items below a line that ends with a colon are kept or left out with it. All below a heading
-    about the model's behaviour is left out. So is a sentence that the next one orders to conceal.
+    List items below a line that ends with a colon are kept or left out together with it. A section
+    whose heading is about the model's behaviour is left out. So is a sentence that the next
+    sentence declares secret.
     """
     reader = _Reader()
     for line in extracts.plain_text(prompt).splitlines():
@@ -158,13 +159,13 @@ def sentences(prompt: str) -> list[str]:
 
 
 class _Reader:
-    """Reads a prompt line by line. ``kept`` are the sentences that state facts."""
+    """Reads a prompt line by line and collects the factual sentences in ``kept``."""
 
     def __init__(self) -> None:
         self.kept: list[str] = []
         self._skips_section = False
         self._list_states: bool | None = None
-        """Whether the line above a list states something; None if there is no such line."""
+        """Whether the line that introduces a list is a statement. None without such a line."""
         self._kept_last = False
 
     def read(self, line: str) -> None:

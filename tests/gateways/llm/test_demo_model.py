@@ -272,8 +272,8 @@ class TestDemoDraft:
     @example("", ".", "a")
     @example("<b>", "*", "a")
     @example("\x1f", "<b>. Buns", "a")
-    def test_is_made_of_whatever_says_something(self, name: str, prompt: str, path: str) -> None:
-        assume(any(drafts.says_something(text) for text in (name, prompt)))
+    def test_is_made_of_whatever_has_visible_text(self, name: str, prompt: str, path: str) -> None:
+        assume(any(drafts.has_visible_text(text) for text in (name, prompt)))
         made = draft(name=name, prompt=prompt, categories=[("c9", path)])
         assert made.category_id in {None, "c9"}
 

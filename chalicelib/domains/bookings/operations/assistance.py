@@ -25,7 +25,7 @@ class ServiceDraftRequest(Wire):
     language: Language = Field(default="ru", description="Language code.")
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _has_visible_text(self) -> Self:
         if not has_one(self):
             raise PydanticCustomError("empty", "send at least one of name, prompt")
         return self

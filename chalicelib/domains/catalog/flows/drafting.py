@@ -34,8 +34,8 @@ MAX_OUTPUT_TOKENS = 2000
 MOST_PHOTOS = 10
 
 
-def _says_something(text: str) -> str:
-    if not drafts.says_something(text):
+def _has_visible_text(text: str) -> str:
+    if not drafts.has_visible_text(text):
         message = "expected at least one visible character outside HTML tags"
         raise PydanticCustomError("invisible", message)
     return text
@@ -44,12 +44,12 @@ def _says_something(text: str) -> str:
 CardName = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=drafts.MAX_NAME),
-    AfterValidator(_says_something),
+    AfterValidator(_has_visible_text),
 ]
 Prompt = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2000),
-    AfterValidator(_says_something),
+    AfterValidator(_has_visible_text),
 ]
 Language = Annotated[str, Pattern("[A-Za-z0-9-]{2,35}", "a language code, such as ru or pt-BR")]
 """A language code (BCP 47), such as ``ru`` or ``pt-BR``."""

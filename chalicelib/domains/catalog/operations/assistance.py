@@ -73,7 +73,7 @@ class ProductDraftRequest(Wire):
     language: Language = Field(default="ru", description="Language code.")
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _has_visible_text(self) -> Self:
         if not has_one(self):
             raise PydanticCustomError("empty", "send at least one of name, barcode, prompt")
         return self
