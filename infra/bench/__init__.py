@@ -1,1 +1,4 @@
-"""Benchmarks beside peers, in one run on one machine: only ratios and counts are quoted."""
+"""Benchmarks against comparable software, in one run on one machine.
+
+Machines differ, so only ratios and counts are worth quoting.
+"""

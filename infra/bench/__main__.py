@@ -1,6 +1,7 @@
-"""``make bench``: measure every section and write docs/benchmarks.md, or print one section.
+"""Command of ``make bench``: measure every section and write docs/benchmarks.md.
 
-Each section is measured in a process of its own, with a database of its own.
+Each section is measured in its own process with its own database. With the name of a section, the
+command measures only that section and prints it.
 """
 
 import subprocess
@@ -36,15 +37,15 @@ SECTIONS = {
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `make bench`, each section in one run on one machine. Machines differ, so only ratios and
-counts are worth comparing.
+`make bench` writes this page. Each section is measured in one run on one machine. Machines differ,
+so compare only ratios and counts.
 """
 
 
 @click.command()
 @click.argument("only", type=click.Choice(list(SECTIONS)), required=False)
 def main(only: str | None) -> None:
-    """Measure everything and write docs/benchmarks.md; with ONLY, print one section."""
+    """Measure everything and write docs/benchmarks.md. With ONLY, print that section instead."""
     if only:
         click.echo(SECTIONS[only]())
         return

@@ -1,4 +1,4 @@
-"""What finding slots and listing bookings cost, as whole operations but for the key."""
+"""Cost of finding slots and listing bookings, without the look-up of the key."""
 
 import time
 from collections.abc import Iterator
@@ -28,9 +28,10 @@ REPEATS = 15
 ABOUT = [
     "## Bookings, on DynamoDB Local",
     "",
-    "Whole operations, but for the unit and the round trip of the key. Slots of an hour every 30",
-    f"minutes from 8 to 24 on {DAYS} days, {BOOKINGS_A_MONTH} bookings of 45 minutes a resource; a",
-    "booking takes about 1 KB, a list shows 20. Times are the median of warm calls.",
+    "Whole operations, without the unit and the round trip for the key. Slots take an hour and",
+    f"start every 30 minutes from 8:00 to 24:00 on {DAYS} days. Each resource has",
+    f"{BOOKINGS_A_MONTH} bookings of 45 minutes. A booking takes about 1 KB, and a list shows 20.",
+    "Times are medians of warm calls.",
     "",
     "| call | slots or matches | units | round trips | ms |",
     "|---|---|---|---|---|",
@@ -38,7 +39,7 @@ ABOUT = [
 
 
 def section() -> str:
-    """Measure, and return the page's section."""
+    """Measure and return this section of the page."""
     with database.seeded({"bookings": COUNTS}, in_memory=True):
         load_all()
         rows = [*_slots(1), *_slots(10), *_booking(), *(r for c in COUNTS for r in _lists(c))]
@@ -60,29 +61,33 @@ def _slots(resources: int) -> Iterator[str]:
 
 
 def _booking() -> Iterator[str]:
-    """Book once, and move it, where a month is half full."""
+    """Create and move a booking in a month that is half full."""
     workspace, service = _salon(1)
     with clock.using(lambda: MONDAY - timedelta(days=1)):
         wanted = {"serviceId": service, "from": f"{MONDAY:%Y-%m-%d}"}
         first, second, *_ = call(workspace, "get_available_slots", wanted)["slots"]
-        who = {"name": "Ada", "email": "ada@example.com"}
-        body = {"serviceId": service, "startAt": first["startAt"], "client": who}
+        client = {"name": "Ada", "email": "ada@example.com"}
+        body = {"serviceId": service, "startAt": first["startAt"], "client": client}
         with metering() as usage:
-            made = call(workspace, "create_booking", body)["booking"]
-        yield f"| book one of them | | {usage.units:,.0f} | {usage.round_trips} | |"
-        body = {"id": made["id"], "startAt": second["startAt"]}
+            created = call(workspace, "create_booking", body)["booking"]
+        yield f"| book one of these slots | | {usage.units:,.0f} | {usage.round_trips} | |"
+        body = {"id": created["id"], "startAt": second["startAt"]}
         with metering() as usage:
             call(workspace, "reschedule_booking", body)
-        yield f"| move it | | {usage.units:,.0f} | {usage.round_trips} | |"
+        yield f"| move the booking | | {usage.units:,.0f} | {usage.round_trips} | |"
 
 
 def _salon(resources: int) -> tuple[str, str]:
-    """Make a service with resources that have bookings all over a month."""
+    """Create a service with resources that have bookings throughout a month.
+
+    Returns:
+        The ids of the workspace and of the service.
+    """
     workspace = f"bench-salon-{new_id()}"
     make_workspace(workspace)
     ids = []
     for number in range(resources):
-        body: dict[str, Any] = {"name": f"Master {number}", "timezone": "UTC"}
+        body: dict[str, Any] = {"name": f"Resource {number}", "timezone": "UTC"}
         ids.append(call(workspace, "create_resource", body)["resource"]["id"])
         rules = [{"weekdays": WEEK, "start": "08:00", "end": "24:00"}]
         call(workspace, "set_availability", {"resourceId": ids[-1], "rules": rules})
@@ -98,7 +103,7 @@ def _salon(resources: int) -> tuple[str, str]:
 
 
 def _fill(workspace: str, resource: str, number: int) -> None:
-    """Enter bookings of 45 minutes into the resource's days, 16 or 17 each."""
+    """Add 16 or 17 bookings of 45 minutes to each day of the resource."""
     for day in range(DAYS):
         midnight = MONDAY + timedelta(days=day)
         count = (day + 1) * BOOKINGS_A_MONTH // DAYS - day * BOOKINGS_A_MONTH // DAYS
@@ -125,19 +130,19 @@ def _lists(count: int) -> Iterator[str]:
     day = {"from": month["from"], "to": month["from"]}
     one = {"resourceId": resource_id(3)}
     calls: dict[str, dict[str, Any]] = {
-        "newest starts": {},
-        "newest made": {"sort": "createdAtDesc"},
+        "newest by start": {},
+        "newest by creation": {"sort": "createdAtDesc"},
         "page 100": {"page": 100},
         "one status": {"status": "no_show"},
         "one resource": one,
         "one service": {"serviceId": service_id(1)},
         "a month": month,
         "a month of a resource": {**month, **one},
-        "a status of a month of a resource": {**month, **one, "status": "no_show"},
+        "a month of a resource, one status": {**month, **one, "status": "no_show"},
         "a month, by creation": {**month, "sort": "createdAtDesc"},
-        "a phone in a month": {**month, "q": f"8 {FIRST_PHONE % 10**10 + 13_147}"},
-        "a name in a day": {**day, "q": "client 013"},
-        "a phone, of any time": {"q": f"8 {FIRST_PHONE % 10**10 + 13_147}"},
+        "a phone number in a month": {**month, "q": f"8 {FIRST_PHONE % 10**10 + 13_147}"},
+        "a name on a day": {**day, "q": "client 013"},
+        "a phone number at any time": {"q": f"8 {FIRST_PHONE % 10**10 + 13_147}"},
     }
     for label, arguments in calls.items():
         yield _line(
@@ -149,7 +154,7 @@ def _lists(count: int) -> Iterator[str]:
         )
     whole = Cost()
     list(Partition(BOOKINGS.partition(workspace), whole).items())
-    yield f"| all read whole, naively | {count:,} | {whole.units:,.0f} | | |"
+    yield f"| reading all bookings naively | {count:,} | {whole.units:,.0f} | | |"
 
 
 def _line(
@@ -157,15 +162,15 @@ def _line(
     workspace: str,
     operation: str,
     arguments: dict[str, Any],
-    found: Any,  # noqa: ANN401  a key
+    found: Any,  # noqa: ANN401  a function of the answer's data
 ) -> str:
     with metering() as usage:
         data = call(workspace, operation, arguments)
     times = []
     for _ in range(REPEATS):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         call(workspace, operation, arguments)
-        times.append(time.perf_counter() - begun)
+        times.append(time.perf_counter() - started)
     ms = sorted(times)[len(times) // 2] * 1000
     units, trips = usage.units, usage.round_trips
     return f"| {label} | {found(data):,} | {units:,.0f} | {trips} | {ms:,.0f} |"

@@ -1,7 +1,7 @@
-"""Seed a benchmark's database in bulk: no conditions, no audit, 25 rows a request.
+"""Bulk seeding of a benchmark's database: no conditions, no audit log, 25 rows per request.
 
-The rows are those that units of work would have written. What a killed run leaves half seeded is
-thrown away rather than repaired.
+The rows are the same that units of work would write. If a run is killed, delete the partly seeded
+database and start again.
 """
 
 from collections import Counter, defaultdict
@@ -27,7 +27,7 @@ WRITERS = 4
 
 
 def seed(workspace_id: str, noun: str, count: int) -> Iterator[int]:
-    """Write so many records, and what they refer to; yield how many each step has written."""
+    """Write ``count`` records and the records that they refer to. Yield the number in each step."""
     last = last_moment(noun, count)
     tallies = _Tallies(workspace_id)
     with clock.using(lambda: last), BatchWriter() as writer:
@@ -39,8 +39,8 @@ def seed(workspace_id: str, noun: str, count: int) -> Iterator[int]:
     tallies.write()
 
 
-def _chunks(made: Iterator[Record]) -> Iterator[list[Record]]:
-    while chunk := list(islice(made, CHUNK)):
+def _chunks(all_records: Iterator[Record]) -> Iterator[list[Record]]:
+    while chunk := list(islice(all_records, CHUNK)):
         yield chunk
 
 
@@ -52,10 +52,10 @@ def _write(writer: BatchWriter, tallies: "_Tallies", chunk: Sequence[Record]) ->
 
 
 class _Tallies:
-    """What counters and statistics hold of the records in the end.
+    """Final values of counters and statistics for the seeded records.
 
-    It stands in for the unit of work that ``crm_metrics`` stages in. A counter is not added to in
-    transactions here: each of thousands of clients has one of its own.
+    This class replaces the unit of work in which ``crm_metrics`` stages its updates. Updates are
+    not written in transactions, because thousands of clients each have their own counter.
     """
 
     def __init__(self, workspace_id: str) -> None:
@@ -72,11 +72,11 @@ class _Tallies:
         crm_metrics.count_created(cast("UnitOfWork", self), leads)
 
     def update(self, row: Row, actions: list[Action], _condition: object) -> None:
-        """Take what statistics stage."""
+        """Collect an update that the statistics stage."""
         self._additions.append((row, actions))
 
     def write(self) -> None:
-        """Write everything, a request a row."""
+        """Write everything, with one request for each row."""
         for noun, changes in self._counts.items():
             self._additions += counters.shard_updates(self.workspace_id, noun, changes)
         with ThreadPoolExecutor(WRITERS) as pool:
@@ -84,7 +84,7 @@ class _Tallies:
 
 
 def _rows(workspace_id: str, record: Record) -> Iterator[Row]:
-    """Yield a record with all that a unit of work gives it, and the rows that go with it."""
+    """Yield a record, with the fields that a unit of work sets, and its side rows."""
     listing = LISTINGS[type(record)]
     record.version, record.updated_at = 1, clock.now()
     listing.set_index_keys(record)

@@ -1,7 +1,7 @@
-"""What the chat adds to a model: until its stream begins, and to every piece of an answer.
+"""Latency that the chat adds to a model: before the stream begins, and for each piece of an answer.
 
-Over HTTP, from the development server and DynamoDB Local in this process and the next: so client,
-server and database share the machine.
+The requests go over HTTP to the development server in this process, with DynamoDB Local in another.
+Client, server and database therefore share the machine.
 """
 
 import http.client
@@ -32,11 +32,11 @@ CHATS = 40
 PIECES = 200
 PIECE_SECONDS = 0.005
 TARGETS = (50.0, 2.0)
-"""Milliseconds to the first event, and added to a piece."""
+"""Target milliseconds to the first event, and for each piece."""
 
 
-class Asked(NamedTuple):
-    """When a chat was asked and its first event came, and its pieces with their arrivals."""
+class Exchange(NamedTuple):
+    """Milliseconds to the first event, the session, and each piece with its time of arrival."""
 
     start_ms: float
     session: str
@@ -44,38 +44,38 @@ class Asked(NamedTuple):
 
 
 class PacedModel:
-    """Says its pieces at a steady pace, and notes when it said each."""
+    """Model that yields pieces at a steady pace and records when it yielded each."""
 
     def __init__(self) -> None:
-        self.said: dict[int, float] = {}
+        self.sent_at: dict[int, float] = {}
 
     def stream(self, *_: object, **__: object) -> Iterator[str | ProviderUsage]:
         """Yield pieces of the form ``<number> ``."""
         for number in range(PIECES):
             time.sleep(PIECE_SECONDS)
-            self.said[number] = time.perf_counter()
+            self.sent_at[number] = time.perf_counter()
             yield f"{number} "
         yield ProviderUsage(10, PIECES)
 
 
 def section() -> str:
-    """Measure, and return the page's section."""
+    """Measure and return this section of the page."""
     logging.getLogger("chalicelib").setLevel(logging.WARNING)
     with database.seeded({}):
         agent_id = _bot()
         with _server() as port:
-            begun, went_on, trips = _starts(port, agent_id)
+            new, continued, trips = _starts(port, agent_id)
             delays = _delays(port, agent_id)
     return f"""\
 ## Chat, over HTTP from `make dev` on DynamoDB Local
 
-From a request to its `start` event, {CHATS} chats with the embedded model, warm: new dialogs \
-{_spread(begun)}, dialogs that go on {_spread(went_on)} (aim: {TARGETS[0]:.0f} ms). A new dialog \
-takes {trips} requests to the database until the model is asked.
+Time from a request to its `start` event, in {CHATS} warm chats with the demo model: new dialogs \
+{_spread(new)}, continued dialogs {_spread(continued)} (target: {TARGETS[0]:.0f} ms). A new dialog \
+takes {trips} requests to the database before the model is called.
 
-From a piece that a model says to its arrival at the client, {PIECES} pieces \
-{PIECE_SECONDS * 1000:.0f} ms apart, checkpoints written meanwhile: \
-{_spread(delays)} (aim: {TARGETS[1]:.0f} ms).
+Time from a piece that the model yields to its arrival at the client, for {PIECES} pieces \
+{PIECE_SECONDS * 1000:.0f} ms apart, while checkpoints are written: \
+{_spread(delays)} (target: {TARGETS[1]:.0f} ms).
 """
 
 
@@ -85,7 +85,7 @@ def _spread(values: list[float]) -> str:
 
 
 def _bot() -> str:
-    """Return a bot whose owner has money; it is made once."""
+    """Return the id of a bot whose owner has a balance. The bot is created once."""
     agent_id = "bench-bot"
     if AGENTS.find(WORKSPACE, agent_id) is None:
         owner = "bench-owner"
@@ -118,7 +118,7 @@ def _bot() -> str:
 
 @contextmanager
 def _server() -> Iterator[int]:
-    """Serve as ``chalice local`` does; yields the port."""
+    """Run the development server and yield its port."""
     from chalice.app import Chalice  # noqa: PLC0415  only this section needs it
     from chalice.config import Config  # noqa: PLC0415
 
@@ -135,17 +135,17 @@ def _server() -> Iterator[int]:
         thread.join()
 
 
-def _ask(port: int, agent_id: str, session: str | None = None) -> Asked:
+def _chat(port: int, agent_id: str, session: str | None = None) -> Exchange:
     body = {"agentId": agent_id, "message": "How much is rye bread?", "sessionId": session}
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    began = time.perf_counter()
+    started = time.perf_counter()
     headers = {"Content-Type": "application/json"}
     connection.request("POST", "/api/agents/public/chat-stream", json.dumps(body), headers)
     answer = connection.getresponse()
     if answer.status != HTTPStatus.OK:
         raise RuntimeError(answer.read().decode())
     first = _event(answer.readline())
-    start_ms = (time.perf_counter() - began) * 1000
+    start_ms = (time.perf_counter() - started) * 1000
     arrivals = []
     while line := answer.readline():
         now = time.perf_counter()
@@ -153,7 +153,7 @@ def _ask(port: int, agent_id: str, session: str | None = None) -> Asked:
         if event.get("type") == "chunk" and event["content"].strip().isdecimal():
             arrivals.append((int(event["content"]), now))
     connection.close()
-    return Asked(start_ms, first["sessionId"], arrivals)
+    return Exchange(start_ms, first["sessionId"], arrivals)
 
 
 def _event(line: bytes) -> dict[str, Any]:
@@ -162,18 +162,18 @@ def _event(line: bytes) -> dict[str, Any]:
 
 
 def _starts(port: int, agent_id: str) -> tuple[list[float], list[float], int]:
-    sessions = [_ask(port, agent_id).session for _ in range(WARM_UP)]
-    begun = [_ask(port, agent_id).start_ms for _ in range(CHATS)]
-    went_on = [_ask(port, agent_id, sessions[number % WARM_UP]).start_ms for number in range(CHATS)]
+    sessions = [_chat(port, agent_id).session for _ in range(WARM_UP)]
+    new = [_chat(port, agent_id).start_ms for _ in range(CHATS)]
+    continued = [_chat(port, agent_id, sessions[n % WARM_UP]).start_ms for n in range(CHATS)]
     with metering() as usage:
-        _ask(port, agent_id)
+        _chat(port, agent_id)
     reserved = usage.calls.index("TransactWriteItems")
     stored = usage.calls.index("TransactWriteItems", reserved + 1)
-    return begun, went_on, stored + 1
+    return new, continued, stored + 1
 
 
 def _delays(port: int, agent_id: str) -> list[float]:
     model = PacedModel()
     with patch.object(llm, "chat_model_for", lambda _: model):
-        arrivals = _ask(port, agent_id).arrivals
-    return [(at - model.said[number]) * 1000 for number, at in arrivals]
+        arrivals = _chat(port, agent_id).arrivals
+    return [(at - model.sent_at[number]) * 1000 for number, at in arrivals]

@@ -1,8 +1,8 @@
-"""What a cold start costs, from nothing to the first answer, beside the libraries it stands on.
+"""Cost of a cold start up to the first answer, compared with importing the libraries alone.
 
-The application is measured as it is packaged, with its manifest, bytecode and what the zip keeps of
-botocore, in processes of their own: in instructions where valgrind is there, for they repeat on any
-machine, else in CPU time.
+The application is measured as packaged: with its manifest, bytecode, and the part of botocore that
+the zip contains. Each measurement runs in a new process. The unit is instructions if valgrind is
+installed, because their number is the same on every machine. Otherwise it is CPU time.
 """
 
 import os
@@ -22,36 +22,36 @@ from infra.deploy.package import build, unused
 
 ROOT = Path(__file__).parents[2]
 RUNS = 10
-"""Processes of which the median CPU time is taken; instructions are counted once."""
+"""Processes for the median of the CPU time. Instructions are counted once."""
 LIBRARIES = "import chalice.app, pynamodb.models, pydantic; pydantic.BaseModel, pydantic.Field"
 CLIENT = "from pynamodb.connection import Connection; Connection().client"
-FLOOR = f"{LIBRARIES}; {CLIENT}"
-SAID = {
+BASELINE = f"{LIBRARIES}; {CLIENT}"
+LABELS = {
     "import": "Import alone",
     "read": "First read over REST",
     "write": "First write over REST",
     "tools/list": "First `tools/list`",
     "tools/call": "First `tools/call`",
     "jobs": "First run of jobs",
-    "chat": "First message to a bot, of which there is none",
+    "chat": "First message to a bot that does not exist",
 }
 
 
 def section() -> str:
-    """Measure, and return the page's section."""
+    """Measure and return this section of the page."""
     with tempfile.TemporaryDirectory() as folder:
-        floor = _cost(Path(folder), "-c", FLOOR)
+        baseline = _cost(Path(folder), "-c", BASELINE)
         project = _packaged(Path(folder) / "project")
-        costs = {kind: _first(project, kind) / floor for kind in KINDS}
-    rows = [f"| {SAID[kind]} | {cost:.2f} |" for kind, cost in costs.items()]
+        costs = {kind: _first_answer_cost(project, kind) / baseline for kind in KINDS}
+    rows = [f"| {LABELS[kind]} | {cost:.2f} |" for kind, cost in costs.items()]
     unit = "Instructions" if shutil.which("valgrind") else f"CPU time (median of {RUNS})"
     return f"""\
 ## Cold start
 
-{unit} of a new process, start of Python included, beside those of one that only imports
-Chalice, PynamoDB and pydantic and makes a client of DynamoDB, with botocore as it comes. Requests
-to the database are made and signed, and answered where they would be sent. What an operation costs,
-only its own first request pays: it does not matter how many there are.
+{unit} of a new process, including the start of Python. The baseline is a process that only imports
+Chalice, PynamoDB and pydantic and creates a DynamoDB client with unmodified botocore. Requests to
+the database are created and signed. A stub answers them where botocore would send them. An
+operation is loaded by its own first request, so the number of operations does not matter.
 
 | | times the libraries |
 | --- | ---: |
@@ -59,12 +59,12 @@ only its own first request pays: it does not matter how many there are.
 """
 
 
-def _first(project: Path, kind: str) -> float:
+def _first_answer_cost(project: Path, kind: str) -> float:
     return _cost(project, str(ROOT / "infra" / "bench" / "first_answer.py"), kind)
 
 
 def _packaged(project: Path) -> Path:
-    """Return a copy of the application as the zip has it, as far as it differs from here."""
+    """Return a copy of the application with the parts that differ in the zip."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "chalicelib", project / "chalicelib", ignore=ignored)
     shutil.copyfile(ROOT / "app.py", project / "app.py")
@@ -90,9 +90,9 @@ def _packaged(project: Path) -> Path:
 
 
 def _cost(project: Path, *arguments: str) -> float:
-    """Return what a process costs: instructions, or seconds of CPU time."""
+    """Return the cost of a process in instructions, or in seconds of CPU time."""
     command = [sys.executable, *arguments]
-    _run(project, command)  # The first compiles what has no bytecode yet.
+    _run(project, command)  # The first run compiles modules that have no bytecode yet.
     if shutil.which("valgrind"):
         counted = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command]
         found = re.search(r"Collected : (\d+)", _run(project, counted))
@@ -114,7 +114,7 @@ def _cpu_seconds(project: Path, command: list[str]) -> float:
 
 
 def _run(project: Path, command: list[str]) -> str:
-    """Run a command as a function of ours; return what it said on its standard error."""
+    """Run a command in the environment of a deployed function and return its standard error."""
     env = {k: v for k, v in os.environ.items() if k not in {"PYTHONDONTWRITEBYTECODE", "STAGE"}}
     env |= {"PYTHONHASHSEED": "0", "STAGE": "dev", "AWS_LAMBDA_FUNCTION_NAME": "bench"}
     env |= {"AWS_DEFAULT_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "bench"}

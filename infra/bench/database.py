@@ -1,4 +1,4 @@
-"""The database that list costs are measured on: DynamoDB Local, seeded once and kept in build/."""
+"""Database of the benchmarks: DynamoDB Local, seeded once and kept in build/."""
 
 import os
 import sys
@@ -17,21 +17,21 @@ from infra.local.seed import NOUNS
 from infra.local.stack import ENDPOINT, LOCAL_AWS
 
 PATIENCE_SECONDS = 60
-"""DynamoDB Local counts a table's rows when it describes it, which takes long in a large one."""
+"""Read timeout. To describe a table, DynamoDB Local counts its rows, which can take long."""
 FOLDER = Path(__file__).parents[2] / "build" / "bench" / "data"
 
 
 def workspace(count: int) -> str:
-    """Return the workspace that has this many records of a noun."""
+    """Return the id of the workspace with ``count`` records of each noun."""
     return f"bench-{count}"
 
 
 @contextmanager
 def seeded(wanted: Mapping[str, Sequence[int]], *, in_memory: bool = False) -> Iterator[None]:
-    """Serve a database with so many records of each noun for the length of a ``with`` block.
+    """Run a database with the wanted numbers of records during a ``with`` block.
 
-    What is missing is seeded. In memory that is everything, but rows that lie scattered, such as
-    look-ups, are written far faster than to a large file.
+    Missing records are seeded. With ``in_memory`` these are all records, every time. Scattered rows
+    such as look-ups are nevertheless written much faster to memory than to a large file.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     connection.READ_SECONDS = PATIENCE_SECONDS

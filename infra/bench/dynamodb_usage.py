@@ -1,4 +1,4 @@
-"""Counts what code asks of DynamoDB, round trips and capacity units, by botocore's events."""
+"""Measurement of DynamoDB round trips and capacity units, using the events of botocore."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ _READS = frozenset({"BatchGetItem", "GetItem", "Query"})
 
 @dataclass
 class DatabaseUsage:
-    """What was asked: the operations in their order, and the units they cost."""
+    """The operations sent to DynamoDB, in order, and their capacity units."""
 
     calls: list[str] = field(default_factory=list)
     reads: float = 0.0
@@ -34,20 +34,20 @@ class DatabaseUsage:
 
     @property
     def round_trips(self) -> int:
-        """How many requests DynamoDB was sent."""
+        """Number of requests sent to DynamoDB."""
         return len(self.calls)
 
 
 @contextmanager
 def metering() -> Iterator[DatabaseUsage]:
-    """Count for the length of a ``with`` block, in every thread.
+    """Count the requests of all threads during a ``with`` block.
 
-    DynamoDB Local is exact for reads and plain writes but not for transactions; moto's units mean
-    nothing at all.
+    The units of DynamoDB Local are exact for reads and plain writes, but not for transactions. The
+    units of moto are meaningless.
     """
     usage, events = DatabaseUsage(), connection().client.meta.events
 
-    def ask(params: dict[str, Any], **_: object) -> None:
+    def request_units(params: dict[str, Any], **_: object) -> None:
         params["ReturnConsumedCapacity"] = "INDEXES"
 
     def count(model: Any, parsed: Mapping[str, Any], **_: object) -> None:  # noqa: ANN401
@@ -62,11 +62,11 @@ def metering() -> Iterator[DatabaseUsage]:
 
     names = [f"provide-client-params.dynamodb.{name}" for name in _SUPPORTED]
     for name in names:
-        events.register(name, ask)
+        events.register(name, request_units)
     events.register("after-call.dynamodb", count)
     try:
         yield usage
     finally:
         for name in names:
-            events.unregister(name, ask)
+            events.unregister(name, request_units)
         events.unregister("after-call.dynamodb", count)

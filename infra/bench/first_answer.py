@@ -1,8 +1,8 @@
-"""One cold start: import the application in the current folder and give one first answer.
+"""One cold start: import the application in the current folder and return one first answer.
 
-``infra.bench.cold_start`` runs it in new processes, ``python first_answer.py <kind>``, and measures
-those. The database is replaced where botocore would send a request, by one that has a key and no
-more.
+``infra.bench.cold_start`` runs ``python first_answer.py <kind>`` in new processes and measures
+them. A stub replaces the database at the point where botocore would send a request. It contains one
+API key and nothing else.
 """
 
 import json
@@ -41,7 +41,7 @@ OPERATION = "X-Amz-Target"
 
 
 def main(kind: str) -> None:
-    """Import the application and give the first answer of a kind: ``import`` is the import alone.
+    """Import the application and return the first answer of a kind. ``import`` only imports.
 
     Raises:
         RuntimeError: the answer is not the expected one.
@@ -50,7 +50,7 @@ def main(kind: str) -> None:
     if kind == "chat":
         _chat()
         return
-    import app  # noqa: PLC0415  what is measured
+    import app  # noqa: PLC0415  the import is part of the measurement
 
     if kind == "jobs":
         _stub_database({})
@@ -62,12 +62,12 @@ def main(kind: str) -> None:
 
 
 def _chat() -> None:
-    """Begin as the function does that streams, and answer a message."""
-    import gc  # noqa: PLC0415  what is measured
+    """Start as the streaming function does, and answer a message."""
+    import gc  # noqa: PLC0415  the import is part of the measurement
 
     from chalicelib.transports.chat import stream_runtime  # noqa: PLC0415  as above
 
-    gc.disable()  # As ``stream_runtime.main`` does.
+    gc.disable()  # ``stream_runtime.main`` does the same.
     serve = stream_runtime.load()
     _stub_database({})
     reply = serve(MESSAGE)
@@ -93,8 +93,8 @@ def _event(method: str, path: str, sent: Any, kind: str, token: str) -> dict[str
 
 
 def _token() -> str:
-    """Put a key into the database and return its token."""
-    from chalicelib.core import clock  # noqa: PLC0415  as any request with a key does
+    """Put a key into the stub of the database and return its token."""
+    from chalicelib.core import clock  # noqa: PLC0415  every request with a key imports it
     from chalicelib.domains.identity.store import api_keys  # noqa: PLC0415
     from chalicelib.lib import tokens  # noqa: PLC0415
 
@@ -115,7 +115,7 @@ def _token() -> str:
 
 
 def _stub_database(key: dict[str, Any]) -> None:
-    from botocore.awsrequest import AWSResponse  # noqa: PLC0415  as the store does
+    from botocore.awsrequest import AWSResponse  # noqa: PLC0415  the engine imports it too
 
     from chalicelib.core import deadline  # noqa: PLC0415
     from chalicelib.engine.connection import connection  # noqa: PLC0415
@@ -131,17 +131,17 @@ def _stub_database(key: dict[str, Any]) -> None:
 
 
 class _Body(NamedTuple):
-    """A body as botocore reads it."""
+    """A response body with the interface that botocore reads."""
 
     content: bytes
 
     def stream(self) -> Iterator[bytes]:
-        """Yield it."""
+        """Yield the whole body."""
         yield self.content
 
 
 def _answer(key: dict[str, Any], operation: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Return what a database with one row answers."""
+    """Return the answer of a database with one row."""
     wanted = request.get("Key", {})
     found = key if key and all(key[name] == wanted[name] for name in wanted) else {}
     if operation == "UpdateItem":

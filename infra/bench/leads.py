@@ -1,4 +1,4 @@
-"""What the calls on 10,000 and 50,000 leads cost, as whole operations but for the key."""
+"""Cost of operations on 10,000 and 50,000 leads, without the look-up of the key."""
 
 import json
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ COUNTS = (10_000, 50_000)
 ABOUT = [
     "## Leads, on DynamoDB Local",
     "",
-    "Whole operations, but for the unit and the round trip of the key. A lead takes about 1 KB; a",
-    "list shows 20.",
+    "Whole operations, without the unit and the round trip for the key. A lead takes about 1 KB.",
+    "A list shows 20 leads.",
     "",
     "| call | leads | matches | units | round trips |",
     "|---|---|---|---|---|",
@@ -33,7 +33,7 @@ ABOUT = [
 
 
 def section() -> str:
-    """Measure, and return the page's section."""
+    """Measure and return this section of the page."""
     load_all()
     with database.seeded({"leads": COUNTS}, in_memory=True):
         table = [line for count in COUNTS for line in _lines(count)]
@@ -80,11 +80,11 @@ def _lines(count: int) -> Iterator[str]:
         yield f"| {label} | {count:,} | {found:,} | {usage.units:,.0f} | {usage.round_trips} |"
     whole = Cost()
     list(Partition(LEADS.partition(workspace), whole).items())
-    yield f"| all read whole, naively | {count:,} | {count:,} | {whole.units:,.0f} | |"
+    yield f"| reading all leads naively | {count:,} | {count:,} | {whole.units:,.0f} | |"
 
 
 def make_workspace(workspace_id: str) -> None:
-    """Write the row of a workspace to measure in."""
+    """Write the row of a workspace for the measurement."""
     workspaces.row(
         workspace_id,
         name="Bench",
@@ -97,7 +97,7 @@ def make_workspace(workspace_id: str) -> None:
 
 
 def call(workspace: str, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run an operation with a key of every scope; return what is inside the envelope."""
+    """Run an operation with a key that has every scope. Return ``data`` of the envelope."""
     principal = ApiKeyPrincipal(
         workspace_id=workspace, plan="enterprise", key_id=new_id(), scopes=frozenset(Scope)
     )
@@ -108,22 +108,22 @@ def call(workspace: str, operation: str, arguments: dict[str, Any]) -> dict[str,
 
 @contextmanager
 def _transactions() -> Iterator[list[int]]:
-    """Yield the numbers of items of the transactions that the ``with`` block sends."""
+    """Yield a list that receives the item count of each transaction sent in the ``with`` block."""
     sizes: list[int] = []
 
-    def note(params: dict[str, Any], **_: object) -> None:
+    def record_size(params: dict[str, Any], **_: object) -> None:
         sizes.append(len(params["TransactItems"]))
 
     events, name = connection().client.meta.events, "provide-client-params.dynamodb"
-    events.register(f"{name}.TransactWriteItems", note)
+    events.register(f"{name}.TransactWriteItems", record_size)
     try:
         yield sizes
     finally:
-        events.unregister(f"{name}.TransactWriteItems", note)
+        events.unregister(f"{name}.TransactWriteItems", record_size)
 
 
 def _submission() -> Iterator[str]:
-    """Submit a form three times: by somebody new, by the same person, and the same values."""
+    """Submit a form three times: a new person, the same person, and the same values again."""
     workspace = f"bench-submission-{new_id()}"
     make_workspace(workspace)
     fields = [
@@ -135,11 +135,12 @@ def _submission() -> Iterator[str]:
     ada = {"name": "Ada", "email": "ada@example.com", "phone": "8 916 123-45-67"}
     yield "| submission | units | round trips | items of the transaction |"
     yield "|---|---|---|---|"
-    _submit(form, {**ada, "email": "first@example.com", "phone": ""})  # the day's first
+    # The first submission of a day costs more, so it is not measured.
+    _submit(form, {**ada, "email": "first@example.com", "phone": ""})
     for label, values in {
-        "of somebody new": ada,
-        "of the same person": {**ada, "name": "Ada L."},
-        "of the same values again": ada,
+        "a new person": ada,
+        "the same person": {**ada, "name": "Ada L."},
+        "the same values again": ada,
     }.items():
         with _transactions() as sizes:
             usage = _submit(form, values)

@@ -1,7 +1,7 @@
-"""What lists cost at 1,000, 10,000 and 100,000 products, beside reading the table whole.
+"""Cost of lists at 1,000, 10,000 and 100,000 products, compared with reading the whole partition.
 
-The naive reading asks for every record of the partition, then filters, sorts and counts in Python.
-Both must find the same records.
+The naive reading fetches every record of the partition, then filters, sorts and counts in Python.
+Both methods must find the same records.
 """
 
 import time
@@ -17,14 +17,14 @@ from chalicelib.engine.listing.queries import CONSISTENT_ROWS
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Cost, Partition
 from infra.bench import database
-from infra.bench.made_up import APPOINTMENTS, CONTACTS, TAGS
+from infra.bench.synthetic_nouns import APPOINTMENTS, CONTACTS, TAGS
 from infra.local.seed import FIRST_MADE_AT, SMALL_CATEGORY, category_id
 
 COUNTS = (1_000, 10_000, 100_000)
 
 
 def section() -> str:
-    """Measure, and return the page's section."""
+    """Measure and return this section of the page."""
     wanted = {"products": COUNTS, "appointments": [50_000], "contacts": [10_000]}
     with database.seeded(wanted):
         tables = [_table(count) for count in COUNTS]
@@ -33,18 +33,19 @@ def section() -> str:
         [
             "## Lists, on DynamoDB Local",
             "",
-            "Read units, round trips and time of one page of 20 products of about 1.7 KB, beside",
-            "a naive reading of the whole partition that is filtered and sorted in Python; both",
+            "Read units, round trips and time of one page of 20 products of about 1.7 KB each. The",
+            "naive reading fetches the whole partition, then filters and sorts it in Python. Both",
             "find the same records. A REST or tool call adds a unit and a round trip for the key.",
-            "DynamoDB Local ends pages of a Query after some 500 rows, where DynamoDB goes on to a",
-            "megabyte (about 5,000 rows of the compact index): a full scan takes a tenth of these",
-            "trips there, and the same units.",
+            "DynamoDB Local ends a page of a Query after about 500 rows. DynamoDB itself continues",
+            "to a megabyte, which is about 5,000 rows of the compact index. There, a full scan",
+            "takes the same units and a tenth of these round trips.",
             "",
             *tables,
             "### Other shapes",
             "",
-            "Made-up nouns with what the next ones need: a range along an index, values of many,",
-            "and search texts too long for an index entry, which have rows of their own.",
+            "Synthetic nouns with other index features: a range along an index, fields with many",
+            "values, and search texts that have their own rows because they are too long for an",
+            "index entry.",
             "",
             "| list | plan | matches | units | round trips |",
             "|---|---|---|---|---|",
@@ -55,7 +56,7 @@ def section() -> str:
 
 
 def _appointments(count: int) -> list[str]:
-    """Return lines on a month among two years of appointments."""
+    """Return the table rows about one month in two years of appointments."""
     begin = FIRST_MADE_AT + timedelta(days=365)
     month = Query(
         page=1,
@@ -67,13 +68,13 @@ def _appointments(count: int) -> list[str]:
     queries = {
         f"a month of {count:,} appointments, page 1": month,
         "the same month, page 5": replace(month, page=5),
-        "the same month of one master": replace(month, filters={"resource_id": "resource-3"}),
+        "the same month of one resource": replace(month, filters={"resource_id": "resource-3"}),
     }
     return [_line(APPOINTMENTS, count, label, query) for label, query in queries.items()]
 
 
 def _contacts(count: int) -> list[str]:
-    """Return lines on tags and long texts."""
+    """Return the table rows about tags and long texts."""
     newest = Query(page=1, size=20, sort="createdAt", descending=True)
     queries = {
         f"one tag of {count:,} contacts": replace(newest, filters={"tags": TAGS[3]}),
@@ -83,7 +84,7 @@ def _contacts(count: int) -> list[str]:
     whole = Cost()
     everything = Partition(CONTACTS.partition(database.workspace(count)), whole)
     list(everything.items(consistent_read=count <= CONSISTENT_ROWS))
-    naive = f"| all {count:,} contacts, read whole | naive | {count:,} | {whole.units:,.0f} | |"
+    naive = f"| reading all {count:,} contacts | naive | {count:,} | {whole.units:,.0f} | |"
     return [*(_line(CONTACTS, count, label, query) for label, query in queries.items()), naive]
 
 
@@ -131,7 +132,7 @@ def _table(count: int) -> str:
     lines = [
         f"### {count:,} products; the naive reading takes {naive.units:,.0f} units",
         "",
-        "| list | plan | units | of the naive reading | round trips | time, of the naive reading |",
+        "| list | plan | units | % of naive units | round trips | % of naive time |",
         "|---|---|---|---|---|---|",
     ]
     for label, query in _queries(count).items():
@@ -139,7 +140,7 @@ def _table(count: int) -> str:
         page = PRODUCTS.page(database.workspace(count), query)
         ms = (time.perf_counter() - started) * 1000
         found = ([record.id for record in page.records], page.total)
-        if found != _pick(everything, query):
+        if found != _select(everything, query):
             msg = f"the list engine and the naive reading differ: {label} of {count}"
             raise RuntimeError(msg)
         units, round_trips = page.cost.units, page.cost.round_trips
@@ -151,15 +152,15 @@ def _table(count: int) -> str:
 
 
 def _read_all(count: int) -> tuple[list[ProductRow], Cost]:
-    """Read the whole partition, as consistently as the engine."""
+    """Read the whole partition with the same consistency as the engine."""
     cost = Cost()
     partition = Partition(PRODUCTS.partition(database.workspace(count)), cost)
     items = partition.items(consistent_read=count <= CONSISTENT_ROWS)
     return [ProductRow.from_raw_data(item) for item in items], cost
 
 
-def _pick(products: list[ProductRow], query: Query) -> tuple[list[str], int]:
-    """Filter and sort in Python; return the ids of the page, and how many match."""
+def _select(products: list[ProductRow], query: Query) -> tuple[list[str], int]:
+    """Filter and sort in Python. Return the ids of the page and the number of matches."""
     for name, value in query.filters.items():
         values = {value} if isinstance(value, str) else set(value or ())
         products = [p for p in products if getattr(p, name) in values]

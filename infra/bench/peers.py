@@ -1,9 +1,9 @@
-"""The peers: the official SDK's server and FastMCP, stateless, serving our 77 schemas.
+"""Stateless servers of the official SDK and of FastMCP, with the schemas of our tools.
 
-Runs as a script in the peers' own virtual environment: definitions and the answer's text come as
-JSON on stdin, CPU milliseconds and versions go out as JSON on stdout. Requests go straight into the
-ASGI application, so that only the handler is measured. Their tool makes its answer as ours does:
-from records in memory, through a pydantic model, to JSON.
+This is a script for the peers' own virtual environment. It reads tool definitions and the answer's
+text as JSON from stdin, and writes CPU milliseconds and versions as JSON to stdout. Requests go
+directly to the ASGI application, so that only the handler is measured. Like ours, the tool builds
+its answer from records in memory, through a pydantic model, as JSON.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import create_model
 from pydantic_core import to_json
-from timing import cpu_ms  # type: ignore[import-not-found]  # it lies beside this script
+from timing import cpu_ms  # type: ignore[import-not-found]  # in the folder of this script
 
 HEADERS = [
     (b"host", b"127.0.0.1:8000"),
@@ -28,15 +28,15 @@ HEADERS = [
 ]
 
 
-def answering(text: str) -> Callable[[], str]:
-    """Return a function that makes the text again from records, through a pydantic model."""
+def answer_builder(text: str) -> Callable[[], str]:
+    """Return a function that rebuilds the text from records, through a pydantic model."""
     answer = json.loads(text)["data"]
     first = answer["projects"][0]
     kinds: dict[str, Any] = {name: (type(first[name]) if first[name] else Any) for name in first}
     kinds |= {name: datetime for name in first if name.endswith("At")}
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in kinds.items()}
     site = create_model("Site", **fields)
-    sites = create_model("Sites", projects=(list[site], ...), pagination=(dict[str, int], ...))  # type: ignore[valid-type]  # made just now
+    sites = create_model("Sites", projects=(list[site], ...), pagination=(dict[str, int], ...))  # type: ignore[valid-type]  # created at run time
     records = [
         {
             name: datetime.fromisoformat(v) if kinds[name] is datetime else v
@@ -45,11 +45,11 @@ def answering(text: str) -> Callable[[], str]:
         for row in answer["projects"]
     ]
 
-    def make() -> str:
-        made = sites(projects=[site(**r) for r in records], pagination=answer["pagination"])
-        return to_json({"data": {"status": True, **made.model_dump(mode="json")}}).decode()
+    def build() -> str:
+        page = sites(projects=[site(**r) for r in records], pagination=answer["pagination"])
+        return to_json({"data": {"status": True, **page.model_dump(mode="json")}}).decode()
 
-    return make
+    return build
 
 
 def official(definitions: list[dict[str, Any]], text: str) -> Any:  # noqa: ANN401  an ASGI app
@@ -57,32 +57,32 @@ def official(definitions: list[dict[str, Any]], text: str) -> Any:  # noqa: ANN4
     from mcp import types  # noqa: PLC0415  installed in the peers' environment only
     from mcp.server.lowlevel import Server  # noqa: PLC0415
 
-    make = answering(text)
+    build = answer_builder(text)
     tools = [types.Tool.model_validate(definition) for definition in definitions]
 
     async def list_tools(_ctx: object, _params: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(_ctx: object, _params: object) -> types.CallToolResult:
-        return types.CallToolResult(content=[types.TextContent(type="text", text=make())])
+        return types.CallToolResult(content=[types.TextContent(type="text", text=build())])
 
     server = Server("peer", on_list_tools=list_tools, on_call_tool=call_tool)
     return server.streamable_http_app(json_response=True, stateless_http=True)
 
 
 def fastmcp(definitions: list[dict[str, Any]], text: str) -> Any:  # noqa: ANN401  an ASGI app
-    """Return FastMCP as a stateless application."""
+    """Return a server of FastMCP as a stateless application."""
     from fastmcp import FastMCP  # noqa: PLC0415  as above
     from fastmcp.tools import Tool, ToolResult  # noqa: PLC0415
     from mcp.types import TextContent  # noqa: PLC0415
 
-    make = answering(text)
+    build = answer_builder(text)
 
     class Fixed(Tool):  # type: ignore[misc]  # not installed where types are checked
-        """A tool of our schema that makes our answer."""
+        """A tool with our schema that builds our answer."""
 
         async def run(self, arguments: dict[str, Any]) -> ToolResult:  # noqa: ARG002
-            return ToolResult(content=[TextContent(type="text", text=make())])
+            return ToolResult(content=[TextContent(type="text", text=build())])
 
     server = FastMCP("peer")
     for definition in definitions:
@@ -99,7 +99,7 @@ def fastmcp(definitions: list[dict[str, Any]], text: str) -> Any:  # noqa: ANN40
 
 
 class Driver:
-    """Runs an ASGI application on a loop of its own, and sends requests into it."""
+    """Client that runs an ASGI application on its own event loop and sends requests to it."""
 
     def __init__(self, app: Any) -> None:  # noqa: ANN401  an ASGI app
         self.app = app
@@ -109,7 +109,7 @@ class Driver:
         self.loop.run_until_complete(self.stack.enter_async_context(context))
 
     def call(self, method: str, params: dict[str, Any]) -> Callable[[], bytes]:
-        """Return a call that sends one request and returns the answer's body."""
+        """Return a function that sends one request and returns the body of the answer."""
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         body = json.dumps(message).encode()
         return lambda: self.loop.run_until_complete(self._send(body))
@@ -147,26 +147,26 @@ class Driver:
         return b"".join(parts)
 
 
-def alike(answer: str, wanted: str) -> bool:
-    """Whether an answer has the wanted records; moments may be written in another way."""
-    made, ours = (json.loads(text)["data"]["projects"] for text in (answer, wanted))
-    return [site["id"] for site in made] == [site["id"] for site in ours]
+def has_same_records(answer: str, expected: str) -> bool:
+    """Whether an answer has the expected records. The format of times may differ."""
+    received, ours = (json.loads(text)["data"]["projects"] for text in (answer, expected))
+    return [site["id"] for site in received] == [site["id"] for site in ours]
 
 
 def main() -> None:
     """Measure both peers."""
     given = json.load(sys.stdin)
     measured = {}
-    for name, package, make in (
+    for name, package, make_app in (
         ("official SDK", "mcp", official),
         ("FastMCP", "fastmcp", fastmcp),
     ):
-        driver = Driver(make(given["definitions"], given["text"]))
+        driver = Driver(make_app(given["definitions"], given["text"]))
         listing = driver.call("tools/list", {})
         call = driver.call("tools/call", {"name": given["tool"], "arguments": {}})
         count = len(json.loads(listing())["result"]["tools"])
         answer = json.loads(call())["result"]["content"][0]["text"]
-        if count != len(given["definitions"]) or not alike(answer, given["text"]):
+        if count != len(given["definitions"]) or not has_same_records(answer, given["text"]):
             sys.exit(f"{name} does not serve what it was given")
         measured[name] = {
             "version": version(package),

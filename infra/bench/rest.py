@@ -1,7 +1,7 @@
-"""A REST read's CPU time, beside Powertools for AWS Lambda and bare Chalice doing the same.
+"""CPU time of a REST read, compared with Powertools for AWS Lambda and with plain Chalice.
 
-All three run in this process, with the same models, store and key look-up, in turns. Powertools is
-installed separately, with the peers of the tool server; its modules are found there, after our own.
+All three run in turn in this process, with the same models, store and key look-up. Powertools is
+installed in the environment of the tool server's peers, which is added to the end of ``sys.path``.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import click
 from chalice.app import Chalice, Response
 
-import app as ours_whole
+import app as our_app
 from chalicelib.application.invoke import authorize
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.wire.schema import Pagination, Wire
@@ -23,8 +23,8 @@ from chalicelib.domains.sites.operations.sites import SiteList, SiteListQuery, S
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine.listing.query import Query, ResultPage
 from chalicelib.transports.auth import authenticate
-from infra.bench import ours
-from infra.bench.timing import beside
+from infra.bench import our_handler
+from infra.bench.timing import cpu_ms_in_turns
 
 ROOT = Path(__file__).parents[2]
 PATH = "/api/projects/list"
@@ -34,33 +34,33 @@ Call = Callable[[dict[str, Any]], Any]
 
 
 class Answer(SiteList):
-    """A page of sites as the envelope has it."""
+    """A page of sites inside the envelope."""
 
     status: Literal[True] = True
 
 
 class Envelope(Wire):
-    """Every answer's wrapper."""
+    """The envelope of every answer."""
 
     data: Answer
 
 
 def section() -> str:
-    """Measure, and return the page's section."""
-    handlers = {OURS: lambda event: ours_whole.app(event, None), **_peers()}
-    with ours.stubs() as stubs:
+    """Measure and return this section of the page."""
+    handlers = {OURS: lambda event: our_app.app(event, None), **_peers()}
+    with our_handler.stubs() as stubs:
         ten = _measured(handlers)
-        stubs.enter_context(ours.page_of_sites(0))
+        stubs.enter_context(our_handler.page_of_sites(0))
         none = _measured(handlers)
     rows = [_row(name, (ten[name], none[name])) for name in handlers]
     return f"""\
 ## REST
 
-CPU time of a warm `GET {PATH}` in the Lambda handler, from API Gateway's event to the response,
-without a database: the key is looked up and its scope checked, the query validated, the answer made
-of records through pydantic models. The peers do that with our own models and functions; Powertools
-has `enable_validation` on. Ours also sets a deadline, warns of unknown fields and logs, the others
-do not; no line is written. In turns, the median of the rounds' ratios.
+CPU time of a warm `GET {PATH}` in the Lambda handler, from the API Gateway event to the response,
+without a database. Each handler looks up the key, checks its scope, validates the query and builds
+the answer from records through pydantic models. The peers use our models and functions. Powertools
+runs with `enable_validation`. Only ours also sets a deadline, warns about unknown fields and logs;
+log lines are not written. The handlers run in turn, and ratios are medians of the rounds.
 
 | handler | version | ten sites | times ours | none | times ours |
 |---|---|---|---|---|---|
@@ -77,20 +77,20 @@ def _row(name: str, measured: tuple[tuple[float, float], ...]) -> str:
 
 
 def _measured(handlers: Mapping[str, Call]) -> dict[str, tuple[float, float]]:
-    """Return each handler's milliseconds, and how often ours they are."""
+    """Return the CPU milliseconds of each handler, and their ratio to ours."""
     answers = {name: json.loads(handle(_event())["body"]) for name, handle in handlers.items()}
     if any(answer != answers[OURS] for answer in answers.values()):
-        raise RuntimeError("the handlers do not answer the same")
-    return beside({name: _calling(handle) for name, handle in handlers.items()})
+        raise RuntimeError("the handlers return different answers")
+    return cpu_ms_in_turns({name: _with_event(handle) for name, handle in handlers.items()})
 
 
-def _calling(handle: Call) -> Callable[[], object]:
+def _with_event(handle: Call) -> Callable[[], object]:
     return lambda: handle(_event())
 
 
 def _event() -> dict[str, Any]:
     return {
-        **ours.event("GET", PATH, None),
+        **our_handler.event("GET", PATH, None),
         "path": PATH,
         "httpMethod": "GET",
         "queryStringParameters": {name: values[-1] for name, values in QUERY.items()},
@@ -101,15 +101,15 @@ def _event() -> dict[str, Any]:
 def _peers() -> dict[str, Call]:
     return {
         "aws-lambda-powertools (APIGatewayRestResolver)": powertools(),
-        "chalice (bare)": bare_chalice(),
+        "chalice (plain)": plain_chalice(),
     }
 
 
 def powertools() -> Call:
-    """Return a handler that Powertools makes.
+    """Return a handler built with Powertools.
 
     Raises:
-        click.ClickException: it is not installed.
+        click.ClickException: Powertools is not installed.
     """
     folders = list((ROOT / "build" / "bench" / "lib").glob("python*/site-packages"))
     if not folders:
@@ -126,8 +126,8 @@ def powertools() -> Call:
     return lambda event: resolver.resolve(event, None)
 
 
-def bare_chalice() -> Call:
-    """Return a handler that Chalice makes, with what it lacks written by hand."""
+def plain_chalice() -> Call:
+    """Return a handler built with Chalice. Validation and serialisation are written by hand."""
     chalice = Chalice(app_name="bench", configure_logs=False)
 
     def list_sites() -> Response:
@@ -141,9 +141,9 @@ def bare_chalice() -> Call:
 
 
 def _answer(headers: Mapping[str, str], args: SiteListQuery) -> Envelope:
-    """Do what ``list_sites`` of ours does, and what is done before it."""
-    named = {name.lower(): value for name, value in headers.items()}
-    principal = authenticate(named, "127.0.0.1")
+    """Authenticate, authorize, and return the same answer as our ``list_sites``."""
+    lower_case = {name.lower(): value for name, value in headers.items()}
+    principal = authenticate(lower_case, "127.0.0.1")
     authorize(REGISTRY["list_sites"], principal)
     page: ResultPage[Any] = SITES.page(
         principal.workspace_id,
@@ -157,5 +157,5 @@ def _answer(headers: Mapping[str, str], args: SiteListQuery) -> Envelope:
         ),
     )
     sites = [SiteOut.of(site) for site in page.records]
-    where = Pagination(total=page.total, page=args.page, limit=args.size)
-    return Envelope(data=Answer(projects=sites, pagination=where))
+    pagination = Pagination(total=page.total, page=args.page, limit=args.size)
+    return Envelope(data=Answer(projects=sites, pagination=pagination))

@@ -1,4 +1,4 @@
-"""What finding slots costs: CPU alone, since the rules read no database."""
+"""CPU time of the slot search. The rules read no database, so nothing else is measured."""
 
 import json
 from datetime import UTC, datetime
@@ -18,24 +18,22 @@ HOURS = [Interval("09:00", "13:00"), Interval("14:00", "21:00")]
 
 
 def section() -> str:
-    """Measure, and return the page's section."""
+    """Measure and return this section of the page."""
     query = Query(MONDAY, MONDAY + DAYS * DAY - 1, MONDAY - DAY)
     calendars = [_calendar(str(number)) for number in range(10)]
     rows = []
-    yardstick = cpu_ms(lambda: json.loads(json.dumps(calendars[0].busy)))
+    json_ms = cpu_ms(lambda: json.loads(json.dumps(calendars[0].busy)))
     for count in (1, 10):
-        of = calendars[:count]
-        milliseconds = cpu_ms(lambda of=of: union(SERVICE, of, query))  # type: ignore[misc]
-        found = len(union(SERVICE, of, query).slots)
-        rows.append(
-            f"| {count} | {found} | {milliseconds:.1f} ms | {milliseconds / yardstick:.1f} |"
-        )
+        some = calendars[:count]
+        milliseconds = cpu_ms(lambda some=some: union(SERVICE, some, query))  # type: ignore[misc]
+        found = len(union(SERVICE, some, query).slots)
+        rows.append(f"| {count} | {found} | {milliseconds:.1f} ms | {milliseconds / json_ms:.1f} |")
     return f"""\
 ## Slots
 
-CPU time of the rules for {DAYS} days, {BOOKINGS} bookings a resource, {SERVICE.step_min}-minute \
-steps, buffers, over a clock
-change; beside writing and reading those bookings of one resource as JSON.
+CPU time of the slot rules for {DAYS} days, with {BOOKINGS} bookings for each resource,
+{SERVICE.step_min}-minute steps, buffers and a clock change. For comparison, the bookings of one
+resource are written and read as JSON.
 
 | resources | slots | time | times the JSON |
 |---|---|---|---|
@@ -44,11 +42,11 @@ change; beside writing and reading those bookings of one resource as JSON.
 
 
 def _calendar(name: str) -> Calendar:
-    """Return a resource whose days are half full, each in its own way."""
+    """Return a resource whose days are half full. Each resource has other bookings."""
     busy = []
     for number in range(BOOKINGS):
-        day, place = divmod(number, 16)
-        start = MONDAY + day * DAY + (6 * 60 + place * 45 + int(name) * 5) * MINUTE
+        day, position = divmod(number, 16)
+        start = MONDAY + day * DAY + (6 * 60 + position * 45 + int(name) * 5) * MINUTE
         busy.append(BusyEntry(f"{name}-{number}", start, start + 30 * MINUTE, 0, 5))
     rules = [Rule(weekdays=WEEKDAYS, intervals=HOURS)]
     return Calendar(name, "Europe/Berlin", parse(rules), 2, busy)

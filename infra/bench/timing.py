@@ -1,4 +1,4 @@
-"""CPU time per call: the median of several rounds, garbage collection and warm-up aside."""
+"""CPU time per call: the median of several rounds, without garbage collection and warm-up."""
 
 import gc
 import time
@@ -10,15 +10,15 @@ ROUND_SECONDS = 0.4
 
 
 def cpu_ms(call: Callable[[], object]) -> float:
-    """Return the CPU milliseconds that one warm call takes."""
+    """Return the CPU milliseconds of one warm call."""
     count = _count(call)
     return median(_round(call, count) for _ in range(ROUNDS)) / count * 1000
 
 
-def beside(calls: Mapping[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
-    """Return the CPU milliseconds of each call, and how often those of the first they are.
+def cpu_ms_in_turns(calls: Mapping[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
+    """Return the CPU milliseconds of each call, and their ratio to those of the first call.
 
-    They take turns, so that what else the machine does disturbs them alike.
+    The calls run in turn, so that other load on the machine affects all of them equally.
     """
     counts = {name: _count(call) for name, call in calls.items()}
     rounds = [
@@ -33,7 +33,7 @@ def beside(calls: Mapping[str, Callable[[], object]]) -> dict[str, tuple[float, 
 
 
 def _count(call: Callable[[], object]) -> int:
-    """Return how many calls make a round, once they are warm."""
+    """Warm up and return the number of calls in a round."""
     call()
     count, spent = 1, 0.0
     while spent < ROUND_SECONDS / 4:

@@ -1,4 +1,4 @@
-"""The tool server's CPU time, beside the official SDK's server and FastMCP, and a REST read's."""
+"""CPU time of the tool server, compared with the official SDK, FastMCP and a REST read."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from infra.bench import ours
+from infra.bench import our_handler
 from infra.bench.timing import cpu_ms
 
 ROOT = Path(__file__).parents[2]
@@ -16,31 +16,33 @@ PEERS_PYTHON = ROOT / "build" / "bench" / "bin" / "python"
 METHODS = ("tools/list", "tools/call")
 OURS = "ours, in the Lambda handler"
 ROUNDS = 5
-"""Of ours and the peers in turns: a machine is not as fast at one minute as at the next."""
+"""Rounds in which all servers are measured in turn, because the speed of a machine changes."""
 
 
 def section() -> str:
-    """Measure, and return the page's section."""
+    """Measure and return this section of the page."""
     rounds = []
-    with ours.stubs():
+    with our_handler.stubs():
         calls = {
-            "tools/list": ours.call_handler("tools/list", {}),
-            "tools/call": ours.call_handler("tools/call", {"name": ours.TOOL, "arguments": {}}),
-            "REST": ours.get_handler("/api/projects/list"),
+            "tools/list": our_handler.call_handler("tools/list", {}),
+            "tools/call": our_handler.call_handler(
+                "tools/call", {"name": our_handler.TOOL, "arguments": {}}
+            ),
+            "REST": our_handler.get_handler("/api/projects/list"),
         }
         tools = json.loads(calls["tools/list"]()["body"])["result"]["tools"]
-        given = {"definitions": tools, "text": ours.answer_text(), "tool": ours.TOOL}
+        given = {"definitions": tools, "text": our_handler.answer_text(), "tool": our_handler.TOOL}
         for _ in range(ROUNDS):
-            mine = {name: cpu_ms(call) for name, call in calls.items()}
-            rounds.append({OURS: {**mine, "version": ""}, **_peers(given)})
+            measured = {name: cpu_ms(call) for name, call in calls.items()}
+            rounds.append({OURS: {**measured, "version": ""}, **_peers(given)})
     rest = median(each[OURS]["REST"] for each in rounds)
     size = len(json.dumps(tools, separators=(",", ":")).encode())
     return f"""\
 ## Tool server, {len(tools)} tools ({size:,} bytes)
 
-CPU time of a warm request in the handler, without sockets or a database. The peers serve the same
-schemas; the called tool lists ten sites, from records in memory through a pydantic model. In turns,
-the medians of {ROUNDS} rounds.
+CPU time of a warm request in the handler, without sockets or a database. All servers have the same
+schemas. The called tool lists ten sites, from records in memory through a pydantic model. The
+servers are measured in turn. Values are the medians of {ROUNDS} rounds.
 
 | server | version | `tools/list` | times ours | `tools/call` | times ours |
 |---|---|---|---|---|---|
@@ -59,19 +61,19 @@ def _row(name: str, rounds: list[dict[str, Any]]) -> str:
 
 
 def _peers(given: dict[str, Any]) -> dict[str, Any]:
-    """Return each peer's version and milliseconds, measured in their own environment."""
+    """Return the version and CPU milliseconds of each peer, measured in their own environment."""
     if not PEERS_PYTHON.exists():
         msg = f"{PEERS_PYTHON.relative_to(ROOT)} is missing. Run make bench, which installs it."
         raise click.ClickException(msg)
-    ran = subprocess.run(
+    process = subprocess.run(
         [PEERS_PYTHON, Path(__file__).with_name("peers.py")],
         input=json.dumps(given),
         capture_output=True,
         text=True,
         check=False,
     )
-    if ran.returncode:
-        msg = f"the peers failed: {ran.stderr[-2000:]}"
+    if process.returncode:
+        msg = f"the peers failed: {process.stderr[-2000:]}"
         raise click.ClickException(msg)
-    measured: dict[str, Any] = json.loads(ran.stdout)
+    measured: dict[str, Any] = json.loads(process.stdout)
     return measured

@@ -1,4 +1,4 @@
-"""Two made-up nouns, shaped like those that grow large: appointments by time, and contacts."""
+"""Two synthetic nouns for large lists: appointments, read by time, and contacts with tags."""
 
 import random
 from datetime import timedelta
@@ -14,7 +14,7 @@ from infra.local.seed import FIRST_MADE_AT, NOUNS, WORDS
 
 TAGS = [f"tag-{number}" for number in range(20)]
 MINUTES_BETWEEN = 20
-"""Between the starts of two appointments: 50,000 of them fill almost two years."""
+"""Interval between the starts of two appointments. 50,000 appointments fill almost two years."""
 
 
 class AppointmentRow(Record):
@@ -44,7 +44,7 @@ APPOINTMENTS = listed(
 
 
 class ContactRow(Record):
-    """A contact, with tags and what it once submitted, about 2 KB."""
+    """A contact with tags and a submitted text, about 2 KB."""
 
     name = UnicodeAttribute()
     tags: ListAttribute[Any] = ListAttribute(default=list)

@@ -1,4 +1,4 @@
-"""Our tool server in the Lambda handler, with the key look-up remembered and no database."""
+"""Requests to our Lambda handler, with a cached API key and without a database."""
 
 import json
 import logging
@@ -19,14 +19,14 @@ TOOL = "svc_list_sites"
 
 
 def answer_text() -> str:
-    """Return what the measured call answers, for the peers to answer, too."""
+    """Return the answer of the measured call, which the peers have to return as well."""
     reply = call_handler("tools/call", {"name": TOOL, "arguments": {}})()
     text: str = json.loads(reply["body"])["result"]["content"][0]["text"]
     return text
 
 
 def stubs() -> ExitStack:
-    """Replace what asks the database, the key look-up and the list's page."""
+    """Replace the two functions that read the database: the look-up of the key and the list."""
     key = ApiKeyRow(
         "KEY#bench",
         api_keys.SORT_KEY,
@@ -46,7 +46,7 @@ def stubs() -> ExitStack:
 
 
 def page_of_sites(count: int) -> AbstractContextManager[object]:
-    """Replace what reads a page of sites by so many records in memory."""
+    """Replace the function that reads a page of sites. It returns ``count`` records in memory."""
     moment = clock.now()
     sites = [
         SITES.new(
@@ -64,13 +64,13 @@ def page_of_sites(count: int) -> AbstractContextManager[object]:
 
 
 def call_handler(method: str, params: dict[str, Any]) -> Callable[[], dict[str, Any]]:
-    """Return a call of the Lambda handler with an API Gateway event that carries a request."""
+    """Return a call of the Lambda handler with an API Gateway event for a JSON-RPC request."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     return lambda: app.app(event("POST", "/api/mcp", body), None)
 
 
 def get_handler(path: str) -> Callable[[], dict[str, Any]]:
-    """Return a call of the Lambda handler with a GET."""
+    """Return a call of the Lambda handler with an API Gateway event for a GET request."""
     return lambda: app.app(event("GET", path, None), None)
 
 
