@@ -52,7 +52,7 @@ class PhotoPage:
     """A page of photos. ``dataclasses.asdict`` returns JSON-compatible data.
 
     ``size`` is the requested page size. A page may have fewer photos, because unusable ones are
-    left out. ``total`` counts all matches, of which at most 20 pages can be read.
+    left out. ``total`` counts all matches, but only the first 20 pages can be read.
     """
 
     photos: list[Photo]

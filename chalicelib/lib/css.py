@@ -1,11 +1,11 @@
-"""Style sheets, made smaller."""
+"""Minification of style sheets."""
 
 import re
 
 _COMMENT = re.compile(r"/\*(?!!).*?\*/", re.DOTALL)
 _SPACE = re.compile(r"\s+")
 _AROUND = re.compile(r" ?([{};,]) ?|(:) (?!\")")
-"""White space that means nothing. A string may hold a colon with a space before its end."""
+"""White space without a meaning. A colon before a quotation mark may be inside a string."""
 
 
 def minify(style: str) -> str:

@@ -1,4 +1,4 @@
-"""Jinja templates, with the options that all of them share."""
+"""Environment for Jinja templates, with the options that all templates share."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,10 +8,10 @@ if TYPE_CHECKING:
 
 
 def environment(folder: Path, *, autoescape: bool = True) -> "Environment":
-    """Return what renders the templates of a folder.
+    """Return an environment that renders the templates of a folder.
 
-    Unless ``autoescape`` is off, everything that is not ``Markup`` is escaped. An undefined name is
-    an error. Jinja is imported here, because it takes 30 ms that only pages need.
+    Unless ``autoescape`` is off, every value that is not ``Markup`` is escaped. An undefined name
+    is an error. Jinja is imported here, because the import takes 30 ms and only pages need it.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  as above
 

@@ -76,7 +76,7 @@ def _retry_delay(error: ModelError, pause: float | None, deadline: Deadline) -> 
 
 
 @contextmanager
-def until(deadline: Deadline, cancellation: Cancellation) -> Iterator[None]:
+def enforce_deadline(deadline: Deadline, cancellation: Cancellation) -> Iterator[None]:
     """Shut the connections at the deadline, even while a read waits for the next byte.
 
     The timeout of a socket is not enough, because it starts again with every byte received.

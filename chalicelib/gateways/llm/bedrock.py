@@ -105,9 +105,9 @@ class BedrockModel:
     ) -> Generator[Event, None, None]:
         if deadline.passed:
             raise ModelError("timeout", "The time was up before the provider answered.")
-        with attempts.until(deadline, cancellation):
+        with attempts.enforce_deadline(deadline, cancellation):
             try:
-                with cancellation.watching():
+                with cancellation.register_sockets():
                     answer = self._client.converse_stream(**body)
                 with closing(answer["stream"]) as events:
                     yield from _read(events, messages)

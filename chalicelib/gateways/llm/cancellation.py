@@ -43,7 +43,7 @@ class Cancellation:
         self._cancelled.wait(seconds)
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def register_sockets(self) -> Iterator[None]:
         """Register the sockets of all requests that this thread sends in the ``with`` block."""
         token = _current.set(self)
         try:

@@ -118,7 +118,7 @@ def _answer(messages: Sequence[Message]) -> str:
     relevant = extracts.most_relevant(question, texts)
     facts = [index for index in relevant if index < len(sentences)][:MAX_SENTENCES]
     answer = [line for index in sorted(facts) for line in _with_list(sentences[index:])]
-    if parsed.hours and offers.asks_for_hours(question):
+    if parsed.hours and offers.is_about_hours(question):
         answer += offers.format_hours(parsed.hours, in_russian=in_russian)
     matching = [parsed.offers[n - len(sentences)] for n in relevant if n >= len(sentences)]
     answer += [

@@ -17,7 +17,7 @@ from chalicelib.gateways.llm import model_tariffs as tariffs
 
 UNKNOWN_CONTEXT = 32_000
 """Tokens that a model outside the catalogue is assumed to accept, its answer included."""
-NEAR_NAMES = 3
+MAX_SIMILAR_NAMES = 3
 
 
 class ModelSpec(NamedTuple):
@@ -135,10 +135,12 @@ def find(name: str) -> ModelSpec | None:
     return _BY_KEY.get(_key(_PROFILE.sub("", name)))
 
 
-def near_names(name: str) -> list[str]:
+def similar_names(name: str) -> list[str]:
     """Return known names similar to an unknown one, the most similar first."""
     keys = {_key(known): known for known in CATALOGUE}
-    return [keys[key] for key in get_close_matches(_key(name), keys, n=NEAR_NAMES, cutoff=0.6)]
+    return [
+        keys[key] for key in get_close_matches(_key(name), keys, n=MAX_SIMILAR_NAMES, cutoff=0.6)
+    ]
 
 
 def is_arn(name: str) -> bool:

@@ -50,7 +50,7 @@ _ABOUT_HOURS = extracts.stems(
 )
 
 
-def asks_for_hours(question: str) -> bool:
+def is_about_hours(question: str) -> bool:
     """Return whether a question is about opening hours or appointment times."""
     return bool(extracts.stems(question) & _ABOUT_HOURS)
 

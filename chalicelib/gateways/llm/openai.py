@@ -123,7 +123,7 @@ class OpenAiModel:
     ) -> Generator[Event, None, None]:
         budget = MIN_BUDGET + BYTES_PER_OUTPUT_TOKEN * body["max_tokens"]
         with (
-            attempts.until(deadline, cancellation),
+            attempts.enforce_deadline(deadline, cancellation),
             closing(self._send(body, deadline, cancellation)) as response,
         ):
             try:
@@ -141,7 +141,7 @@ class OpenAiModel:
         refused = self._refused.get(body["model"], frozenset())
         while True:
             sent = _without(refused, body)
-            with cancellation.watching():
+            with cancellation.register_sockets():
                 response = self._post(sent, deadline)
             if response.status_code == requests.codes.ok:
                 if refused:

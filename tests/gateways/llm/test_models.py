@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.gateways.llm import models
-from chalicelib.gateways.llm.models import CATALOGUE, ModelSpec, find, near_names, resolve
+from chalicelib.gateways.llm.models import CATALOGUE, ModelSpec, find, resolve, similar_names
 
 SONNET = CATALOGUE["claude-sonnet-4.5"]
 
@@ -91,16 +91,16 @@ def test_nobody_answers_where_models_are_off() -> None:
 
 
 def test_near_names_are_told() -> None:
-    assert near_names("gpt4o")[0] == "gpt-4o"
-    assert "claude-sonnet-4.5" in near_names("Claude Sonet 4.5")
-    assert near_names("zzzzzzzz") == []
+    assert similar_names("gpt4o")[0] == "gpt-4o"
+    assert "claude-sonnet-4.5" in similar_names("Claude Sonet 4.5")
+    assert similar_names("zzzzzzzz") == []
 
 
 @given(st.text(max_size=100), st.sampled_from([("demo",), ("bedrock",), ("openai", "bedrock")]))
 def test_any_name_has_a_tariff_or_is_refused(
     name: str, providers: tuple[models.Provider, ...]
 ) -> None:
-    near_names(name)
+    similar_names(name)
     try:
         found = resolve(name, providers)
     except NotConfiguredError:

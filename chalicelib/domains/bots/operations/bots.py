@@ -172,7 +172,7 @@ class AgentAccessResult(Wire):
 def _check_model(ctx: Context, name: str) -> None:
     """Warn of a name that the catalogue does not know; it goes to the provider as it is."""
     if models.find(name) is None:
-        near = models.near_names(name)
+        near = models.similar_names(name)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         ctx.warn(
             f'The model "{name}" is not in the catalogue: it is passed on as it is, at the dearest'

@@ -56,7 +56,7 @@ def message(workspace_id: str, question: str) -> Message | None:
         return [source.offer(record) for record in records if record.status == "active"]
 
     lookups: list[Callable[[], list[Any]]] = [partial(found, source) for source in SOURCES]
-    if offers.asks_for_hours(question):
+    if offers.is_about_hours(question):
         lookups.append(partial(_hours, workspace_id))
     looked_up = deadline.map_in_threads(lambda look: look(), lookups, len(lookups))
     facts = [fact for some in looked_up for fact in some]
