@@ -1,4 +1,4 @@
-"""What every test stands on: an empty database, a clock it may set, ways in by the public face."""
+"""Fixtures for all tests: an empty database, a controllable clock, clients of the public API."""
 
 import atexit
 import gc
@@ -74,15 +74,15 @@ from tests.support.restoring import Snapshots, moto_tables
 
 ALL_SCOPES = ["*:read", "*:write"]
 PASSWORD = "correct horse"
-"""Of every owner."""
+"""Password of every owner."""
 SETTINGS = settings()
 OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
 
 FOR_GOOD = {"N": str(2**62)}
-"""When what has no time to expire does."""
+"""Stands in for the expiry time of rows that never expire."""
 
 collect_ignore = ["clients"]
-"""Suites in an environment of their own (make test-clients)."""
+"""These suites need an environment of their own; run ``make test-clients``."""
 
 aws_calls.install()
 
@@ -99,25 +99,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionstart() -> None:
-    """Collect no garbage while tests are collected: nine thousand of them stay."""
+    """Disable garbage collection during test collection, since all collected items stay alive."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Collect it from now on, but never again look for it among what was made so far."""
+    """Enable garbage collection again, and exclude everything that was collected so far."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.fixture(scope="session")
 def on_dynamodb_local(request: pytest.FixtureRequest) -> bool:
-    """Whether this run has DynamoDB Local, whose figures and races are those of the real thing."""
+    """True if this run uses DynamoDB Local, whose capacity units and conflicts are real."""
     return bool(request.config.getoption("--dynamodb-local"))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _cheap_passwords() -> None:
-    """Hash passwords at the least cost: their strength is argon2's business, not the suite's."""
+    """Use the cheapest password hashing. Testing the strength of argon2 is not the purpose here."""
     from argon2 import PasswordHasher
 
     cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -126,7 +126,7 @@ def _cheap_passwords() -> None:
 
 @pytest.fixture
 def read_anew() -> Iterator[Callable[[], None]]:
-    """Let a test change the environment; yields what makes the process read it again."""
+    """Let a test change the environment. Yields a function that makes the process read it again."""
     before = dict(os.environ)
 
     def forget() -> None:
@@ -140,15 +140,15 @@ def read_anew() -> Iterator[Callable[[], None]]:
 
 
 @pytest.fixture(autouse=True)
-def _leaves_no_settings_behind() -> Iterator[None]:
-    """Blame a test for the settings that it would leave to whichever test comes next."""
+def _settings_are_restored() -> Iterator[None]:
+    """Fail the test that leaves changed settings behind, instead of a later test."""
     yield
     assert settings() == SETTINGS
 
 
 @pytest.fixture(scope="session")
 def _server(on_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
-    """The database of the session; yields what empties it."""
+    """The database of the session. Yields a function that empties it."""
     if on_dynamodb_local:
         from infra.local import dynamodb
 
@@ -176,7 +176,7 @@ def _server(on_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
 
 @pytest.fixture
 def database(_server: Callable[[], None]) -> Iterator[None]:
-    """An empty database, and an empty object store."""
+    """An empty database and an empty object store."""
     yield
     _server()
     metrics.forget_values()
@@ -188,14 +188,14 @@ def database(_server: Callable[[], None]) -> Iterator[None]:
 
 @pytest.fixture
 def empty(_server: Callable[[], None]) -> Callable[[], None]:
-    """Empties the database in the middle of a test."""
+    """A function that empties the database in the middle of a test."""
     return _server
 
 
 def everything() -> dict[str, Any]:
     """Return all rows of all tables, by key.
 
-    DynamoDB Local removes, whenever it likes, what has expired by a real clock: not those.
+    DynamoDB Local removes rows that have expired by the real clock, at any time. They are left out.
     """
     removed_before = real_time() if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ else 0
     rows = {}
@@ -208,7 +208,7 @@ def everything() -> dict[str, Any]:
 
 @dataclass
 class Answer:
-    """An answer of the API."""
+    """A response of the API."""
 
     status: int
     headers: dict[str, str]
@@ -216,14 +216,15 @@ class Answer:
 
     @property
     def data(self) -> Any:
-        """What is inside the envelope."""
+        """The data inside the envelope."""
         return json.loads(self.body)["data"]
 
 
 class _Client(TestHTTPClient):
-    """Chalice's test client, which would swap the environment for a stage's during each request.
+    """Chalice's test client without its changes to the environment.
 
-    Threads that do so at once leave it swapped.
+    The base class swaps in the stage's variables during each request. Concurrent requests would
+    leave them swapped.
     """
 
     __test__ = False
@@ -237,7 +238,7 @@ _client = _Client(application.app, Config.create())
 
 
 class Api:
-    """The API as a caller with one key sees it, through Chalice's test client."""
+    """The API as a caller with one key uses it, through Chalice's test client."""
 
     def __init__(self, token: str | None) -> None:
         self.token = token
@@ -245,7 +246,7 @@ class Api:
     def call(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        """Send a request; ``bytes`` go out as they are, anything else as JSON."""
+        """Send a request. ``bytes`` are sent unchanged; anything else is sent as JSON."""
         sent = dict(headers or {})
         if self.token is not None:
             sent.setdefault("Authorization", f"Bearer {self.token}")
@@ -258,23 +259,23 @@ class Api:
         return Answer(response.status_code, dict(response.headers), response.body)
 
     def get(self, path: str, **headers: str) -> Any:
-        """GET a path that must succeed; return what is inside the envelope."""
+        """Send a GET request that must succeed, and return the data inside the envelope."""
         return self._ok(self.call("GET", path, headers=headers))
 
     def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
-        """POST a body that must succeed, under an idempotency key if one is given."""
+        """Send a POST request that must succeed, with an idempotency key if one is given."""
         headers = {"Idempotency-Key": key} if key else {}
         return self._ok(self.call("POST", path, {} if body is None else body, headers))
 
     def refused(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """Send what must fail, in the envelope."""
+        """Send a request that must fail, and return its failure envelope."""
         answer = self.call(method, path, body, headers)
         assert answer.status >= 400, answer.body
         assert answer.data["status"] is False
         return answer
 
     def tool(self, tool: str, /, **arguments: Any) -> tuple[bool, Any]:
-        """Call a tool; return whether it failed, and what it says."""
+        """Call a tool. Return whether it failed, and its text."""
         params = {"name": tool, "arguments": arguments}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         result = json.loads(self.call("POST", "/api/mcp", message).body)["result"]
@@ -291,18 +292,18 @@ _numbers = itertools.count()
 
 
 def as_operator(operation: str, /, **arguments: Any) -> Any:
-    """Run an operation as the platform's operator; return what is inside the envelope."""
+    """Run an operation as the platform's operator, and return the data inside the envelope."""
     return admin.call(operation, arguments)
 
 
 @dataclass
 class Owner:
-    """A workspace with its owner, and keys to it."""
+    """A workspace with its owner, who can create keys and sign in."""
 
     workspace: WorkspaceRow
 
     def token(self, scopes: list[str] | None = None, expires_at: datetime | None = None) -> str:
-        """Make a key."""
+        """Create a key, and return its token."""
         return as_operator(
             "create_key",
             workspaceId=self.workspace.id,
@@ -312,11 +313,11 @@ class Owner:
         )["token"]
 
     def api(self, *scopes: str) -> Api:
-        """Return the API through a new key with these scopes; all by default."""
+        """Return the API through a new key with these scopes; with all scopes by default."""
         return Api(self.token(list(scopes)))
 
-    def signs_in(self) -> str:
-        """Begin a session of the owner in the console; return its token."""
+    def start_session(self) -> str:
+        """Start a console session of the owner, and return its token."""
         email = accounts.get(self.workspace.owner_id).email
         reply = invoke(
             REGISTRY["sign_in"],
@@ -337,7 +338,7 @@ def in_console(
     key: str | None = None,
     **arguments: Any,
 ) -> Any:
-    """Run an operation as a person in the console; return what is inside the envelope."""
+    """Run an operation as a user of the console, and return the data inside the envelope."""
     person = SessionPrincipal(
         account_id=account_id, workspace_id=workspace_id, membership=membership
     )
@@ -352,7 +353,7 @@ def in_console(
 
 @pytest.fixture
 def new_owner(database: None) -> Callable[..., Owner]:
-    """Make a new workspace with an owner of its own."""
+    """Return a function that creates a new workspace with its own owner."""
 
     def make(
         plan: str = "business",
@@ -370,16 +371,19 @@ def new_owner(database: None) -> Callable[..., Owner]:
 
 @pytest.fixture(scope="session")
 def snapshots(on_dynamodb_local: bool) -> Snapshots:
-    """What is made once and put back for each test that asks."""
+    """Snapshots of data that is created once and restored for each test that requests it."""
     return Snapshots(OBJECTS, works=not on_dynamodb_local)
 
 
 @pytest.fixture
 def _owner_with_a_key(new_owner: Callable[..., Owner], snapshots: Snapshots) -> tuple[str, str]:
-    """Ids of a workspace on Business and a token with every scope: the same in each test."""
+    """Return the ids of a workspace on the Business plan and a token with every scope.
+
+    They are the same in each test.
+    """
 
     def make() -> tuple[str, str]:
-        # Made long before any test's own time, whichever test comes first and stops the clock.
+        # The data is dated long before any test's own time, whichever test runs first.
         with clock.using(lambda: datetime(2026, 1, 1, tzinfo=UTC)):
             # Its slug is the same even if a test has made another workspace before.
             made = new_owner(role="admin", name="Workspace")
@@ -391,7 +395,7 @@ def _owner_with_a_key(new_owner: Callable[..., Owner], snapshots: Snapshots) -> 
 
 @pytest.fixture
 def owner(_owner_with_a_key: tuple[str, str]) -> Owner:
-    """A workspace on Business."""
+    """A workspace on the Business plan."""
     return Owner(workspaces.get(_owner_with_a_key[0]))
 
 
@@ -403,7 +407,7 @@ def api(_owner_with_a_key: tuple[str, str]) -> Api:
 
 @pytest.fixture
 def things(api: Api, _owner_with_a_key: tuple[str, str], snapshots: Snapshots) -> Things:
-    """One of everything in the workspace of ``api``; the key has been used already."""
+    """One record of every type in the workspace of ``api``. The key has been used before."""
     name = f"things of {_owner_with_a_key[0]}"
     made: Things = snapshots.once(name, lambda: Things.made_with(api))
     return made
@@ -411,7 +415,7 @@ def things(api: Api, _owner_with_a_key: tuple[str, str], snapshots: Snapshots) -
 
 @pytest.fixture
 def make_key(new_owner: Callable[..., Owner]) -> Callable[..., str]:
-    """Make a key of a new workspace."""
+    """Return a function that creates a key of a new workspace."""
 
     def make(scopes: list[str] | None = None, plan: str = "business", role: str = "user") -> str:
         return new_owner(plan, role).token(scopes)
@@ -420,11 +424,11 @@ def make_key(new_owner: Callable[..., Owner]) -> Callable[..., str]:
 
 
 def at_once(count: int, call: Callable[[int], Any]) -> list[Any]:
-    """Call a function from many threads that start together; return what each got, in order.
+    """Call a function from many threads that start together. Return their results, in order.
 
-    They share an interpreter, and the machine with whatever else it does. On AWS each request has a
-    function of its own, to which the service's limits of time apply; here they would decide by how
-    busy the machine is.
+    The threads share one interpreter and a busy machine. On AWS each request has its own process,
+    and the service's time limits apply to it. Here these limits would make the result depend on the
+    machine's load, so they are raised.
     """
     barrier = Barrier(count)
 
@@ -440,7 +444,7 @@ def at_once(count: int, call: Callable[[int], Any]) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def txt_records(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str] | None]:
-    """The TXT records of a DNS of the test's own, by host; None for a host that nobody answers."""
+    """TXT records of a fake DNS, by host. None stands for a host whose lookup fails."""
     records: dict[str, set[str] | None] = {}
 
     def lookup(host: str) -> frozenset[str]:
@@ -455,7 +459,7 @@ def txt_records(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str] | None]:
 
 @pytest.fixture
 def open_facts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[OpenFacts]]:
-    """Open Food, Beauty and Products Facts of the test's own, in the order they are asked in."""
+    """Fake Open Food, Beauty and Products Facts, in the order in which the service queries them."""
     names = ("openfoodfacts", "openbeautyfacts", "openproductsfacts")
     with OpenFacts() as food, OpenFacts() as beauty, OpenFacts() as products:
         servers = [food, beauty, products]
@@ -471,7 +475,7 @@ def open_facts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[OpenFacts]]:
 
 @pytest.fixture
 def openverse(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenverse]:
-    """An Openverse of the test's own, with 45 images of bread."""
+    """A fake Openverse with 45 images of bread."""
     with FakeOpenverse() as server:
         chosen = replace(photos.settings(), photo_source=f"openverse={server.url}/")
         monkeypatch.setattr(photos, "settings", lambda: chosen)
@@ -480,7 +484,7 @@ def openverse(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenverse]:
 
 
 class Time:
-    """A clock that stands still until it is moved."""
+    """A stopped clock that tests can move."""
 
     def __init__(self) -> None:
         self.now = datetime(2027, 1, 15, 12, 0, tzinfo=UTC)
@@ -492,7 +496,7 @@ class Time:
 
 @pytest.fixture
 def time() -> Iterator[Time]:
-    """The clock, standing still."""
+    """A stopped clock."""
     stopped = Time()
     with clock.using(lambda: stopped.now):
         yield stopped

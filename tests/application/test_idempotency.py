@@ -1,4 +1,7 @@
-"""Idempotency keys: one thing made, the same answer, for 24 hours (tools.md, Conventions)."""
+"""Idempotency keys.
+
+A repeated call returns the stored answer for 24 hours and creates nothing twice.
+"""
 
 import json
 from threading import Event, Thread
@@ -52,20 +55,20 @@ def test_a_key_belongs_to_one_operation(api: Api) -> None:
     assert api.post("/api/pages/create", body, key="k") == page
 
 
-def test_two_integrators_orders_of_one_name_are_two_calls(owner: Owner) -> None:
+def test_orders_of_the_same_name_from_two_integrators_are_separate_calls(owner: Owner) -> None:
     one, two = owner.api(), owner.api()
     first, second = (a.post(CREATE, {"title": "A"}, key="order-1")["project"] for a in (one, two))
     assert first["id"] != second["id"]
 
 
-def test_a_replay_survives_the_thing_it_made(api: Api) -> None:
+def test_a_replay_works_after_the_created_record_was_deleted(api: Api) -> None:
     first = api.post(CREATE, {"title": "A", "slug": "a"}, key="k")
     api.post("/api/projects/delete", {"id": first["project"]["id"]})
     assert api.post(CREATE, {"title": "A", "slug": "a"}, key="k") == first
     assert api.get("/api/projects/list")["pagination"]["total"] == 0
 
 
-def test_a_replay_is_found_even_where_the_call_would_fail_now(api: Api) -> None:
+def test_a_replay_works_even_if_the_call_itself_would_now_fail(api: Api) -> None:
     site = api.post(CREATE, {"title": "A"})["project"]["id"]
     body = {"projectId": site, "title": "Home"}
     first = api.post("/api/pages/create", body, key="k")
@@ -84,7 +87,7 @@ def test_a_key_is_free_again_after_24_hours(api: Api, time: Time) -> None:
     assert api.get("/api/projects/list")["pagination"]["total"] == 2
 
 
-def test_keys_of_two_workspaces_do_not_meet(new_owner: Any) -> None:
+def test_the_same_key_in_two_workspaces_does_not_collide(new_owner: Any) -> None:
     one, two = new_owner().api(), new_owner().api()
     first, second = (a.post(CREATE, {"title": "A"}, key="k")["project"] for a in (one, two))
     assert first["id"] != second["id"]
@@ -98,7 +101,7 @@ def test_a_failed_call_leaves_its_key_unused(api: Api) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256])
-def test_a_key_has_1_to_255_characters(api: Api, key: str) -> None:
+def test_a_key_must_have_1_to_255_characters(api: Api, key: str) -> None:
     answer = api.refused("POST", CREATE, {"title": "A"}, **{"Idempotency-Key": key})
     assert answer.status == 400
     assert answer.data["errors"][0]["field"] == "idempotencyKey"
@@ -112,13 +115,13 @@ def test_operations_that_are_idempotent_by_themselves_ignore_keys(api: Api) -> N
 
 
 class MadeResult(Wire):
-    """What the test's operation answers."""
+    """Response of the operation that these tests register."""
 
     id: Id
 
 
-class Fetching:
-    """An operation with an outside effect that the test holds up."""
+class SlowOperation:
+    """An operation with an external side effect that the test can block."""
 
     def __init__(self) -> None:
         self.registry = Registry()
@@ -161,8 +164,8 @@ class Fetching:
         )
 
 
-def test_a_call_in_flight_keeps_its_key_from_a_second_one(owner: Owner) -> None:
-    fetching, answers = Fetching(), []
+def test_a_second_call_with_a_key_in_flight_is_refused(owner: Owner) -> None:
+    fetching, answers = SlowOperation(), []
     first = Thread(target=lambda: answers.append(fetching.call(owner, "one")))
     first.start()
     assert fetching.started.wait(PATIENCE)
@@ -174,8 +177,8 @@ def test_a_call_in_flight_keeps_its_key_from_a_second_one(owner: Owner) -> None:
     assert fetching.effects == 1
 
 
-def test_a_failed_outside_effect_frees_its_key(owner: Owner) -> None:
-    fetching = Fetching()
+def test_a_failed_external_effect_releases_its_key(owner: Owner) -> None:
+    fetching = SlowOperation()
     fetching.go_on.set()
     fetching.fails = True
     with pytest.raises(ConflictError):
@@ -185,10 +188,10 @@ def test_a_failed_outside_effect_frees_its_key(owner: Owner) -> None:
     assert fetching.call(owner, "three").replayed is True
 
 
-def test_a_crashed_call_holds_its_key_for_two_minutes(owner: Owner, time: Time) -> None:
-    fetching = Fetching()
+def test_a_crashed_call_blocks_its_key_for_two_minutes(owner: Owner, time: Time) -> None:
+    fetching = SlowOperation()
     fetching.go_on.set()
-    from chalicelib.application.invoke import _fingerprint  # what the crashed call had marked
+    from chalicelib.application.invoke import _fingerprint  # as the crashed call did
 
     record = IdempotencyRecord("key:k#fetch", "key", _fingerprint(NoInput()))
     assert idempotency.mark_in_progress(owner.workspace.id, record, owner="crashed")
@@ -198,7 +201,7 @@ def test_a_crashed_call_holds_its_key_for_two_minutes(owner: Owner, time: Time) 
     assert fetching.call(owner, "two").replayed is False
 
 
-def test_a_key_that_created_a_secret_shows_it_once(owner: Owner) -> None:
+def test_a_replay_does_not_repeat_the_secret_that_the_first_answer_showed(owner: Owner) -> None:
     from chalicelib.core.principals import OperatorPrincipal
 
     def create() -> dict[str, Any]:
@@ -221,7 +224,7 @@ def test_a_key_that_created_a_secret_shows_it_once(owner: Owner) -> None:
     assert made["token"] not in repr(everything())
 
 
-def test_warnings_of_an_abandoned_attempt_do_not_survive_it(
+def test_warnings_of_an_abandoned_attempt_are_dropped(
     owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts: list[None] = []
@@ -229,7 +232,7 @@ def test_warnings_of_an_abandoned_attempt_do_not_survive_it(
 
     @operation(rest="POST /api/try", scope=Scope.PROJECTS_WRITE, title="Try", registry=registry)
     def try_twice(ctx: Context, args: NoInput) -> MadeResult:
-        """Be second once."""
+        """Fail the first attempt with a conflict."""
         attempts.append(None)
         ctx.warn(f"attempt {len(attempts)}")
         if len(attempts) == 1:

@@ -1,4 +1,4 @@
-"""Rows that an older rule of folding has written are folded again, and found as new ones are."""
+"""Jobs that fold existing rows again after the folding rules change, so that searches find them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.usefixtures("database")
 
 
 @pytest.fixture
-def as_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    """Have what is written within a block be folded as it was before diacritics were dropped."""
+def former_folding(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """Fold text with the former rule, which keeps diacritics, for the duration of a block."""
 
     @contextmanager
     def former() -> Iterator[None]:
@@ -36,7 +36,7 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
 
 
 def with_former_key(owner: Owner, product: Any) -> None:
-    """Put the claim of a product's SKU where it was before white space was folded."""
+    """Move the claim on a product's SKU to the key of the former rule, which kept double spaces."""
     row = PRODUCTS.find(owner.workspace.id, product["id"])
     assert row is not None
     (sku, *_) = PRODUCTS.lookups
@@ -46,8 +46,8 @@ def with_former_key(owner: Owner, product: Any) -> None:
     moved.now.delete()
 
 
-def claims(owner: Owner, product: Any) -> set[str]:
-    """Return which keys a product has of its SKU's: that of now, or the former one."""
+def sku_claim_rules(owner: Owner, product: Any) -> set[str]:
+    """Return the rules, current or former, under which a product's SKU is claimed."""
     row = PRODUCTS.find(owner.workspace.id, product["id"])
     assert row is not None
     (sku, *_) = PRODUCTS.lookups
@@ -62,7 +62,10 @@ def claims(owner: Owner, product: Any) -> set[str]:
 
 
 def fold_again(time: Time) -> int:
-    """Do as a deployment does, and run the jobs; return how many jobs were scheduled."""
+    """Start the refolding as a deployment does, and run its jobs.
+
+    Return the number of jobs scheduled.
+    """
     chosen = settings()
     scheduled = refolding.schedule(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
     time.pass_by(minutes=2)
@@ -71,14 +74,14 @@ def fold_again(time: Time) -> int:
 
 
 def names(api: Api, query: str) -> list[str]:
-    """Return the names that a list has."""
+    """Return the names in a list response."""
     return [product["name"] for product in api.get(f"{LIST}?{query}")["products"]]
 
 
-def test_rows_of_the_former_folding_are_found_once_they_are_folded_again(
-    api: Api, time: Time, as_before: Callable[[], Any]
+def test_rows_of_the_former_rule_are_found_after_refolding(
+    api: Api, time: Time, former_folding: Callable[[], Any]
 ) -> None:
-    with as_before():
+    with former_folding():
         category = api.post("/api/categories/create", {"name": "Sweets"})["category"]["id"]
         create(api, "Café crème", categoryId=category)
         create(api, "Bread")
@@ -90,7 +93,7 @@ def test_rows_of_the_former_folding_are_found_once_they_are_folded_again(
 
 
 def submit(api: Api, text: str) -> None:
-    """Submit a text to a form of a workspace."""
+    """Submit a text to a workspace's form."""
     fields = [{"name": "email", "type": "email"}, {"name": "text", "type": "textarea"}]
     form = api.post("/api/forms/create", {"title": "Contact", "fields": fields})["form"]["id"]
     sent = {"email": "ada@example.com", "text": text}
@@ -98,21 +101,21 @@ def submit(api: Api, text: str) -> None:
 
 
 def leads_with(api: Api, search: str) -> int:
-    """Return how many leads a search finds."""
+    """Return the number of leads that match a search."""
     found: int = api.get(f"/api/forms/collection-list?search={search}")["total"]
     return found
 
 
 def long_texts(owner: Owner) -> list[str]:
-    """Return the leads' search texts that are too long for their entries."""
+    """Return the overflow rows of leads whose search text is too long for an index entry."""
     return [row.whole for row in TextRow.partition(texts_partition(owner.workspace.id, "LEAD"))]
 
 
 @pytest.mark.parametrize("length", [2_000, 6_000])
-def test_long_texts_are_folded_again(
-    length: int, api: Api, owner: Owner, time: Time, as_before: Callable[[], Any]
+def test_overflow_search_texts_are_refolded(
+    length: int, api: Api, owner: Owner, time: Time, former_folding: Callable[[], Any]
 ) -> None:
-    with as_before():
+    with former_folding():
         submit(api, f"Crème {'x' * length} Ångström")
     assert leads_with(api, "angstrom") == 0
     fold_again(time)
@@ -121,10 +124,10 @@ def test_long_texts_are_folded_again(
     assert "ångström" not in text
 
 
-def test_a_text_that_fits_once_it_is_folded_leaves_no_row_of_its_own(
-    api: Api, owner: Owner, time: Time, as_before: Callable[[], Any]
+def test_a_text_that_fits_after_refolding_loses_its_overflow_row(
+    api: Api, owner: Owner, time: Time, former_folding: Callable[[], Any]
 ) -> None:
-    with as_before():
+    with former_folding():
         submit(api, "\u1ea5" * 400)
     assert len(long_texts(owner)) == 1
     fold_again(time)
@@ -132,10 +135,10 @@ def test_a_text_that_fits_once_it_is_folded_leaves_no_row_of_its_own(
     assert leads_with(api, "a" * 200) == 1
 
 
-def test_a_record_that_is_folded_again_keeps_its_version_and_time(
-    api: Api, owner: Owner, time: Time, as_before: Callable[[], Any]
+def test_refolding_keeps_a_records_version_and_update_time(
+    api: Api, owner: Owner, time: Time, former_folding: Callable[[], Any]
 ) -> None:
-    with as_before():
+    with former_folding():
         product = create(api, "Café", sku="A  1")
     before = PRODUCTS.find(owner.workspace.id, product["id"])
     fold_again(time)
@@ -146,25 +149,25 @@ def test_a_record_that_is_folded_again_keeps_its_version_and_time(
     assert read(api, product) == product
 
 
-def test_slices_follow_each_other_through_all_records(
-    api: Api, time: Time, as_before: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+def test_refolding_jobs_continue_until_all_records_are_done(
+    api: Api, time: Time, former_folding: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flow, "SLICE", 2)
     monkeypatch.setattr(flow, "SECONDS", 0)
-    with as_before():
+    with former_folding():
         for number in range(7):
             create(api, f"Café {number}")
     fold_again(time)
-    assert names(api, "q=cafe") == []  # the first job came to another noun
+    assert names(api, "q=cafe") == []  # The first job has moved on to another type of record.
     while schedules.run_jobs()["refold"]:
         pass
     assert len(names(api, "q=cafe")) == 7
 
 
-def test_folding_again_twice_changes_nothing_more(
-    api: Api, owner: Owner, time: Time, as_before: Callable[[], Any]
+def test_refolding_twice_changes_nothing(
+    api: Api, owner: Owner, time: Time, former_folding: Callable[[], Any]
 ) -> None:
-    with as_before():
+    with former_folding():
         create(api, "Café", sku="A  1")
     fold_again(time)
     first = connection().client.scan(TableName=settings().table_name("content"))["Items"]
@@ -174,16 +177,16 @@ def test_folding_again_twice_changes_nothing_more(
     assert again == first
 
 
-def test_a_version_that_is_folded_already_schedules_nothing(time: Time, owner: Owner) -> None:
-    assert fold_again(time) == 2  # the workspace, and the platform
+def test_a_current_version_schedules_no_refolding(time: Time, owner: Owner) -> None:
+    assert fold_again(time) == 2  # one for the workspace and one for the platform
     assert fold_again(time) == 0
     chosen = settings()
     refolding.forget(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
     assert fold_again(time) == 2
 
 
-class TestSkus:
-    def test_one_with_doubled_spaces_is_found_as_one_with_single_spaces(
+class TestSkuRefolding:
+    def test_an_sku_with_double_spaces_is_found_by_single_spaces(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         product = create(api, "Loaf", sku="A  1")
@@ -191,7 +194,7 @@ class TestSkus:
         assert names(api, "sku=A+1") == []
         fold_again(time)
         assert names(api, "sku=A+1") == names(api, "sku=a%20%20%201") == ["Loaf"]
-        assert claims(owner, product) == {"now"}
+        assert sku_claim_rules(owner, product) == {"now"}
         assert (
             api.refused(
                 "POST", "/api/products/create", {"name": "B", "price": 1, "sku": "a 1"}
@@ -199,7 +202,7 @@ class TestSkus:
             == "sku_taken"
         )
 
-    def test_the_second_of_two_that_have_become_the_same_is_found_otherwise(
+    def test_a_product_with_a_colliding_sku_is_still_found_by_its_name(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         first = create(api, "First", sku="A  1")
@@ -215,7 +218,7 @@ class TestSkus:
         api.post("/api/products/delete", {"id": second["id"]})
         assert names(api, "sku=A+1") == ["First"]
 
-    def test_the_second_of_two_is_found_once_it_has_an_sku_of_its_own(
+    def test_a_colliding_sku_is_found_once_it_is_made_unique(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         for name, sku in (("First", "A  1"), ("Second", "A   1")):
@@ -227,7 +230,7 @@ class TestSkus:
         assert names(api, "sku=a+1") == ["First"]
 
     @pytest.mark.parametrize("change", ["price", "sku", "delete"])
-    def test_a_product_that_changes_before_it_is_folded_again_leaves_no_claim_behind(
+    def test_a_product_updated_before_its_refolding_leaves_no_stale_claim(
         self, change: str, api: Api, owner: Owner, time: Time
     ) -> None:
         product = create(api, "Loaf", sku="A  1")
@@ -246,7 +249,7 @@ class TestSkus:
         assert len(left) == (0 if change == "delete" else 1)
 
     @pytest.mark.parametrize("other", ["a 1", " A   1 ", "A\u00a01", "\ufeffA 1"])
-    def test_new_ones_that_differ_in_white_space_are_the_same(self, other: str, api: Api) -> None:
+    def test_new_skus_that_differ_only_in_white_space_collide(self, other: str, api: Api) -> None:
         create(api, "Loaf", sku="A 1")
         refused = api.refused(
             "POST", "/api/products/create", {"name": "B", "price": 1, "sku": other}

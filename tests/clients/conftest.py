@@ -10,7 +10,7 @@ from tests.clients.frameworks import FRAMEWORKS, Framework, Server
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
 
 OFFERED = pytest.StashKey[dict[str, str]]()
-"""The tools that each framework offers to its model, in words."""
+"""Tools that each framework offers to its model, as text for the table."""
 
 
 @pytest.fixture(scope="session")
@@ -30,12 +30,12 @@ def framework(request: pytest.FixtureRequest, server: Server) -> Framework:
 
 @pytest.fixture
 def record_offered(request: pytest.FixtureRequest) -> dict[str, str]:
-    """What the table says of the tools that each framework offers to its model."""
+    """Records the tools that each framework offers, for the table in docs/clients.md."""
     return request.config.stash.setdefault(OFFERED, {})
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Write the table when no test has failed and every framework was asked for its tools."""
+    """Write the table if no test failed and the tools of every framework were recorded."""
     found = session.config.stash.get(OFFERED, {})
     if exitstatus == pytest.ExitCode.OK and len(found) == len(FRAMEWORKS):
         page.write(

@@ -60,7 +60,7 @@ class Server:
 class Tool:
     """A tool as the framework offers it to its model.
 
-    ``strict`` says whether the model is held to the schema, where the framework has such a mode.
+    ``strict`` is true if the model must follow the schema, in frameworks that have such a mode.
     """
 
     name: str
@@ -70,9 +70,9 @@ class Tool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a tool call as the framework hands it to its model.
+    """The result of a tool call as the framework passes it to its model.
 
-    ``failed`` is the framework's own mark of a failure.
+    ``failed`` is the framework's own flag for a failed call.
     """
 
     failed: bool
@@ -90,23 +90,23 @@ class Framework(Protocol):
 
     package: str
     failure: str
-    """How its model sees that a call failed, in words for the table."""
+    """How the model can see that a call failed. The table shows this text."""
 
     def tools(self) -> list[Tool]:
         """Return the tools that the framework offers to its model."""
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
-        """Let the model call a tool; return what the model is answered."""
+        """Let the model call a tool, and return the result that the model receives."""
 
 
-def refused_by_gemini(node: Any, path: str) -> Iterator[str]:
-    """Yield what the Gemini API refuses of declared functions, and where."""
+def gemini_violations(node: Any, path: str) -> Iterator[str]:
+    """Yield each part of the declared functions that the Gemini API refuses, with its location."""
     if isinstance(node, list):
         for number, item in enumerate(node):
-            yield from refused_by_gemini(item, f"{path}[{number}]")
+            yield from gemini_violations(item, f"{path}[{number}]")
     if isinstance(node, dict):
         for name, value in node.items():
-            yield from refused_by_gemini(value, f"{path}.{name}")
+            yield from gemini_violations(value, f"{path}.{name}")
         for number, value in enumerate(node["enum"] if isinstance(node.get("enum"), list) else ()):
             if not isinstance(value, str):
                 yield f"Invalid value at '{path}.enum[{number}]' (TYPE_STRING), {value}"
@@ -115,7 +115,7 @@ def refused_by_gemini(node: Any, path: str) -> Iterator[str]:
 
 
 class FakeGemini(JsonServer):
-    """The Gemini API: asks for one function call, then ends the conversation."""
+    """A fake Gemini API that requests one function call, then ends the conversation."""
 
     def __init__(self, function: str, arguments: dict[str, Any]) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class FakeGemini(JsonServer):
 
     def answer(self, asked: Asked) -> tuple[int, Any]:
         self.bodies.append(json.loads(asked.body))
-        if refused := list(refused_by_gemini(self.bodies[-1]["tools"], "tools")):
+        if refused := list(gemini_violations(self.bodies[-1]["tools"], "tools")):
             status = "INVALID_ARGUMENT"
             return 400, {"error": {"code": 400, "message": "\n".join(refused), "status": status}}
         answered = any("functionResponse" in part for part in self.parts())
@@ -178,8 +178,8 @@ class GoogleGenai:
             client.aio as aio,
         ):
             await session.initialize()
-            # The SDK copies a GenerateContentConfig with its sessions, which fails; a dictionary
-            # it reads as it is.
+            # The SDK copies a GenerateContentConfig together with its sessions, which fails.
+            # It uses a dictionary without copying it.
             await aio.models.generate_content(
                 model="gemini-2.5-flash", contents=PROMPT, config={"tools": [session]}
             )
@@ -214,7 +214,7 @@ class ScriptedModel(agents.Model):
 
 
 class OpenaiAgents:
-    """openai-agents, which holds its model to strict schemas where it can convert them."""
+    """openai-agents, which uses strict schemas wherever it can convert them."""
 
     package = "openai-agents"
     failure = "the text; `is_error` is set for the application"
@@ -250,7 +250,7 @@ class OpenaiAgents:
 
 
 class Langchain:
-    """langchain-mcp-adapters: the tools that a LangChain or LangGraph agent is given."""
+    """langchain-mcp-adapters: the tools that a LangChain or LangGraph agent receives."""
 
     package = "langchain-mcp-adapters"
     failure = 'a tool message with `status="error"`'

@@ -1,4 +1,4 @@
-"""What every AI framework does with the tool server of a running service."""
+"""How each AI framework uses the tool server of a running service."""
 
 import logging
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def listed(server: Server) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 def succeed(framework: Framework) -> Callable[..., dict[str, Any]]:
-    """Call a tool that must succeed; return what is inside the envelope."""
+    """Call a tool that must succeed, and return the data inside the envelope."""
 
     def call(tool: str, /, **arguments: Any) -> dict[str, Any]:
         outcome = framework.call(tool, arguments)
@@ -90,7 +90,7 @@ def test_a_record_is_created_and_updated(succeed: Callable[..., dict[str, Any]])
     ],
     ids=["not found", "not valid"],
 )
-def test_a_failed_call_is_marked_as_failed_and_says_why(
+def test_a_failed_call_is_marked_as_failed_and_explains_why(
     framework: Framework, tool: str, arguments: dict[str, Any], said: str
 ) -> None:
     outcome = framework.call(tool, arguments)
@@ -108,7 +108,7 @@ def test_a_warning_about_an_unknown_argument_comes_first(framework: Framework) -
     assert '"inStock"' in warning
 
 
-def test_arguments_that_an_automation_adds_do_no_harm(
+def test_extra_arguments_from_automation_tools_are_harmless(
     succeed: Callable[..., dict[str, Any]],
 ) -> None:
     name = unique("Loaf")
@@ -119,26 +119,26 @@ def test_arguments_that_an_automation_adds_do_no_harm(
     assert [product["id"] for product in listing["products"]] == [made["product"]["id"]]
 
 
-def filled(schema: dict[str, Any], **given: Any) -> dict[str, Any]:
-    """Return arguments with each optional one filled by the emptiest value: "" for a text."""
+def fill_optional(schema: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """Return the arguments with an empty value, such as `''`, for each omitted optional one."""
     return {
         name: given.get(name, "" if one["type"] == "string" and "enum" not in one else None)
         for name, one in schema["properties"].items()
     }
 
 
-def test_optional_arguments_that_are_filled_with_nothing_mean_left_out(
+def test_empty_optional_arguments_count_as_omitted(
     succeed: Callable[..., dict[str, Any]], listed: dict[str, dict[str, Any]]
 ) -> None:
     name = unique("Loaf")
-    arguments = filled(listed["svc_create_product"], name=name, price=100)
+    arguments = fill_optional(listed["svc_create_product"], name=name, price=100)
     made = succeed("svc_create_product", **arguments)["product"]
     assert [made["sku"], made["barcode"], made["categoryId"], made["stock"]] == [None] * 4
-    listing = succeed("svc_list_products", **filled(listed["svc_list_products"], q=name))
+    listing = succeed("svc_list_products", **fill_optional(listed["svc_list_products"], q=name))
     assert [product["id"] for product in listing["products"]] == [made["id"]]
 
 
-def test_an_update_that_fills_a_field_with_an_empty_text_is_told_how_to_clear_it(
+def test_clearing_a_field_with_an_empty_text_is_refused_with_the_right_way(
     framework: Framework, succeed: Callable[..., dict[str, Any]]
 ) -> None:
     made = succeed("svc_create_product", name=unique("Loaf"), price=100, sku=unique("S"))

@@ -1,6 +1,6 @@
-"""What the sweeps call every operation on: a world with one of everything, put back when asked for.
+"""Fixtures for the tests that call every operation: a workspace with one record of every type.
 
-What operations ask outside is here, too.
+They also replace the external services that operations use.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ IMAGES = [image(number) for number in range(45)]
 
 @pytest.fixture(autouse=True)
 def _outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Search photos without a server: how the search goes wrong is not asked here."""
+    """Answer photo searches without a server. Failures of the search are tested elsewhere."""
 
     def get(_service: str, _url: str, query: dict[str, Any], **_: object) -> Any:
         status, answer = answer_with(IMAGES, query["page"], query["page_size"])
@@ -34,7 +34,7 @@ def _outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class World:
-    """A workspace with one of everything, and a key to it."""
+    """A workspace with one record of every type, and a key to it."""
 
     workspace_id: str
     token: str
@@ -48,9 +48,9 @@ class World:
 
 @pytest.fixture
 def restore(new_owner: Callable[..., Owner], snapshots: Snapshots) -> Callable[..., World]:
-    """Put a world back as it was when it was made, by the name that a test has for it.
+    """Restore a world, identified by the test's name for it, to its original state.
 
-    What came later stays, unless the test empties the database before: then it is just that world.
+    Rows that were added later stay, unless the test empties the database first.
     """
 
     def made_or_put_back(name: str = "own", role: str = "admin", scope: str | None = None) -> World:
@@ -74,5 +74,5 @@ def restore(new_owner: Callable[..., Owner], snapshots: Snapshots) -> Callable[.
 
 @pytest.fixture
 def world(restore: Callable[..., World]) -> World:
-    """A workspace with one of everything."""
+    """A workspace with one record of every type."""
     return restore()

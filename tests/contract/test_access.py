@@ -1,4 +1,4 @@
-"""Who may do what: every operation by scope, plan and role; and never across workspaces."""
+"""Access to every operation by scope, plan and role, and never across workspaces."""
 
 import json
 import re
@@ -30,7 +30,10 @@ def send(api: Api, operation: Operation, arguments: dict[str, Any]) -> Answer:
 
 
 def answers(restored: Callable[[], World]) -> Iterator[tuple[Operation, Answer]]:
-    """Call every operation on a world, validly; what one destroys is put back for the next."""
+    """Call every operation on a world with valid input.
+
+    Destroyed records are restored in between.
+    """
     world = restored()
     for operation in REGISTRY.of(Audience.KEY):
         answer = send(world.api, operation, example(operation, world.things))
@@ -40,7 +43,7 @@ def answers(restored: Callable[[], World]) -> Iterator[tuple[Operation, Answer]]
 
 
 @pytest.mark.parametrize("scope", Scope)
-def test_a_scope_admits_exactly_what_names_it(
+def test_a_scope_admits_exactly_the_operations_that_require_it(
     scope: Scope, restore: Callable[..., World], empty: Callable[[], None]
 ) -> None:
     def restored() -> World:
@@ -57,7 +60,7 @@ def test_a_scope_admits_exactly_what_names_it(
 
 
 @matrix("plan, role", PLANS, ["user", "admin"])
-def test_plan_and_role_decide_before_scopes(
+def test_plan_and_role_are_checked_before_scopes(
     plan: str, role: str, restore: Callable[..., World], empty: Callable[[], None]
 ) -> None:
     def restored() -> World:
@@ -77,7 +80,7 @@ def test_plan_and_role_decide_before_scopes(
 
 
 @every_operation
-def test_without_a_valid_key_there_is_nothing_but_401(operation: Operation, api: Api) -> None:
+def test_calls_without_a_valid_key_are_401(operation: Operation, api: Api) -> None:
     token = str(api.token)
     for sent in (None, "", "Bearer", "Bearer x", f"Basic {token}", token):
         headers = {} if sent is None else {"Authorization": sent}
@@ -89,7 +92,7 @@ def test_without_a_valid_key_there_is_nothing_but_401(operation: Operation, api:
 
 
 def without_ids(answer: Answer, things: Things) -> str:
-    """Return what an answer says, whichever request and things it says it of."""
+    """Return a response without the ids of the request and of records."""
     said = json.dumps(answer.data | {"requestId": ""}, sort_keys=True)
     for name, thing in vars(things).items():
         said = said.replace(thing, name)
@@ -97,19 +100,19 @@ def without_ids(answer: Answer, things: Things) -> str:
 
 
 def is_not_found(answer: Answer) -> bool:
-    """Whether nothing was found: in one piece, or item by item."""
+    """Whether a response means "not found", as a whole or for each item."""
     outcomes = answer.data.get("results", [])
     return answer.status == 404 or {outcome["status"] for outcome in outcomes} == {404}
 
 
 OF_WORKSPACES = [o for o in REGISTRY.of(Audience.KEY) if not o.platform]
-"""What is the platform's own, every ADMIN account sees."""
+"""Operations on records of a workspace. Every ADMIN account can read the platform's own records."""
 
 
 @pytest.mark.parametrize(
     "operation", [o for o in OF_WORKSPACES if names_things(o)], ids=lambda o: o.name
 )
-def test_another_workspaces_ids_are_answered_like_ids_that_never_were(
+def test_another_workspaces_ids_are_answered_like_unknown_ids(
     operation: Operation, world: World, restore: Callable[..., World]
 ) -> None:
     theirs, api = restore("theirs").things, world.api
@@ -120,7 +123,7 @@ def test_another_workspaces_ids_are_answered_like_ids_that_never_were(
     assert is_not_found(foreign)
     assert foreign.status == unknown.status
     assert without_ids(foreign, theirs) == without_ids(unknown, nobodys)
-    assert but_for_use(everything()) == but_for_use(before)
+    assert without_key_usage(everything()) == without_key_usage(before)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,7 @@ def test_another_workspaces_ids_are_answered_like_ids_that_never_were(
     [o for o in OF_WORKSPACES if o.read_only and not names_things(o)],
     ids=lambda o: o.name,
 )
-def test_reads_without_an_id_show_nothing_of_another_workspace(
+def test_lists_show_nothing_of_another_workspace(
     operation: Operation, owner: Owner, restore: Callable[..., World]
 ) -> None:
     theirs = restore("theirs").things
@@ -136,14 +139,14 @@ def test_reads_without_an_id_show_nothing_of_another_workspace(
     assert not [thing for thing in vars(theirs).values() if thing in seen]
 
 
-def test_only_what_is_for_admins_is_not_of_a_workspace() -> None:
+def test_only_admin_operations_are_outside_workspaces() -> None:
     for operation in REGISTRY.of(Audience.KEY):
         admin_only = operation.scope is not None and operation.scope.admin_only
         assert operation.platform == admin_only, operation.name
 
 
-def but_for_use(rows: dict[str, Any]) -> str:
-    """Leave out that the key was used, and how often: that is no change of a workspace."""
+def without_key_usage(rows: dict[str, Any]) -> str:
+    """Leave out when and how often a key was used. Such counts are not changes of a workspace."""
     kept = {
         key: {name: value for name, value in row.items() if name != "last_used_at"}
         for key, row in rows.items()

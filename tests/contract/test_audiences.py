@@ -1,4 +1,4 @@
-"""Who may call what: an operation answers its own audience, and nobody else, whatever they hold."""
+"""Audiences: an operation accepts its own kind of caller and refuses every other kind."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,13 +39,13 @@ NOT_FOR_KEYS = [
 ]
 
 
-def test_every_audience_has_a_caller_here() -> None:
+def test_every_audience_has_a_caller_in_these_tests() -> None:
     assert set(CALLERS) == set(Audience)
     assert all(caller.audience is audience for audience, caller in CALLERS.items())
 
 
 @pytest.mark.parametrize(("operation", "caller"), OTHERS)
-def test_another_audience_is_refused_before_its_input_is_read(
+def test_a_caller_of_another_audience_is_refused_before_the_input_is_read(
     operation: Operation, caller: Principal
 ) -> None:
     def read() -> Mapping[str, Any]:
@@ -56,13 +56,15 @@ def test_another_audience_is_refused_before_its_input_is_read(
 
 
 @pytest.mark.parametrize("operation", NOT_FOR_KEYS, ids=lambda operation: operation.name)
-def test_what_is_not_for_keys_has_no_route_tool_or_reference_entry(operation: Operation) -> None:
+def test_operations_that_are_not_for_keys_have_no_route_tool_or_reference_entry(
+    operation: Operation,
+) -> None:
     assert (operation.path, operation.tool, operation.scope) == ("", None, None)
     assert operation.tool not in tools.by_name()
     assert operation.name not in str(openapi.document()["paths"])
 
 
-def test_there_is_something_to_keep_from_keys() -> None:
+def test_some_operations_are_closed_to_keys() -> None:
     assert {operation.name for operation in NOT_FOR_KEYS} >= {"create_key", "create_account"}
 
 
@@ -71,7 +73,7 @@ CHANGES = [o for o in REGISTRY.of(Audience.SESSION) if not (o.read_only or o.pla
 
 @pytest.mark.parametrize("operation", CHANGES, ids=lambda operation: operation.name)
 @pytest.mark.parametrize("membership", ["member", ""])
-def test_who_does_not_manage_a_workspace_cannot_change_it(
+def test_a_person_who_does_not_manage_a_workspace_cannot_change_it(
     operation: Operation, membership: str
 ) -> None:
     caller = SessionPrincipal(account_id="a", workspace_id="w", membership=membership)
@@ -79,7 +81,7 @@ def test_who_does_not_manage_a_workspace_cannot_change_it(
         invoke(operation, caller, dict, request_id="r")
 
 
-def test_members_may_look() -> None:
+def test_members_may_read() -> None:
     caller = SessionPrincipal(account_id="a", workspace_id="w", membership="member")
     for operation in REGISTRY.of(Audience.SESSION):
         if operation.read_only:

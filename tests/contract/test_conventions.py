@@ -1,4 +1,4 @@
-"""Conventions of input that every operation keeps: null, unknown names, published bounds, words."""
+"""Input conventions of every operation: null, unknown fields, published bounds, messages."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ every_read = pytest.mark.parametrize(
 
 
 def sample(schema: dict[str, Any], number: int = 0) -> Any:
-    """Return a value that fits a schema, another one for each number."""
+    """Return a value that fits a schema; each number gives a different value."""
     if "enum" in schema:
         return schema["enum"][0]
     kinds = schema.get("type", "string")
@@ -44,7 +44,7 @@ def sample(schema: dict[str, Any], number: int = 0) -> Any:
 
 
 def refusals(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
-    """Return the messages with which input, or an item of a batch alone, is refused, by field."""
+    """Return the messages, by field, with which an input or one item of a batch is refused."""
     try:
         parsed = parse(model, raw)
     except ValidationError as error:
@@ -61,7 +61,7 @@ def refusals(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
 
 
 def models(model: type[Wire]) -> Iterator[type[Wire]]:
-    """Yield an input model, and those nested in it."""
+    """Yield an input model and the models nested in it."""
     yield model
     for field in fields_of(model).values():
         if field.nested:
@@ -70,7 +70,7 @@ def models(model: type[Wire]) -> Iterator[type[Wire]]:
 
 class TestNull:
     @every_input
-    def test_means_omitted_for_what_cannot_be_null(self, operation: Operation) -> None:
+    def test_null_means_omitted_for_fields_that_cannot_be_null(self, operation: Operation) -> None:
         for model in models(operation.input):
             schema = json_schema(model)
             for name, field in fields_of(model).items():
@@ -83,13 +83,13 @@ class TestNull:
                 if issubclass(model, Patch):
                     base |= {other: None for other, f in fields_of(model).items() if f.null_counts}
                     base |= sample(schema)
-                if refused := refusals(model, base):  # it takes one of several
+                if refused := refusals(model, base):  # the operation requires one of several fields
                     assert refusals(model, {**base, name: None}) == refused
                     continue
                 omitted, null = parse(model, base), parse(model, {**base, name: None})
                 assert (null, null.model_fields_set) == (omitted, omitted.model_fields_set), name
 
-    def test_is_the_same_for_every_operation_over_rest_and_tools(
+    def test_null_means_the_same_for_every_operation_over_rest_and_tools(
         self, api: Api, things: Things
     ) -> None:
         for name in ("list_sites", "list_products", "create_product", "create_page", "get_page"):
@@ -102,7 +102,7 @@ class TestNull:
                 answer = send(api, operation, nulls | again).data
             assert not [w for w in answer.get("warnings", ()) if "null" in w]
 
-    def test_is_refused_where_omission_itself_acts(self, api: Api, things: Things) -> None:
+    def test_null_is_refused_where_omission_has_an_effect(self, api: Api, things: Things) -> None:
         site = things.site
         answer = api.refused("POST", "/api/projects/toggle-stats", {"id": site, "enabled": None})
         assert answer.data["errors"] == [
@@ -111,13 +111,15 @@ class TestNull:
         flipped = api.post("/api/projects/toggle-stats", {"id": site})
         assert flipped["statsEnabled"] is False
 
-    def test_clears_what_an_update_may_clear(self, api: Api, things: Things) -> None:
+    def test_null_clears_the_fields_that_an_update_may_clear(
+        self, api: Api, things: Things
+    ) -> None:
         changes = {"id": things.product, "sku": None, "stock": None, "price": None, "name": None}
         product = api.post("/api/products/update", changes)["product"]
         assert (product["sku"], product["stock"]) == (None, None)
         assert (product["name"], product["price"]) == ("Loaf", 9900)
 
-    def test_alone_is_an_update_of_nothing(self, api: Api) -> None:
+    def test_an_update_with_only_nulls_counts_as_empty(self, api: Api) -> None:
         things = Things.made_with(api)
         body = {"id": things.site, "title": None}
         answer = api.refused("POST", "/api/projects/update", body)
@@ -127,7 +129,9 @@ class TestNull:
 
 class TestUnknownNames:
     @every_read
-    def test_a_query_parameter_is_a_warning(self, operation: Operation, world: World) -> None:
+    def test_an_unknown_query_parameter_is_a_warning(
+        self, operation: Operation, world: World
+    ) -> None:
         arguments = example(operation, world.things)
         answer = send(world.api, operation, arguments | {"someParameter": "1"})
         assert answer.status == 200
@@ -140,7 +144,7 @@ class TestUnknownNames:
         else:
             assert warning.startswith('Unknown field "someParameter" was ignored; known here:')
 
-    def test_is_told_with_the_nearest_known_one(self, api: Api) -> None:
+    def test_a_warning_suggests_the_nearest_known_name(self, api: Api) -> None:
         body = {"title": "x", "sluk": "x", "Title": "y"}
         warnings = api.post("/api/projects/create", body)["warnings"]
         assert warnings == [
@@ -156,14 +160,16 @@ class TestUnknownNames:
         assert answer["data"]["warnings"][0].startswith(ignored.format("svc_list_products"))
         assert list(answer["data"])[:2] == ["status", "warnings"]
 
-    def test_an_ignored_filter_of_a_list_is_told_with_the_nearest_known_one(self, api: Api) -> None:
+    def test_a_warning_about_an_ignored_filter_suggests_the_nearest_known_one(
+        self, api: Api
+    ) -> None:
         warnings = api.get("/api/products/list?sise=5&Sort=name")["warnings"]
         assert [warning.rpartition(". ")[2] for warning in warnings] == [
             'Did you mean "size"?',
             'Did you mean "sort"?',
         ]
 
-    def test_a_call_is_named_by_its_route_in_rest_and_by_its_tool_in_tools(self, api: Api) -> None:
+    def test_a_warning_names_the_route_in_rest_and_the_tool_in_tools(self, api: Api) -> None:
         refused = api.refused("GET", "/api/products/nobody").data["message"]
         assert refused.endswith("List the products (GET /api/products/list) for valid ids.")
         failed, answer = api.tool("svc_get_product", id="nobody")
@@ -171,7 +177,7 @@ class TestUnknownNames:
         message = answer["data"]["message"]
         assert message.endswith("List the products (svc_list_products) for valid ids.")
 
-    def test_is_told_by_a_failure_as_well(self, api: Api) -> None:
+    def test_a_failure_also_carries_the_warning(self, api: Api) -> None:
         answer = api.refused("POST", "/api/products/delete", {"productId": "x", "dry_run": True})
         assert answer.data["message"] == 'id: is required; you sent "productId"'
         assert answer.data["errors"] == [
@@ -184,7 +190,7 @@ class TestUnknownNames:
         assert missing.data["code"] == "not_found"
         assert '"fields"' in missing.data["warnings"][0]
 
-    def test_is_told_alike_by_a_tool(self, api: Api) -> None:
+    def test_a_tool_gives_the_same_warning(self, api: Api) -> None:
         failed, answer = api.tool("svc_get_product", productId="x")
         assert failed
         assert answer["data"]["message"] == 'id: is required; you sent "productId"'
@@ -192,30 +198,30 @@ class TestUnknownNames:
 
 
 @dataclass(frozen=True)
-class Spot:
-    """A place in the input of an operation, by its path, and how to put a value there."""
+class InputLocation:
+    """A location in the input of an operation: its path, and a function that puts a value there."""
 
     path: str
     schema: dict[str, Any]
     holding: Callable[[Any], dict[str, Any]]
 
 
-def spots(operation: Operation) -> Iterator[Spot]:
-    """Yield each place that an operation's input has, nested ones included."""
+def input_locations(operation: Operation) -> Iterator[InputLocation]:
+    """Yield each location in an operation's input, including nested ones."""
     schema = operation.input_schema
     base = sample(schema)
     if Audience.KEY in operation.audience:
         base = example(operation, Things.that_never_were())
     for name, declared in schema["properties"].items():
-        yield from _inside(Spot(name, declared, lambda v, name=name: {**base, name: v}))
+        yield from _inside(InputLocation(name, declared, lambda v, name=name: {**base, name: v}))
 
 
-def _inside(spot: Spot) -> Iterator[Spot]:
+def _inside(spot: InputLocation) -> Iterator[InputLocation]:
     yield spot
     schema = spot.schema
     if "items" in schema:
         yield from _inside(
-            Spot(f"{spot.path}.0", schema["items"], lambda value: spot.holding([value]))
+            InputLocation(f"{spot.path}.0", schema["items"], lambda value: spot.holding([value]))
         )
     for name, declared in schema.get("properties", {}).items():
         base = sample(schema)
@@ -223,7 +229,7 @@ def _inside(spot: Spot) -> Iterator[Spot]:
         def holding(value: Any, name: str = name, base: Any = base) -> dict[str, Any]:
             return spot.holding({**base, name: value})
 
-        yield from _inside(Spot(f"{spot.path}.{name}", declared, holding))
+        yield from _inside(InputLocation(f"{spot.path}.{name}", declared, holding))
 
 
 HUGE = 10**15
@@ -247,10 +253,10 @@ PATTERNED = [
 PATTERNED += ["a" * length for length in (35, 36, 63, 64)]
 
 
-def sides(schema: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-    """Return values just inside and just outside every bound that a schema has.
+def boundary_values(schema: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    """Return values just inside and just outside every bound of a schema.
 
-    Where it has none, one far away is inside.
+    Without a bound, a value far away counts as inside.
     """
     kinds = schema.get("type", ())
     inside: list[Any] = []
@@ -289,11 +295,11 @@ A_BOUND = re.compile(r"expected (at least|at most) \d|expected '|expected true,"
 
 class TestBounds:
     @every_input
-    def test_what_a_schema_publishes_is_what_the_server_enforces(
+    def test_the_server_enforces_the_bounds_that_a_schema_publishes(
         self, operation: Operation
     ) -> None:
-        for spot in spots(operation):
-            inside, outside = sides(spot.schema)
+        for spot in input_locations(operation):
+            inside, outside = boundary_values(spot.schema)
             for value in inside:
                 message = refusals(operation.input, spot.holding(value)).get(spot.path, "")
                 assert not A_BOUND.match(message), (spot.path, str(value)[:80], message)
@@ -305,14 +311,16 @@ class TestBounds:
         ("field", "inside", "outside"),
         [("price", 10**11, 10**11 + 1), ("stock", 10**9, 10**9 + 1), ("sku", "s" * 64, "s" * 65)],
     )
-    def test_hold_over_http(self, field: str, inside: Any, outside: Any, api: Api) -> None:
+    def test_bounds_are_enforced_over_http(
+        self, field: str, inside: Any, outside: Any, api: Api
+    ) -> None:
         body = {"name": "Loaf", "price": 1}
         made = api.post("/api/products/create", body | {field: inside})
         assert made["product"][field] == inside
         answer = api.refused("POST", "/api/products/create", body | {field: outside})
         assert [error["field"] for error in answer.data["errors"]] == [field]
 
-    def test_hold_for_an_idempotency_key_as_its_schema_says(self, api: Api) -> None:
+    def test_the_bounds_of_an_idempotency_key_are_enforced_as_published(self, api: Api) -> None:
         for length, failed in ((1, False), (255, False), (256, True)):
             answer = api.tool("svc_create_site", title="x", idempotencyKey="k" * length)
             assert answer[0] is failed
@@ -325,17 +333,19 @@ OF_A_LIBRARY = re.compile(
 
 
 @every_input
-def test_every_refusal_is_worded_by_the_service(operation: Operation) -> None:
-    """No kind of error is left to a library's words, or shows an expression or our class."""
-    for spot in spots(operation):
-        for value in [*ODD, *sides(spot.schema)[1]]:
+def test_every_refusal_uses_the_services_own_wording(operation: Operation) -> None:
+    """No error shows a library's message, a regular expression or the name of a class."""
+    for spot in input_locations(operation):
+        for value in [*ODD, *boundary_values(spot.schema)[1]]:
             for field, message in refusals(operation.input, spot.holding(value)).items():
                 assert not OF_A_LIBRARY.search(message), (field, message)
                 assert field != "input"
 
 
 @every_operation
-def test_a_malformed_body_is_told_in_our_words(operation: Operation, api: Api) -> None:
+def test_a_malformed_body_is_refused_in_the_services_own_wording(
+    operation: Operation, api: Api
+) -> None:
     if operation.reads_query:
         return
     answer = api.refused(operation.method, operation.path, b'{"id": "x",\n "title" "y"}')

@@ -1,4 +1,4 @@
-"""Whatever is sent: an envelope, and never a 5xx."""
+"""Random input to every operation: the answer is always an envelope, and never a 5xx."""
 
 import json
 from collections.abc import Callable
@@ -32,8 +32,8 @@ anything = st.recursive(
 )
 
 
-def near(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """Values that a property's schema admits, or nearly does."""
+def near_schema(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Values that a property's schema accepts, or almost accepts."""
     if "enum" in schema:
         return st.sampled_from(schema["enum"]) | anything
     if "const" in schema:
@@ -53,11 +53,11 @@ def near(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 
 def inputs(operation: Operation, things: Things) -> st.SearchStrategy[dict[str, Any]]:
-    """A valid call with some of its arguments replaced, left out, or joined by strange ones."""
+    """A valid call with some arguments replaced, omitted, or joined by unexpected ones."""
     valid = example(operation, things)
     properties = operation.input_schema["properties"]
     replaced = st.fixed_dictionaries(
-        {}, optional={name: near(schema) for name, schema in properties.items()}
+        {}, optional={name: near_schema(schema) for name, schema in properties.items()}
     )
     strange = st.dictionaries(st.text(max_size=10), anything, max_size=2)
     dropped = st.sets(st.sampled_from(sorted(valid)), max_size=1) if valid else st.just(set())
@@ -71,7 +71,7 @@ def inputs(operation: Operation, things: Things) -> st.SearchStrategy[dict[str, 
 
 @cache
 def documented(operation: Operation) -> set[str]:
-    """Return the statuses that the reference says an operation may answer with."""
+    """Return the statuses that the reference documents for an operation."""
     entry = openapi.document()["paths"][operation.path][operation.method.lower()]
     return set(entry["responses"])
 
@@ -115,7 +115,7 @@ def test_a_number_out_of_range_is_never_stored_as_infinity(world: World) -> None
 
 
 @pytest.mark.parametrize("coding", ["gzip", "rot13", "br, gzip"])
-def test_encoded_bodies_are_refused_with_what_to_do(coding: str, api: Api) -> None:
+def test_encoded_bodies_are_refused_with_advice(coding: str, api: Api) -> None:
     headers = {"Content-Encoding": coding}
     answer = api.refused("POST", "/api/projects/create", {"title": "x"}, **headers)
     assert answer.status == 415
@@ -130,7 +130,7 @@ BIDI_CONTROLS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2
     ["\x00", "a\x07b", "\x85b\x9f", "\u202e", "\u200b\ufeff", "a\nb", "\u3164", "\ufe0f\u200d"]
     + [f"invoice{mark}fdp.exe" for mark in BIDI_CONTROLS],
 )
-def test_titles_that_a_list_could_not_show_are_refused(title: str, api: Api) -> None:
+def test_invisible_titles_are_refused(title: str, api: Api) -> None:
     answer = api.refused("POST", "/api/projects/create", {"title": title})
     assert answer.data["errors"][0]["field"] == "title"
 
@@ -146,30 +146,30 @@ def test_titles_that_a_list_could_not_show_are_refused(title: str, api: Api) -> 
         ("/api/files/uploads/create", {"name": "gpj\u202e.exe", "size": 1}, "name"),
     ],
 )
-def test_no_name_may_read_as_another(path: str, body: dict[str, Any], field: str, api: Api) -> None:
+def test_names_that_render_like_another_name_are_refused(
+    path: str, body: dict[str, Any], field: str, api: Api
+) -> None:
     answer = api.refused("POST", path, body)
     assert (answer.status, answer.data["errors"][0]["field"]) == (400, field)
 
 
 @pytest.mark.parametrize("title", ["👩‍🚀❤️ 🏴󠁧󠁢󠁥󠁮󠁧󠁿 1️⃣", "پی‌دی‌اف", "שלום עולם", "مخبز", "न्‍"])
-def test_titles_keep_what_emoji_and_scripts_need(title: str, api: Api) -> None:
+def test_titles_keep_characters_that_emoji_and_scripts_need(title: str, api: Api) -> None:
     assert api.post("/api/projects/create", {"title": title})["project"]["title"] == title
 
 
 @pytest.mark.parametrize(
     "operation", [o for o in REGISTRY.of(Audience.KEY) if not o.reads_query], ids=lambda o: o.name
 )
-def test_a_malformed_body_is_400_whichever_operation_it_is_sent_to(
-    operation: Operation, api: Api
-) -> None:
-    """All that can be wrong with one is sent to one operation, in test_malformed_http."""
+def test_a_malformed_body_is_400_for_every_operation(operation: Operation, api: Api) -> None:
+    """Other kinds of malformed bodies are sent to one operation, in test_malformed_http."""
     for body in (b'{"title": "half an obj', b"[1]"):
         answer = api.refused(operation.method, operation.path, body)
         assert answer.status == 400
         assert len(answer.body) < 2_000
 
 
-def test_a_body_over_five_megabytes_is_413_before_the_key_is_looked_at() -> None:
+def test_a_body_over_five_megabytes_is_413_before_the_key_is_checked() -> None:
     answer = Api("wrong").refused("POST", "/api/projects/create", b" " * 5_000_001)
     assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
 
@@ -187,7 +187,9 @@ def test_a_body_over_five_megabytes_is_413_before_the_key_is_looked_at() -> None
         ("nonsense", 415),
     ],
 )
-def test_bodies_must_be_json_before_the_key_is_looked_at(content_type: str, status: int) -> None:
+def test_a_body_that_is_not_json_is_refused_before_the_key_is_checked(
+    content_type: str, status: int
+) -> None:
     headers = {"Content-Type": content_type}
     answer = Api("wrong").call("POST", "/api/projects/create", b"{}", headers)
     assert answer.status == status

@@ -1,4 +1,4 @@
-"""A client that openapi-python-client generates from the document lists, creates and reads."""
+"""The client that openapi-python-client generates from the OpenAPI document."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ PACKAGE = "workspace_client"
 
 
 class Transport(httpx.BaseTransport):
-    """Hands the client's requests to the application, without a network."""
+    """Passes the client's requests to the application without a network."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -33,7 +33,7 @@ class Transport(httpx.BaseTransport):
 
 @pytest.fixture(scope="module")
 def _generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The package of the client, on the path."""
+    """Put the generated client's package on the import path."""
     folder = tmp_path_factory.mktemp("generated")
     document = folder / "openapi.json"
     document.write_bytes(Api(None).call("GET", "/api/openapi.json").body)
@@ -56,7 +56,7 @@ def _generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 class Client:
-    """The generated client, with the application behind it."""
+    """The generated client, connected to the application."""
 
     def __init__(self, api: Api) -> None:
         made = import_module(f"{PACKAGE}.client").AuthenticatedClient
@@ -65,7 +65,7 @@ class Client:
         )
 
     def __call__(self, tag: str, operation: str, **arguments: Any) -> Any:
-        """Call an operation; return the ``data`` of its answer, as the client types it."""
+        """Call an operation, and return the ``data`` of its response as the client types it."""
         module = import_module(f"{PACKAGE}.api.{tag}.{operation}")
         answer = module.sync(client=self.client, **arguments)
         assert type(answer).__name__ != "Failure", answer
@@ -73,7 +73,7 @@ class Client:
 
     @staticmethod
     def model(model: str, /, **fields: Any) -> Any:
-        """Make an input."""
+        """Create an input model."""
         return getattr(import_module(f"{PACKAGE}.models"), model)(**fields)
 
 
@@ -82,7 +82,7 @@ def client(_generated: None, api: Api) -> Client:
     return Client(api)
 
 
-def test_sites_and_pages(client: Client) -> None:
+def test_the_client_covers_sites_and_pages(client: Client) -> None:
     body = client.model("SiteCreate", title="Bakery")
     site = client("projects", "create_site", body=body).project
     (listed,) = client("projects", "list_sites", search="bak").projects
@@ -96,7 +96,7 @@ def test_sites_and_pages(client: Client) -> None:
     assert client("pages", "get_page", id=page.id).page.title == "Home"
 
 
-def test_products_and_categories(client: Client) -> None:
+def test_the_client_covers_products_and_categories(client: Client) -> None:
     body = client.model("CategoryCreate", name="Bread")
     category = client("products", "create_category", body=body).category
     assert client("products", "list_categories", kind="product").categories == [category]
@@ -109,7 +109,7 @@ def test_products_and_categories(client: Client) -> None:
     assert (listing.products, listing.total) == ([product], 1)
 
 
-def test_files_and_folders(client: Client) -> None:
+def test_the_client_covers_files_and_folders(client: Client) -> None:
     body = client.model("FolderCreate", name="Papers")
     folder = client("files", "create_folder", body=body).folder
     (tree,) = client("files", "list_folders").folders
@@ -124,7 +124,7 @@ def test_files_and_folders(client: Client) -> None:
     assert listing.current_folder.id == folder.id
 
 
-def test_forms_leads_and_clients(client: Client) -> None:
+def test_the_client_covers_forms_leads_and_clients(client: Client) -> None:
     fields = [client.model("FormFieldIn", name="email", type_="email")]
     body = client.model("FormCreate", title="Contact", fields=fields)
     form = client("crm", "create_form", body=body).form
@@ -137,12 +137,12 @@ def test_forms_leads_and_clients(client: Client) -> None:
     assert client("crm", "get_client", id=person.id).client.id == lead.client_id
 
 
-def test_workspaces(client: Client) -> None:
+def test_the_client_covers_workspaces(client: Client) -> None:
     found = client("workspace", "list_workspaces")
     assert [each.id for each in found.workspaces] == [found.active_workspace_id]
 
 
-def test_failures_are_typed_and_warnings_kept(client: Client) -> None:
+def test_the_client_types_failures_and_keeps_warnings(client: Client) -> None:
     module = import_module(f"{PACKAGE}.api.products.get_product")
     failure = module.sync(client=client.client, id="nobody")
     assert type(failure).__name__ == "Failure"
@@ -154,7 +154,7 @@ def test_failures_are_typed_and_warnings_kept(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("_generated")
-def test_nothing_of_the_document_is_left_out() -> None:
+def test_the_client_covers_the_whole_document() -> None:
     paths = json.loads(Api(None).call("GET", "/api/openapi.json").body)["paths"]
     for path in paths.values():
         for entry in path.values():

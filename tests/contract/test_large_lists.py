@@ -1,7 +1,7 @@
-"""Lists of nouns that have grown large: each is read along the index that was made for it.
+"""Large lists: each is read along the index that was made for it.
 
-Functions may query the indexes that the suite needs and no others
-(``tests/support/policy_check.py``), so each is read here through the API.
+The policy check in ``tests/support/policy_check.py`` allows functions only the indexes that tests
+have used. These tests therefore read each list through the API.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ EVENT = "provide-client-params.dynamodb.Query"
         ("/api/products/list?q=loaf", "by_row"),
     ],
 )
-def test_are_read_along_their_index(
+def test_large_lists_are_read_along_their_index(
     path: str, index: str, api: Api, things: Things, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "SMALL_ROWS", 0)

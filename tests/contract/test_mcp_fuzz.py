@@ -1,8 +1,8 @@
-"""Whatever is posted to the tool server, in either era: an answer its clients can read, no crash.
+"""Malformed requests to the tool server, in both protocol versions: every answer is valid.
 
-That is: a JSON-RPC error, a result (of a failed call perhaps), 202 without a body, or an envelope
-from before the JSON-RPC layer. Bodies are written by hand here, as ``json.dumps`` cannot repeat a
-key or write what is not quite JSON.
+Valid answers are a JSON-RPC error, a result (also of a failed call), 202 without a body, and an
+envelope if the request fails before JSON-RPC. The bodies are written by hand, because
+``json.dumps`` cannot repeat a key or write invalid JSON.
 """
 
 import base64
@@ -29,14 +29,14 @@ from tests.support.effort import examples, matrix, slow_but_for
 
 MODERN = "2026-07-28"
 LONGEST_FAILURE = 20_000
-"""Bytes: a failure tells what was wrong; it does not send the input back."""
+"""Bytes. A failure names the problem; it does not return the whole input."""
 LONGEST_HEADER = 8_000
-"""Bytes: a longer one does not reach us (API Gateway quotas)."""
+"""Bytes. API Gateway refuses longer ones (API Gateway quotas)."""
 
 
 @pytest.fixture
 def quick(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
-    """The API through a key that is looked up once: what follows is what is looked at here."""
+    """The API with a cached key lookup. The key is not what these tests check."""
     known: list[ApiKeyPrincipal] = []
 
     def remembered(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
@@ -53,14 +53,14 @@ every_era = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "
 
 @dataclass(frozen=True)
 class Raw:
-    """A value as it stands in the body, whether it is JSON or not."""
+    """Text that appears in the body as it is, whether it is valid JSON or not."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Twice:
-    """A value of a key that comes twice; the second time with another value."""
+class RepeatedKey:
+    """The value of a key that occurs twice, the second time with another value."""
 
     first: Any
     second: Any
@@ -99,7 +99,7 @@ RAW = {
     "a word": "undefined",
     "nothing": "",
 }
-"""What ``json.dumps`` does not write, or nobody thinks of sending."""
+"""Values that ``json.dumps`` cannot write, and unusual values."""
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 plain = st.recursive(
@@ -116,7 +116,7 @@ strange = st.sampled_from(list(RAW.values())).map(Raw) | plain
 
 
 def written(value: Any) -> str:
-    """Write a value as JSON, or nearly."""
+    """Write a value as JSON or almost-JSON."""
     match value:
         case Raw(text):
             return text
@@ -124,12 +124,14 @@ def written(value: Any) -> str:
             pairs = [
                 (name, one)
                 for name, given in value.items()
-                for one in ((given.first, given.second) if isinstance(given, Twice) else (given,))
+                for one in (
+                    (given.first, given.second) if isinstance(given, RepeatedKey) else (given,)
+                )
             ]
             return "{" + ",".join(f"{json.dumps(n)}:{written(one)}" for n, one in pairs) + "}"
         case list():
             return "[" + ",".join(map(written, value)) + "]"
-        case Twice():
+        case RepeatedKey():
             return written(value.second)
     return json.dumps(value)
 
@@ -150,7 +152,7 @@ def valid(method: str, *, modern: bool) -> dict[str, Any]:
 
 
 def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the path to everything inside a message."""
+    """Yield the path to every value inside a message."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield (*path, name)
@@ -158,7 +160,7 @@ def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 
 
 def put(message: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    """Put a value at a path, unless an earlier change removed its surroundings."""
+    """Put a value at a path, unless an earlier change removed its parent."""
     node: Any = message
     for name in path[:-1]:
         node = node.get(name) if isinstance(node, dict) else None
@@ -175,18 +177,18 @@ GONE = object()
 
 @st.composite
 def broken(draw: st.DrawFn, *, modern: bool) -> dict[str, Any]:
-    """A valid request with one to three of its parts replaced, repeated, removed or added."""
+    """A valid request in which one to three parts are replaced, repeated, removed or added."""
     methods = ["initialize", "ping", "server/discover", "tools/list", "tools/call", "tools/call"]
     message = deepcopy(valid(draw(st.sampled_from(methods)), modern=modern))
     paths = [*places(message), ("result",), ("params", "odd"), ("params", "arguments")]
     for path in draw(st.lists(st.sampled_from(paths), min_size=1, max_size=3, unique=True)):
-        one = strange | st.just(GONE) | st.builds(Twice, strange, strange)
+        one = strange | st.just(GONE) | st.builds(RepeatedKey, strange, strange)
         put(message, path, draw(one))
     return message
 
 
 def headers_for(body: str, *, modern: bool) -> dict[str, str]:
-    """Return the headers that agree with a body, as far as it can be read."""
+    """Return the headers that match a body, as far as it can be read."""
     if not modern:
         return {}
     try:
@@ -208,7 +210,7 @@ def headers_for(body: str, *, modern: bool) -> dict[str, str]:
 
 
 def encoded(value: str) -> str:
-    """Return a header's value, in the base64 envelope unless it can stand as it is."""
+    """Return a header's value, base64-encoded unless it is valid as it is."""
     if value.isascii() and value.isprintable() and value == value.strip():
         return value
     return f"=?base64?{base64.b64encode(value.encode()).decode()}?="
@@ -217,7 +219,7 @@ def encoded(value: str) -> str:
 def post(
     api: Api, body: str | bytes, headers: Mapping[str, str] | None = None, query: str = ""
 ) -> Answer:
-    """Post a body, and check what comes back."""
+    """Post a body, and check the answer."""
     sent = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
     answer = api.call("POST", f"/api/mcp{query}", sent, dict(headers or {}))
     check(answer, sent)
@@ -229,7 +231,7 @@ def _no_constant(text: str) -> None:
 
 
 def read(body: bytes | str) -> Any:
-    """Read strict JSON in strict UTF-8."""
+    """Parse strict JSON in strict UTF-8."""
     text = body.decode() if isinstance(body, bytes) else body
     value = json.loads(text, parse_constant=_no_constant)
     json.dumps(value, ensure_ascii=False).encode()
@@ -237,7 +239,7 @@ def read(body: bytes | str) -> Any:
 
 
 def check(answer: Answer, sent: bytes) -> None:
-    """Check that an answer is one of those that clients are told of."""
+    """Check that an answer is one of the documented kinds."""
     assert answer.status < 500, answer.body
     assert answer.headers["X-Request-Id"]
     if answer.status == 202:
@@ -264,7 +266,7 @@ def check(answer: Answer, sent: bytes) -> None:
 
 
 def expected_id(sent: bytes, told: dict[str, Any]) -> Any:
-    """Return the id that must come back: what was sent, or null where the envelope was refused."""
+    """Return the id that the answer must have: the request's, or null for a refused envelope."""
     if told.get("error", {}).get("code") in {-32700, -32600}:
         return None
     return parse_json(sent)["id"]
@@ -279,7 +281,7 @@ def check_envelope(told: dict[str, Any]) -> None:
 
 
 def check_call(result: dict[str, Any]) -> None:
-    """Check a tool's result: one text that is the envelope."""
+    """Check the result of a tool call: one text that contains the envelope."""
     (content,) = result["content"]
     assert content["type"] == "text"
     told = read(content["text"])
@@ -295,14 +297,14 @@ def check_call(result: dict[str, Any]) -> None:
 @every_era
 @examples(200)
 @given(data=st.data())
-def test_broken_messages(modern: bool, data: st.DataObject, quick: Api) -> None:
+def test_broken_messages_get_a_valid_answer(modern: bool, data: st.DataObject, quick: Api) -> None:
     body = written(data.draw(broken(modern=modern)))
     post(quick, body, headers_for(body, modern=modern))
 
 
 @every_era
 @pytest.mark.parametrize("path", list(places(valid("tools/call", modern=True))), ids="/".join)
-def test_each_oddity_in_each_place_of_a_message(
+def test_each_odd_value_in_each_place_of_a_message_gets_a_valid_answer(
     modern: bool, path: tuple[str, ...], quick: Api
 ) -> None:
     for odd in (*map(Raw, RAW.values()), None, True, -1, 1.5, "", "x", [], {}, GONE):
@@ -313,7 +315,7 @@ def test_each_oddity_in_each_place_of_a_message(
 
 
 @every_era
-def test_each_oddity_as_the_whole_message(modern: bool, quick: Api) -> None:
+def test_each_odd_value_as_the_whole_message_gets_a_valid_answer(modern: bool, quick: Api) -> None:
     for text in RAW.values():
         post(quick, text, headers_for(text, modern=modern))
 
@@ -325,7 +327,9 @@ def test_each_oddity_as_the_whole_message(modern: bool, quick: Api) -> None:
     length=st.integers(0, 60),
     junk=st.binary(max_size=20) | st.sampled_from([b"{", b"]", b'"', b"\\", b"\xff", b"\x00"]),
 )
-def test_damaged_bytes(modern: bool, start: int, length: int, junk: bytes, quick: Api) -> None:
+def test_damaged_bytes_get_a_valid_answer(
+    modern: bool, start: int, length: int, junk: bytes, quick: Api
+) -> None:
     whole = written(valid("tools/call", modern=modern))
     sent = whole.encode()
     post(quick, sent[:start] + junk + sent[start + length :], headers_for(whole, modern=modern))
@@ -334,12 +338,12 @@ def test_damaged_bytes(modern: bool, start: int, length: int, junk: bytes, quick
 @every_tool
 @examples(20)
 @given(data=st.data())
-def test_strange_arguments_of_every_tool(
+def test_strange_arguments_of_every_tool_get_a_valid_answer(
     operation: Operation, data: st.DataObject, quick: Api
 ) -> None:
     usual = example(operation, Things.that_never_were())
     names = st.sampled_from([*operation.input_schema["properties"], "idempotencyKey", "strange"])
-    some = st.dictionaries(names, strange | st.builds(Twice, plain, plain), max_size=3)
+    some = st.dictionaries(names, strange | st.builds(RepeatedKey, plain, plain), max_size=3)
     odd = data.draw(some | strange)
     modern = data.draw(st.booleans())
     arguments = {**usual, **odd} if isinstance(odd, dict) else odd
@@ -354,7 +358,7 @@ def call_of(operation: Operation, arguments: Any, *, modern: bool) -> dict[str, 
     return message
 
 
-# Null is not among them: where it does not count, it means omitted (test_conventions).
+# Null is left out: where it is not allowed, it means omitted (test_conventions).
 OF_EACH_TYPE: dict[str, list[Any]] = {
     "boolean": [True],
     "integer": [-1, 2**63, Raw("9" * 4_000)],
@@ -375,7 +379,7 @@ def test_a_wrong_type_of_any_argument_is_named(operation: Operation, quick: Api)
             if not kinds or kind in kinds or (kind == "integer" and "number" in kinds):
                 continue
             if kind == "null" and name not in required:
-                continue  # null is as good as nothing (test_conventions)
+                continue  # Null counts as omitted (test_conventions).
             for value in values:
                 message = call_of(operation, {**usual, name: value}, modern=False)
                 result = json.loads(post(quick, written(message)).body)["result"]
@@ -399,7 +403,9 @@ MCP_HEADERS += ["Origin", "Accept", "Content-Type", "Authorization"]
     method=st.sampled_from(["initialize", "server/discover", "tools/list", "tools/call"]),
     odd=st.dictionaries(st.sampled_from(MCP_HEADERS), header_values, max_size=4),
 )
-def test_strange_headers(modern: bool, method: str, odd: dict[str, str], api: Api) -> None:
+def test_strange_headers_get_a_valid_answer(
+    modern: bool, method: str, odd: dict[str, str], api: Api
+) -> None:
     body = written(valid(method, modern=modern))
     answer = post(api, body, {**headers_for(body, modern=modern), **odd})
     if "Authorization" in odd:
@@ -417,7 +423,9 @@ def test_strange_headers(modern: bool, method: str, odd: dict[str, str], api: Ap
         max_size=5,
     )
 )
-def test_strange_queries_only_trim_the_list(query: list[tuple[str, str]], api: Api) -> None:
+def test_strange_query_parameters_only_narrow_the_list(
+    query: list[tuple[str, str]], api: Api
+) -> None:
     asked = "?" + "&".join(f"{name}={value}" for name, value in query)
     answer = post(api, written(valid("tools/list", modern=False)), query=asked)
     listed = [tool["name"] for tool in json.loads(answer.body)["result"]["tools"]]
@@ -430,7 +438,7 @@ def test_strange_queries_only_trim_the_list(query: list[tuple[str, str]], api: A
     slow_but_for([("method",), ("params", "arguments")], places(valid("tools/call", modern=True))),
     ids="/".join,
 )
-def test_five_megabytes_in_each_place(path: tuple[str, ...], quick: Api) -> None:
+def test_five_megabytes_in_each_place_get_a_valid_answer(path: tuple[str, ...], quick: Api) -> None:
     message = valid("tools/call", modern=True)
     headers = headers_for(written(message), modern=True)
     put(message, path, Raw('"' + "a" * 4_999_000 + '"'))
@@ -448,15 +456,15 @@ def test_large_pages_are_answered(modern: bool, size: int, world: World) -> None
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "HEAD"])
-def test_other_methods_are_405_whatever_they_carry(method: str, api: Api) -> None:
+def test_other_http_methods_are_405_whatever_their_body(method: str, api: Api) -> None:
     for body in (b"", b"{", RAW["an open array 100,000 deep"].encode()):
         answer = api.call(method, "/api/mcp", body)
         assert answer.status == 405
 
 
 @pytest.mark.parametrize("character", slow_but_for(["\\"], ['"', "\\", "\n", "ж", "a"]))
-def test_an_answer_leaves_lambda_in_one_piece(character: str, world: World) -> None:
-    """Lambda takes replies of 6 MB, and each layer around an answer quotes its text once more."""
+def test_an_answer_fits_the_limit_of_a_lambda_response(character: str, world: World) -> None:
+    """Lambda allows responses of 6 MB. Each layer around an answer escapes its text once more."""
     api, page = world.api, world.things.page
     html = character * (1_048_576 // len(character.encode()))
     for name, arguments in (("save_page_html", {"html": html}), ("get_page", {})):

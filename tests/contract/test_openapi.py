@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the registry says, in valid OpenAPI 3.1."""
+"""The OpenAPI document describes the registry in valid OpenAPI 3.1."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def test_the_document_is_valid_and_needs_no_key(answer: Answer) -> None:
 
 
 @every_operation
-def test_every_operation_is_in_it(operation: Operation, answer: Answer) -> None:
+def test_the_document_has_every_operation(operation: Operation, answer: Answer) -> None:
     entry = json.loads(answer.body)["paths"][operation.path][operation.method.lower()]
     assert entry["operationId"] == operation.name
     names = {p["name"] for p in entry["parameters"] if p["in"] != "header"}
@@ -66,7 +66,9 @@ def test_records_and_inputs_are_named_components(answer: Answer) -> None:
 
 
 @every_operation
-def test_a_body_is_documented_as_tools_see_it(operation: Operation, answer: Answer) -> None:
+def test_a_body_is_documented_with_the_same_schema_as_the_tool(
+    operation: Operation, answer: Answer
+) -> None:
     if operation.reads_query:
         return
     entry = json.loads(answer.body)["paths"][operation.path][operation.method.lower()]
@@ -88,7 +90,7 @@ def test_a_body_is_documented_as_tools_see_it(operation: Operation, answer: Answ
 BOUNDS = {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum"}
 
 
-def test_an_upload_is_documented_as_the_form_that_the_readme_sends(answer: Answer) -> None:
+def test_an_upload_is_documented_as_the_form_of_the_readme(answer: Answer) -> None:
     entry = json.loads(answer.body)["paths"]["/api/files/upload"]["post"]
     form = resolved(entry["requestBody"]["content"]["multipart/form-data"]["schema"], answer)
     assert form["properties"]["file"]["format"] == "binary"
@@ -96,7 +98,7 @@ def test_an_upload_is_documented_as_the_form_that_the_readme_sends(answer: Answe
     assert set(form["properties"]) == {"file", "name", "folderId"}
 
 
-def test_failures_are_documented_where_they_occur(answer: Answer) -> None:
+def test_failures_are_documented_for_the_operations_that_return_them(answer: Answer) -> None:
     paths = json.loads(answer.body)["paths"]
 
     def statuses(method: str, path: str) -> set[str]:
@@ -111,7 +113,7 @@ def test_failures_are_documented_where_they_occur(answer: Answer) -> None:
 
 
 @every_operation
-def test_real_answers_fit_the_schema(operation: Operation, world: World) -> None:
+def test_real_answers_match_the_schema(operation: Operation, world: World) -> None:
     from jsonschema import Draft202012Validator
 
     answer = send(world.api, operation, example(operation, world.things))
@@ -122,7 +124,7 @@ def test_real_answers_fit_the_schema(operation: Operation, world: World) -> None
     Draft202012Validator(whole).validate(json.loads(answer.body))
 
 
-def test_an_operation_names_the_codes_that_it_fails_with(answer: Answer) -> None:
+def test_an_operation_lists_its_error_codes(answer: Answer) -> None:
     paths = json.loads(answer.body)["paths"]
     codes = paths["/api/projects/create"]["post"]["x-error-codes"]
     assert codes["409"] == ["idempotency_mismatch", "in_progress", "slug_taken"]
@@ -135,13 +137,13 @@ def test_an_operation_names_the_codes_that_it_fails_with(answer: Answer) -> None
     assert "401" not in paths["/api/public/hit"]["post"]["x-error-codes"]
 
 
-def test_an_unchanged_document_is_not_sent_again(answer: Answer) -> None:
+def test_an_unchanged_document_is_answered_with_304(answer: Answer) -> None:
     etag = answer.headers["ETag"]
     again = Api(None).call("GET", "/api/openapi.json", headers={"If-None-Match": etag})
     assert (again.status, again.body) == (304, b"")
 
 
-def test_the_chat_is_documented_though_it_is_no_operation(answer: Answer) -> None:
+def test_the_chat_is_documented_although_it_is_not_an_operation(answer: Answer) -> None:
     entry = json.loads(answer.body)["paths"]["/api/agents/public/chat-stream"]["post"]
     assert entry["security"] == []
     assert set(entry["responses"]["200"]["content"]) == {"text/event-stream"}
@@ -164,7 +166,7 @@ def validator_of(answer: Answer, name: str) -> Any:
     return Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": components})
 
 
-def test_no_schema_of_an_answer_or_an_input_forbids_unknown_fields(answer: Answer) -> None:
+def test_no_schema_forbids_unknown_fields(answer: Answer) -> None:
     components = json.loads(answer.body)["components"]["schemas"]
     closed = [
         f"{name}{path}"
@@ -179,14 +181,14 @@ def test_no_schema_of_an_answer_or_an_input_forbids_unknown_fields(answer: Answe
     ("name", "least"),
     [
         ("ProductPatch", 2),
-        ("AgentPatch", 1),  # the id is in the path
+        ("AgentPatch", 1),  # The id is in the path.
         ("ImageIn", 1),
         ("BookingCreate", 3),
         ("BookingReschedule", 2),
         ("PageImport", 2),
     ],
 )
-def test_an_input_says_how_many_fields_it_needs_beside_the_required(
+def test_an_input_states_how_many_optional_fields_it_needs(
     name: str, least: int, answer: Answer
 ) -> None:
     schema = component(answer, name)
@@ -194,12 +196,12 @@ def test_an_input_says_how_many_fields_it_needs_beside_the_required(
     assert schema["description"].endswith("required.")
 
 
-def test_alternatives_are_named_in_the_description(answer: Answer) -> None:
+def test_alternative_fields_are_named_in_the_description(answer: Answer) -> None:
     told = component(answer, "ImageIn")["description"]
     assert "Exactly one of `url` and `fileId` is required." in told
 
 
-def test_null_is_published_where_it_is_taken(answer: Answer, api: Api) -> None:
+def test_null_is_published_where_it_is_accepted(answer: Answer, api: Api) -> None:
     body = {"name": "Loaf", "price": 1, "sku": None, "status": None, "images": None}
     validator_of(answer, "ProductCreate").validate(body)
     product = api.post("/api/products/create", body)["product"]
@@ -223,7 +225,7 @@ def test_a_repeated_id_is_refused_by_schema_and_server(answer: Answer, api: Api)
     ("day", "taken"),
     [("1970-12-31", False), ("1971-01-02", True), ("2999-12-30", True), ("3000-01-01", False)],
 )
-def test_the_years_of_dates_are_published_as_they_are_enforced(
+def test_the_range_of_years_is_published_as_it_is_enforced(
     day: str, taken: bool, answer: Answer, api: Api
 ) -> None:
     parameters = json.loads(answer.body)["paths"]["/api/bookings/list"]["get"]["parameters"]
@@ -232,7 +234,7 @@ def test_the_years_of_dates_are_published_as_they_are_enforced(
     assert (api.call("GET", f"/api/bookings/list?from={day}").status == 200) == taken
 
 
-def test_every_integer_of_a_query_has_a_largest_value(answer: Answer) -> None:
+def test_every_integer_query_parameter_has_a_maximum(answer: Answer) -> None:
     unbounded = [
         f"{entry['operationId']}.{parameter['name']}"
         for path in json.loads(answer.body)["paths"].values()
@@ -243,7 +245,7 @@ def test_every_integer_of_a_query_has_a_largest_value(answer: Answer) -> None:
     assert unbounded == []
 
 
-def test_the_events_of_the_chat_are_published_by_type(answer: Answer, owner: Owner) -> None:
+def test_chat_events_are_documented_by_type(answer: Answer, owner: Owner) -> None:
     entry = json.loads(answer.body)["paths"]["/api/agents/public/chat-stream"]["post"]
     stream = entry["responses"]["200"]["content"]["text/event-stream"]["schema"]
     assert stream["contentSchema"] == {"$ref": "#/components/schemas/ChatEvent"}

@@ -1,4 +1,4 @@
-"""Every example of the reference runs as it is printed, and is answered as it says."""
+"""Examples of the API reference: each runs as printed, and its answer matches the one shown."""
 
 import base64
 import contextlib
@@ -36,10 +36,10 @@ from tests.transports.conftest import LocalServer, serving
 STALE = "The reference is stale: run make reference, and look at what has changed."
 WHOLE = openapi.document()
 DOCUMENTED = Reference(WHOLE)
-"""At the stand-in for the base URL; the one that is called, the tests fill in."""
+"""The reference with a placeholder for the base URL. The tests fill in the server's URL."""
 EACH = {operation.name: operation for operation in DOCUMENTED.operations}
 QUICK = {area.operations[0].name for area in DOCUMENTED.areas}
-"""Operations whose example is always run in each language; the others in curl."""
+"""Operations whose examples always run in every language. Other examples run only with curl."""
 every_example = pytest.mark.parametrize("name", EACH)
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GUIDES = ["start", *(guide.name for guide in prose.GUIDES), "chat", "public"]
@@ -53,15 +53,15 @@ def server(_server: Callable[[], None]) -> Iterator[LocalServer]:
 
 
 @dataclass(frozen=True)
-class Reader:
-    """Somebody who tries the examples: with a key, and ids of their own."""
+class ExampleRunner:
+    """A user of the examples, with a key and ids of their own."""
 
     base_url: str
     world: World
     placeholders: dict[str, str]
 
     def fill(self, text: str) -> str:
-        """Put the base URL and ids where an example says to."""
+        """Replace the base URL and the placeholders of ids in an example."""
         text = text.replace(reference.SERVER, self.base_url)
         return re.sub(r"\b[A-Z]+(?:_[A-Z]+)+\b", self._value, text)
 
@@ -70,29 +70,29 @@ class Reader:
 
 
 @pytest.fixture
-def new_reader(
+def new_runner(
     time: Time,
     restore: Callable[..., World],
     snapshots: Snapshots,
     empty: Callable[[], None],
     server: LocalServer,
-) -> Callable[[], Reader]:
-    """Make a workspace with one of everything, at the same moment for everybody."""
+) -> Callable[[], ExampleRunner]:
+    """Create a workspace with one record of every type. The clock shows the same time for each."""
     url = f"http://127.0.0.1:{server.port}"
 
-    def make() -> Reader:
+    def make() -> ExampleRunner:
         world = restore("reference")
-        return Reader(url, world, {**world.things.placeholders, **_more(world)})
+        return ExampleRunner(url, world, {**world.things.placeholders, **_more(world)})
 
-    def made_or_put_back() -> Reader:
+    def made_or_put_back() -> ExampleRunner:
         empty()
-        return replace(snapshots.once("reader", make), base_url=url)
+        return replace(snapshots.once("runner", make), base_url=url)
 
     return made_or_put_back
 
 
 def _more(world: World) -> dict[str, str]:
-    """Make what examples ask for beyond one of everything; return the placeholders of it."""
+    """Create further records that examples need, and return their placeholders."""
     api, things = world.api, world.things
     submit(things.form, name="Ada", email="ada@example.com", phone="8 495 123-45-67")
     post = {"title": "Why rye takes two days", "content": "Because.", "status": "published"}
@@ -114,16 +114,16 @@ def _more(world: World) -> dict[str, str]:
 
 
 @pytest.fixture
-def reader(new_reader: Callable[[], Reader]) -> Reader:
-    """A workspace with one of everything."""
-    return new_reader()
+def runner(new_runner: Callable[[], ExampleRunner]) -> ExampleRunner:
+    """A workspace with one record of every type."""
+    return new_runner()
 
 
-def shell(reader: Reader, command: str) -> str:
-    """Run a command as somebody does who has the key in the environment."""
-    environment = {"API_KEY": reader.world.token, "PATH": "/usr/bin:/bin", "no_proxy": "127.0.0.1"}
+def shell(runner: ExampleRunner, command: str) -> str:
+    """Run a shell command with the key in the environment."""
+    environment = {"API_KEY": runner.world.token, "PATH": "/usr/bin:/bin", "no_proxy": "127.0.0.1"}
     done = subprocess.run(
-        ["bash", "-euc", reader.fill(command)],
+        ["bash", "-euc", runner.fill(command)],
         env=environment,
         capture_output=True,
         text=True,
@@ -134,53 +134,53 @@ def shell(reader: Reader, command: str) -> str:
     return done.stdout
 
 
-def run(reader: Reader, program: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a Python program, and return what it prints."""
-    monkeypatch.setenv("API_KEY", reader.world.token)
+def run(runner: ExampleRunner, program: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a Python program, and return its output."""
+    monkeypatch.setenv("API_KEY", runner.world.token)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(reader.fill(program), "example", "exec"), {"__name__": "__main__"})  # noqa: S102  ours
+        exec(compile(runner.fill(program), "example", "exec"), {"__name__": "__main__"})  # noqa: S102  ours
     return printed.getvalue()
 
 
 def succeeded(operation: OperationDoc, text: str) -> bool:
-    """Whether a call was answered as it should be."""
+    """Whether a call returned the expected status."""
     if operation.answer_type == "application/json":
         return json.loads(text)["data"]["status"] is True
     return "BEGIN:VCALENDAR" in text or '"type":"done"' in text
 
 
 @every_example
-def test_the_curl_line_runs_as_it_is_printed(name: str, reader: Reader) -> None:
+def test_the_curl_command_runs_as_printed(name: str, runner: ExampleRunner) -> None:
     command = samples.curl(DOCUMENTED.base_url, EACH[name])
-    assert succeeded(EACH[name], shell(reader, command))
+    assert succeeded(EACH[name], shell(runner, command))
 
 
 @pytest.mark.parametrize("name", slow_but_for(QUICK, EACH))
-def test_the_python_program_runs_as_it_is_printed(
-    name: str, reader: Reader, monkeypatch: pytest.MonkeyPatch
+def test_the_python_program_runs_as_printed(
+    name: str, runner: ExampleRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    printed = run(reader, samples.python(DOCUMENTED.base_url, EACH[name]), monkeypatch)
+    printed = run(runner, samples.python(DOCUMENTED.base_url, EACH[name]), monkeypatch)
     kinds = ("'status': True", "BEGIN:VCALENDAR", "'type': 'done'")
     assert any(kind in printed for kind in kinds), printed
 
 
 @pytest.mark.parametrize("name", slow_but_for(QUICK, [n for n, each in EACH.items() if each.tool]))
-def test_the_tool_call_is_answered(name: str, reader: Reader) -> None:
+def test_the_tool_call_succeeds(name: str, runner: ExampleRunner) -> None:
     message = samples.tool_call(EACH[name])
     assert message is not None
-    answer = reader.world.api.call("POST", "/api/mcp", reader.fill(message).encode())
+    answer = runner.world.api.call("POST", "/api/mcp", runner.fill(message).encode())
     result = json.loads(answer.body)["result"]
     assert result["isError"] is False, result
     assert succeeded(EACH[name], result["content"][0]["text"])
 
 
 class TestAnswers:
-    def test_what_is_shown_has_the_shape_of_what_is_answered_now(
-        self, new_reader: Callable[[], Reader], request: pytest.FixtureRequest
+    def test_the_shown_answer_has_the_shape_of_what_is_answered_now(
+        self, new_runner: Callable[[], ExampleRunner], request: pytest.FixtureRequest
     ) -> None:
-        recorded = {name: recording(new_reader(), name) for name in EACH}
+        recorded = {name: recording(new_runner(), name) for name in EACH}
         if request.config.getoption("--update-snapshots"):
             text = json.dumps(recorded, ensure_ascii=False, indent=1)
             openapi.ANSWERS.write_text(text + "\n")
@@ -191,7 +191,7 @@ class TestAnswers:
         assert changed == [], STALE
 
     @every_example
-    def test_what_is_shown_fits_the_schema(self, name: str) -> None:
+    def test_the_shown_answer_matches_the_schema(self, name: str) -> None:
         shown = from_json(openapi.ANSWERS.read_bytes())[name]
         entry = WHOLE["paths"][EACH[name].path][EACH[name].method.lower()]
         content = entry["responses"]["200"]["content"][EACH[name].answer_type]
@@ -200,10 +200,10 @@ class TestAnswers:
         Draft202012Validator(whole).validate(shown)
 
 
-def recording(reader: Reader, name: str) -> Any:
-    """Return what an example is answered with, as the reference shows it."""
-    text = shell(reader, samples.curl(DOCUMENTED.base_url, EACH[name]))
-    for own in (reader.base_url, settings().public_url):
+def recording(runner: ExampleRunner, name: str) -> Any:
+    """Return the answer to an example as the reference shows it."""
+    text = shell(runner, samples.curl(DOCUMENTED.base_url, EACH[name]))
+    for own in (runner.base_url, settings().public_url):
         text = text.replace(own, reference.SERVER)
     for pattern, instead in OWN.items():
         text = re.sub(pattern, instead, text)
@@ -218,16 +218,16 @@ OWN = {
     "Papers [0-9A-Z]{26}": "Papers",
     '(?<="sku":")[0-9A-Z]{26}': "LOAF-1",
 }
-"""What is made unique in each world, and reads badly."""
+"""Values that are unique in each world, and more readable replacements."""
 RANDOM = re.compile(r'(?<![\w-])(?=[\w-]*[0-9A-Z])[\w-]{20,}(?![\w-]|":)', re.ASCII)
-"""Ids and tokens, which are others each time. The name of a field is none, however long it is."""
+"""Ids and tokens, which differ in each run. Names of fields do not match, however long they are."""
 CROCKFORD = str.maketrans("ILOU", "WXYZ")
-"""Letters that ids do not have."""
+"""Replacements for letters that ids do not use."""
 ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 
 def _made_up(token: str, seed: str) -> str:
-    """Return a token that looks like one, and is the same in each recording."""
+    """Return a token that looks real and is the same in each recording."""
     digest = b"".join(hashlib.sha256(f"{seed} {n}".encode()).digest() for n in range(8))
     if ULID.fullmatch(token):
         return "01KJ" + base64.b32hexencode(digest).decode()[:22].translate(CROCKFORD)
@@ -237,14 +237,14 @@ def _made_up(token: str, seed: str) -> str:
 
 
 def cut(value: Any) -> Any:
-    """Return a value with at most two items of each list."""
+    """Return a value with at most two items in each list."""
     if isinstance(value, dict):
         return {name: cut(each) for name, each in value.items()}
     return [cut(each) for each in value[:2]] if isinstance(value, list) else value
 
 
 def fits(shown: Any, real: Any) -> bool:
-    """Whether a value has the shape of another one: fields, kinds, and what lists hold."""
+    """Whether a value has the same shape as another: its fields, types, and types of list items."""
     if isinstance(shown, dict) and isinstance(real, dict):
         return shown.keys() == real.keys() and all(fits(shown[k], real[k]) for k in shown)
     if isinstance(shown, list) and isinstance(real, list):
@@ -254,28 +254,28 @@ def fits(shown: Any, real: Any) -> bool:
 
 class TestGuides:
     @pytest.mark.parametrize("name", GUIDES)
-    def test_their_examples_run_too(
-        self, name: str, reader: Reader, monkeypatch: pytest.MonkeyPatch
+    def test_the_examples_of_guides_run(
+        self, name: str, runner: ExampleRunner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for language, code in FENCE.findall(prose.guide(name, DOCUMENTED)):
             if language == "python":
-                assert run(reader, code, monkeypatch)
+                assert run(runner, code, monkeypatch)
             elif language == "json":
                 json.loads(code)
             elif code.startswith("curl"):
-                assert shell(reader, code)
+                assert shell(runner, code)
             else:
                 assert language == "sh"
                 assert reference.SERVER in code or code.startswith("export API_KEY=")
 
-    def test_the_failure_shown_is_the_one_that_is_answered(self, reader: Reader) -> None:
+    def test_the_failure_shown_is_the_real_one(self, runner: ExampleRunner) -> None:
         blocks = [code for _, code in FENCE.findall(prose.guide("errors", DOCUMENTED))]
         number = next(n for n, code in enumerate(blocks) if code.startswith("curl"))
-        answered = json.loads(shell(reader, blocks[number]))["data"]
+        answered = json.loads(shell(runner, blocks[number]))["data"]
         shown = json.loads(blocks[number + 1])["data"]
         assert shown | {"requestId": ""} == answered | {"requestId": ""}
 
-    def test_every_link_leads_to_something(self) -> None:
+    def test_every_link_has_a_target(self) -> None:
         anchors = set(re.findall(r'id="([^"]+)"', page("")))
         for name in ["", *(guide.name for guide in prose.GUIDES), *EACH_AREA]:
             for path, anchor in re.findall(r'href="(/api/docs[^"#]*)?(?:#([^"]*))?"', page(name)):
@@ -295,14 +295,14 @@ def page(name: str) -> str:
     return answer.body.decode()
 
 
-class TestIsWhole:
-    def test_every_operation_for_keys_and_visitors_is_there_and_the_chat(self) -> None:
+class TestCompleteness:
+    def test_the_reference_has_every_operation_for_keys_and_visitors_and_the_chat(self) -> None:
         declared = {o.name for o in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if o.path}
         assert set(EACH) == declared | {"chat_stream"}
         assert EACH["chat_stream"].path == chat_route.PATH
 
     @every_example
-    def test_an_area_shows_all_there_is_to_say(self, name: str) -> None:
+    def test_an_area_shows_every_part_of_its_operations(self, name: str) -> None:
         operation = EACH[name]
         html = page(operation.area)
         assert f'<h2 id="{name}">' in html
@@ -319,7 +319,7 @@ class TestIsWhole:
             assert f"<strong>{failure.status}</strong>" in block
             assert all(f"<code>{code}</code>" in block for code in failure.codes)
 
-    def test_every_code_is_explained(self) -> None:
+    def test_every_error_code_is_explained(self) -> None:
         known = {code.code for code in DOCUMENTED.codes}
         used = {code for each in EACH.values() for f in each.failures for code in f.codes}
         assert used <= known
@@ -327,5 +327,5 @@ class TestIsWhole:
         assert all(f"<code>{code}</code>" in html for code in known)
 
 
-def test_the_committed_reference_is_what_the_registry_says() -> None:
+def test_the_committed_reference_matches_the_registry() -> None:
     assert DOCUMENT.read_text() == markdown(), STALE

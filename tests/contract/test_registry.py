@@ -1,4 +1,4 @@
-"""Promises that every operation keeps by being in the registry."""
+"""Rules that every operation in the registry follows."""
 
 import re
 from collections import defaultdict
@@ -35,14 +35,14 @@ def test_every_noun_names_the_tool_that_lists_its_records() -> None:
     assert {NOUNS[noun].listed_by for noun in NOUNS} <= tools - {None}
 
 
-def test_a_second_declaration_of_a_tool_or_route_is_refused() -> None:
+def test_declaring_a_tool_or_route_twice_is_refused() -> None:
     first = next(iter(REGISTRY))
     with pytest.raises(ValueError, match="declared twice"):
         REGISTRY.add(first)
 
 
-def test_path_variables_on_one_level_share_one_name() -> None:
-    """API Gateway refuses two names for the same place."""
+def test_path_variables_on_one_level_have_the_same_name() -> None:
+    """API Gateway refuses two names for a variable at the same position."""
     variables: dict[str, set[str]] = defaultdict(set)
     for path in application.app.routes:
         parts = path.split("/")
@@ -54,7 +54,7 @@ def test_path_variables_on_one_level_share_one_name() -> None:
 
 
 @every_operation
-def test_names_follow_the_conventions(operation: Operation) -> None:
+def test_operation_names_follow_the_conventions(operation: Operation) -> None:
     assert operation.tool is None or re.fullmatch(r"svc_[a-z_]+", operation.tool)
     assert operation.path.startswith("/api/")
     assert operation.method in {"GET", "POST", "PUT", "DELETE"}
@@ -62,7 +62,9 @@ def test_names_follow_the_conventions(operation: Operation) -> None:
 
 
 @every_operation
-def test_queries_are_read_by_the_types_that_schemas_publish(operation: Operation) -> None:
+def test_query_parameters_are_parsed_by_the_types_that_schemas_publish(
+    operation: Operation,
+) -> None:
     fields = fields_of(operation.input)
     for name, declared in operation.input_schema["properties"].items():
         types = str([declared.get("type"), declared.get("items", {}).get("type")])
@@ -71,14 +73,14 @@ def test_queries_are_read_by_the_types_that_schemas_publish(operation: Operation
 
 
 @every_operation
-def test_title_and_description_are_written_for_people(operation: Operation) -> None:
+def test_titles_and_descriptions_are_complete_sentences(operation: Operation) -> None:
     assert operation.title
     assert operation.description.endswith(".")
     assert len(operation.description) >= 40
 
 
 @every_operation
-def test_reads_change_nothing_and_are_idempotent(operation: Operation) -> None:
+def test_read_operations_change_nothing_and_are_idempotent(operation: Operation) -> None:
     assert operation.read_only == (operation.method == "GET")
     if operation.read_only:
         assert operation.idempotent
@@ -96,7 +98,7 @@ def test_inputs_are_open_described_and_self_contained(operation: Operation) -> N
 
 
 def check_node(path: str, node: dict[str, Any]) -> None:
-    """An object is open, and its fields are described and in camel case."""
+    """Check that an object is open, and that its fields are described and in camel case."""
     assert not isinstance(node.get("title"), str), path
     if "properties" in node:
         assert "additionalProperties" not in node, path
@@ -106,7 +108,7 @@ def check_node(path: str, node: dict[str, Any]) -> None:
 
 
 def nodes(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each object of a JSON value, with the properties on the way to it."""
+    """Yield each object in a JSON value, with the properties on the path to it."""
     if isinstance(schema, list):
         for item in schema:
             yield from nodes(item, path)

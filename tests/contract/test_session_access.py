@@ -1,4 +1,4 @@
-"""A person in the console never gets past the workspace that they are in, whatever they send."""
+"""Console sessions: a person never reaches data outside the session's workspace."""
 
 import json
 from collections.abc import Callable
@@ -21,29 +21,33 @@ from tests.factories.session_examples import (
 
 
 @pytest.fixture
-def held(world: World) -> Held:
-    """One of everything in the workspace that the session is in."""
+def own_records(world: World) -> Held:
+    """One record of every type in the session's workspace."""
     return Held.in_workspace(world.workspace_id, world.things)
 
 
 @pytest.fixture
-def theirs(restore: Callable[..., World]) -> Held:
-    """One of everything in another workspace."""
-    other = restore("theirs")
+def foreign_records(restore: Callable[..., World]) -> Held:
+    """One record of every type in another workspace."""
+    other = restore("foreign_records")
     return Held.in_workspace(other.workspace_id, other.things)
 
 
-def act(operation: Operation, held: Held, arguments: dict[str, Any]) -> Any:
+def call_as_owner(operation: Operation, own_records: Held, arguments: dict[str, Any]) -> Any:
     """Call an operation as the owner of a workspace."""
     return in_console(
-        held.workspace_id, operation.name, account_id=held.account_id, key=None, **arguments
+        own_records.workspace_id,
+        operation.name,
+        account_id=own_records.account_id,
+        key=None,
+        **arguments,
     )
 
 
-def refusal(operation: Operation, held: Held, arguments: dict[str, Any]) -> tuple[Any, ...]:
-    """Call what must fail; return all that the caller is told."""
+def refusal(operation: Operation, own_records: Held, arguments: dict[str, Any]) -> tuple[Any, ...]:
+    """Make a call that must fail, and return the whole failure."""
     with pytest.raises(AppError) as caught:
-        act(operation, held, arguments)
+        call_as_owner(operation, own_records, arguments)
     error = caught.value
     return error.status, error.code, error.message, error.details
 
@@ -59,36 +63,40 @@ def test_every_operation_for_the_console_has_an_example() -> None:
 
 
 @by_name(of_sessions())
-def test_every_example_works_at_home(operation: Operation, held: Held) -> None:
-    assert isinstance(act(operation, held, session_example(operation, held)), dict)
+def test_every_example_works_in_the_persons_own_workspace(
+    operation: Operation, own_records: Held
+) -> None:
+    assert isinstance(
+        call_as_owner(operation, own_records, session_example(operation, own_records)), dict
+    )
 
 
 @by_name(of_sessions(naming=True))
-def test_another_workspaces_ids_are_answered_like_ids_that_never_were(
-    operation: Operation, held: Held, theirs: Held
+def test_another_workspaces_ids_are_answered_like_unknown_ids(
+    operation: Operation, own_records: Held, foreign_records: Held
 ) -> None:
     before = but_for_use(everything())
-    foreign = refusal(operation, held, session_example(operation, theirs))
-    unknown = refusal(operation, held, session_example(operation, Held.that_never_were()))
+    foreign = refusal(operation, own_records, session_example(operation, foreign_records))
+    unknown = refusal(operation, own_records, session_example(operation, Held.that_never_were()))
     assert foreign == unknown
     assert foreign[:2] == (404, "not_found")
     assert but_for_use(everything()) == before
 
 
 @by_name(of_sessions(naming=False))
-def test_what_names_nothing_shows_and_changes_nothing_of_another_workspace(
-    operation: Operation, held: Held, theirs: Held
+def test_operations_without_an_id_show_and_change_nothing_of_another_workspace(
+    operation: Operation, own_records: Held, foreign_records: Held
 ) -> None:
-    arguments = session_example(operation, held)
+    arguments = session_example(operation, own_records)
     if "workspace_id" in operation.input.model_fields:
-        arguments["workspaceId"] = theirs.workspace_id
-    before = rows_of(theirs)
-    said = json.dumps(act(operation, held, arguments))
-    assert not [thing for thing in theirs.ids if thing in said]
-    assert rows_of(theirs) == before
+        arguments["workspaceId"] = foreign_records.workspace_id
+    before = rows_of(foreign_records)
+    said = json.dumps(call_as_owner(operation, own_records, arguments))
+    assert not [thing for thing in foreign_records.ids if thing in said]
+    assert rows_of(foreign_records) == before
 
 
-def rows_of(held: Held) -> dict[str, Any]:
-    """Return the rows of a workspace, and of its owner's account."""
-    whose = (held.workspace_id, held.account_id)
+def rows_of(own_records: Held) -> dict[str, Any]:
+    """Return the rows of a workspace and of its owner's account."""
+    whose = (own_records.workspace_id, own_records.account_id)
     return {n: row for n, row in everything().items() if any(each in str(row) for each in whose)}

@@ -1,4 +1,4 @@
-"""Tools as AI clients see them: made from the declaration, few bytes, and no surprise changes."""
+"""Tools as AI clients see them: generated from declarations, small, and changed only on purpose."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tests.factories.examples import Things, every_tool, example
 from tests.support.restoring import Snapshots
 
 ALIKE = ("status", "message", "code", "errors")
-"""What a failure says alike over REST and as a tool, but for the names of calls."""
+"""Fields of a failure that are the same over REST and as a tool, except for the names of calls."""
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "tools"
 
 
@@ -29,7 +29,7 @@ def size(operation: Operation) -> int:
 
 
 @every_tool
-def test_a_tool_says_what_it_may_do(operation: Operation) -> None:
+def test_a_tools_annotations_describe_what_it_may_do(operation: Operation) -> None:
     definition = tool(operation)
     hints = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
     assert list(definition["annotations"]) == hints
@@ -46,20 +46,20 @@ def test_a_tool_says_what_it_may_do(operation: Operation) -> None:
 
 
 @every_tool
-def test_its_schema_is_an_object_that_validators_and_every_known_client_take(
+def test_a_tools_schema_is_an_object_that_validators_and_every_known_client_accept(
     operation: Operation,
 ) -> None:
     schema = tool(operation)["inputSchema"]
     Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
-    assert '"additionalProperties"' not in json.dumps(schema)  # Google's SDK refuses it
-    assert '"const"' not in json.dumps(schema)  # as above
+    assert '"additionalProperties"' not in json.dumps(schema)  # Google's SDK refuses it.
+    assert '"const"' not in json.dumps(schema)  # Google's SDK refuses it as well.
     assert [part for part in parts(schema) if not fits_gemini(part)] == []
     assert "idempotencyKey" in schema["properties"] or not operation.accepts_idempotency_key
 
 
 def parts(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a schema and those of all that is inside it."""
+    """Yield a schema and all schemas inside it."""
     yield schema
     for inner in schema.get("properties", {}).values():
         yield from parts(inner)
@@ -68,12 +68,15 @@ def parts(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def fits_gemini(schema: dict[str, Any]) -> bool:
-    """Whether Gemini's API reads a schema: it refuses other enumerations and formats."""
+    """Whether Gemini's API accepts a schema.
+
+    It refuses enumerations of numbers and most formats.
+    """
     texts = all(isinstance(value, str) for value in schema.get("enum", ()))
     return texts and schema.get("format", "date-time") == "date-time"
 
 
-def test_what_a_schema_cannot_say_to_every_client_stands_in_the_description() -> None:
+def test_the_description_states_what_the_schema_cannot_express_for_every_client() -> None:
     page = tool(REGISTRY["update_page"])["inputSchema"]["properties"]["isHome"]
     assert page == {"type": "boolean", "description": "Make it the home page. Only true."}
     first = tool(REGISTRY["crm_stats"])["inputSchema"]["properties"]["from"]
@@ -90,8 +93,8 @@ def test_valid_arguments_fit_the_schema(operation: Operation) -> None:
 
 
 @every_tool
-def test_a_tool_is_as_its_snapshot(operation: Operation, request: pytest.FixtureRequest) -> None:
-    """A change of a tool is a change for every client: look at it, then make snapshots."""
+def test_a_tool_matches_its_snapshot(operation: Operation, request: pytest.FixtureRequest) -> None:
+    """A change of a tool affects every client. Review it, then update the snapshots."""
     path = SNAPSHOTS / f"{operation.tool}.json"
     text = json.dumps(tool(operation), indent=2, ensure_ascii=False) + "\n"
     if request.config.getoption("--update-snapshots"):
@@ -99,14 +102,14 @@ def test_a_tool_is_as_its_snapshot(operation: Operation, request: pytest.Fixture
     assert path.read_text() == text
 
 
-def test_there_is_no_snapshot_of_a_tool_that_is_gone() -> None:
+def test_every_snapshot_belongs_to_a_tool() -> None:
     assert {path.stem for path in SNAPSHOTS.glob("*.json")} == {
         o.tool for o in REGISTRY.of(Audience.KEY) if o.tool
     }
 
 
-def test_the_list_stays_within_its_bytes() -> None:
-    """Every byte of the list is read by a model on every conversation (mcp.md, The list)."""
+def test_the_tool_list_stays_within_its_size_limit() -> None:
+    """Models read the whole list in every conversation, so its size has a limit."""
     sizes = [size(operation) for operation in REGISTRY.of(Audience.KEY) if operation.tool]
     assert median(sizes) <= 700
     assert sum(sizes) <= 60_000
@@ -128,7 +131,7 @@ def call(api: Api, operation: Operation, arguments: dict[str, object]) -> dict[s
     [o for o in REGISTRY.of(Audience.KEY) if o.tool and o.read_only],
     ids=lambda o: o.name,
 )
-def test_what_a_read_tool_says_is_what_rest_says(operation: Operation, world: World) -> None:
+def test_a_read_tool_returns_the_same_data_as_rest(operation: Operation, world: World) -> None:
     arguments = example(operation, world.things)
     result = call(world.api, operation, arguments)
     rest = send(world.api, operation, arguments)
@@ -137,7 +140,7 @@ def test_what_a_read_tool_says_is_what_rest_says(operation: Operation, world: Wo
 
 @every_tool
 @pytest.mark.parametrize("trouble", ["unknown ids", "no arguments", "no scope"])
-def test_a_failed_tool_says_what_rest_says(
+def test_a_failed_tool_returns_the_same_failure_as_rest(
     operation: Operation, trouble: str, api: Api, snapshots: Snapshots, owner: Owner
 ) -> None:
     if trouble == "no scope":

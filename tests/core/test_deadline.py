@@ -1,4 +1,4 @@
-"""One deadline scheme: what waits for something outside never outlasts the request it is for."""
+"""Deadlines: a call to an external service never takes longer than the request that makes it."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_a_deadline_ends_after_its_own_seconds_or_with_the_request(
     assert (alone.left(), early.passed, late.left(), late.left(1.5)) == (0, True, 4, 1.5)
 
 
-def test_nothing_outside_is_asked_once_the_request_is_over() -> None:
+def test_no_external_call_starts_after_the_request_has_ended() -> None:
     with deadline.within(0):
         with pytest.raises(fetch.UpstreamError):
             fetch.fetch("https://example.com/a.png")

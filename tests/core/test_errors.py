@@ -1,4 +1,4 @@
-"""Failures and their causes: what is raised, and what the log line of a failure names."""
+"""Errors and their causes: how they are raised, and which causes the log line names."""
 
 import ast
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ["app.py", *(f"{folder}/**/*.py" for folder in ("chalicelib", "infra", "vendor"))]
 
 
-def raises_of_an_own_cause(tree: ast.AST) -> Iterator[ast.Raise]:
+def risky_raises(tree: ast.AST) -> Iterator[ast.Raise]:
     """Yield each ``raise … from cause`` whose error may be the cause itself.
 
-    Safe is an error that the statement makes: a class, or a call. A call of a function that is
-    given the cause may return it.
+    An error is safe if the statement creates it: a class, or a call. A function that receives the
+    cause is not safe, because it may return the cause.
     """
     for node in ast.walk(tree):
         if (
@@ -24,7 +24,7 @@ def raises_of_an_own_cause(tree: ast.AST) -> Iterator[ast.Raise]:
             and node.exc
             and node.cause
             and not isinstance(node.cause, ast.Constant)
-            and not all(is_made_here(each, node.cause) for each in alternatives(node.exc))
+            and not all(creates_error(each, node.cause) for each in alternatives(node.exc))
         ):
             yield node
 
@@ -44,10 +44,10 @@ def alternatives(raised: ast.expr) -> Iterator[ast.expr]:
             yield raised
 
 
-def is_made_here(raised: ast.expr, cause: ast.expr) -> bool:
+def creates_error(raised: ast.expr, cause: ast.expr) -> bool:
     called = raised.func if isinstance(raised, ast.Call) else raised
     name = ast.unparse(called).rpartition(".")[2].lstrip("_")
-    if name[:1].isupper():  # a class, or what it makes
+    if name[:1].isupper():  # a class, or a call of one
         return True
     if not isinstance(raised, ast.Call):
         return False
@@ -66,8 +66,8 @@ def is_made_here(raised: ast.expr, cause: ast.expr) -> bool:
         "raise meaning_of(failure=error) from error",
     ],
 )
-def test_a_raise_that_may_be_its_own_cause_is_found(statement: str) -> None:
-    assert list(raises_of_an_own_cause(ast.parse(statement)))
+def test_a_raise_of_its_own_cause_is_found(statement: str) -> None:
+    assert list(risky_raises(ast.parse(statement)))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_raise_that_may_be_its_own_cause_is_found(statement: str) -> None:
     ],
 )
 def test_a_raise_of_a_new_error_is_not_reported(statement: str) -> None:
-    assert not list(raises_of_an_own_cause(ast.parse(statement)))
+    assert not list(risky_raises(ast.parse(statement)))
 
 
 def test_no_raise_statement_can_make_an_error_its_own_cause() -> None:
@@ -92,13 +92,13 @@ def test_no_raise_statement_can_make_an_error_its_own_cause() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
         for pattern in SOURCES
         for path in sorted(ROOT.glob(pattern))
-        for node in raises_of_an_own_cause(ast.parse(path.read_text()))
+        for node in risky_raises(ast.parse(path.read_text()))
     ]
     assert found == []
 
 
 def chain(length: int) -> UnavailableError:
-    """Return an error with so many causes."""
+    """Return an error with a chain of this many causes."""
     first = UnavailableError()
     error: BaseException = first
     for _ in range(length):
@@ -114,7 +114,7 @@ def test_the_log_names_a_bounded_number_of_causes(length: int) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 2])
-def test_the_log_names_each_error_of_a_circle_of_causes_once(length: int) -> None:
+def test_the_log_names_each_error_of_a_cyclic_cause_chain_once(length: int) -> None:
     error = chain(length)
     last: BaseException = error
     while last.__cause__ is not None:

@@ -1,4 +1,4 @@
-"""The manifest and what modules declare are the same; what is answered does not depend on it."""
+"""The manifest matches the modules' declarations, and answers do not depend on it."""
 
 import ast
 import json
@@ -51,7 +51,7 @@ def write_manifest(project: Path) -> subprocess.CompletedProcess[str]:
 
 
 def run(project: Path, script: str, **environment: str) -> str:
-    """Run a script beside a copy of the application; return what it printed."""
+    """Run a script beside a copy of the application, and return its output."""
     inherited = {k: v for k, v in os.environ.items() if k in {"PATH", "HOME"}}
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -86,34 +86,34 @@ def made(packaged: Path) -> Manifest:
 
 
 def ours(declared: Declarations[Any]) -> dict[str, str]:
-    """Return what the service's own modules declare, apart from what tests do."""
+    """Return the declarations of the service's own modules, without those of tests."""
     return {k: v for k, v in declared.modules.items() if v.startswith("chalicelib.")}
 
 
-class TestIsTheRegistry:
-    def test_operation_for_operation(self, made: Manifest) -> None:
+class TestManifestContent:
+    def test_the_manifest_has_every_operation(self, made: Manifest) -> None:
         assert {row[0]: row for row in made.operations} == {o.name: o.packed() for o in REGISTRY}
         entries = [Entry.unpacked(PackedEntry(*row)) for row in made.operations]
         assert [entry.packed() for entry in entries] == list(made.operations)
 
-    def test_tool_for_tool(self, made: Manifest) -> None:
+    def test_the_manifest_has_every_tool(self, made: Manifest) -> None:
         assert made.tools == {o.tool: to_json(tools.tool(o)) for o in REGISTRY if o.tool}
 
-    def test_kind_of_job_for_kind(self, made: Manifest) -> None:
+    def test_the_manifest_has_every_kind_of_job(self, made: Manifest) -> None:
         assert made.jobs == ours(JOB_HANDLERS)
 
-    def test_noun_for_noun(self, made: Manifest) -> None:
+    def test_the_manifest_has_every_noun(self, made: Manifest) -> None:
         assert made.nouns == ours(NOUNS)
 
-    def test_of_the_very_sources(self, made: Manifest) -> None:
+    def test_the_manifest_has_the_hash_of_the_sources(self, made: Manifest) -> None:
         assert made.digest == digest_of(sources())
 
-    def test_with_the_whole_reference(self, packaged: Path) -> None:
+    def test_the_manifest_has_the_whole_reference(self, packaged: Path) -> None:
         document = json.loads((packaged / "chalicelib" / "openapi.json").read_bytes())
         assert document["paths"] == openapi.document()["paths"]
 
 
-def test_only_a_fresh_copy_gets_one(packaged: Path) -> None:
+def test_only_a_fresh_copy_gets_a_manifest(packaged: Path) -> None:
     again = write_manifest(packaged)
     assert again.returncode
     assert "is there already" in again.stderr
@@ -170,7 +170,9 @@ print(list(JOB_HANDLERS), sorted(NOUNS), app.app.api.binary_types)
 """
 
 
-def test_answers_are_the_same_byte_for_byte(plain: Path, packaged: Path) -> None:
+def test_answers_with_and_without_a_manifest_are_equal_byte_for_byte(
+    plain: Path, packaged: Path
+) -> None:
     for place in ("https://one.example", "http://127.0.0.1:8000"):
         with_it = run(packaged, ANSWERS, **LAMBDA, PUBLIC_URL=place)
         assert with_it == run(plain, ANSWERS, PUBLIC_URL=place)
@@ -178,7 +180,7 @@ def test_answers_are_the_same_byte_for_byte(plain: Path, packaged: Path) -> None
         assert with_it.count("svc_list_leads") > 10
 
 
-def test_the_reference_is_shown_without_a_domain(packaged: Path) -> None:
+def test_the_reference_is_rendered_without_importing_a_domain(packaged: Path) -> None:
     script = """
 import logging, sys
 import app
@@ -238,11 +240,13 @@ print(len(entries))
 """
 
 
-def test_each_is_found_where_it_says_and_brings_no_other_domain(packaged: Path) -> None:
+def test_each_declaration_is_found_in_its_module_and_imports_no_other_domain(
+    packaged: Path,
+) -> None:
     assert int(run(packaged, EACH, **LAMBDA)) == len(REGISTRY)
 
 
-def test_a_run_of_jobs_imports_no_domain_and_no_door(packaged: Path) -> None:
+def test_a_run_of_jobs_imports_no_domain_or_transport(packaged: Path) -> None:
     script = """
 import sys
 import app
@@ -274,7 +278,7 @@ print(*unit._resources)
     assert run(packaged, script, **LAMBDA) == "file:f1\n"
 
 
-def test_it_does_not_count_once_a_module_has_changed(packaged: Path, tmp_path: Path) -> None:
+def test_a_manifest_is_ignored_once_a_module_has_changed(packaged: Path, tmp_path: Path) -> None:
     script = "from chalicelib.core.manifest import manifest; print(len(manifest().operations))"
     assert int(run(packaged, script)) == len(REGISTRY)
     changed = tmp_path / "changed"
@@ -288,13 +292,13 @@ def test_it_does_not_count_once_a_module_has_changed(packaged: Path, tmp_path: P
 @pytest.mark.parametrize(
     "package", sorted((ROOT / "chalicelib" / "domains").rglob("__init__.py")), ids=str
 )
-def test_a_domain_is_imported_module_by_module(package: Path) -> None:
+def test_domains_are_imported_one_module_at_a_time(package: Path) -> None:
     _docstring, *rest = ast.parse(package.read_text()).body
     assert not rest, "load_all finds the modules; what is imported here, every request would import"
 
 
 class TestDeclarations:
-    def test_a_name_is_declared_once(self) -> None:
+    def test_a_name_declared_twice_is_refused(self) -> None:
         declared = Declarations[int]({})
         declared.declare("a", 1, "first")
         with pytest.raises(ValueError, match=r'"a" is declared twice, in second and in first'):
@@ -303,9 +307,9 @@ class TestDeclarations:
             declared.declare("a", 2, "first")
         assert dict(declared) == {"a": 1}
 
-    def test_what_is_not_declared_is_not_there(self) -> None:
+    def test_an_undeclared_name_is_not_found(self) -> None:
         declared = Declarations[int]({"a": "json"})
         assert ("a" in declared, "b" in declared, len(declared)) == (True, False, 1)
         assert declared.get("b") is None
         with pytest.raises(KeyError):
-            declared["a"]  # json declares no such thing
+            declared["a"]  # The json module declares no such name.

@@ -1,4 +1,4 @@
-"""What the environment decides, and what it must not leave open."""
+"""Settings that come from the environment, and their safe defaults."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from chalicelib.core.settings import settings
 def test_a_function_without_a_stage_refuses_to_start(
     read_anew: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rather than read the tables of another stage."""
+    """The function would otherwise read the tables of another stage."""
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "workspace-api-prod")
     monkeypatch.delenv("STAGE")
     read_anew()
@@ -35,7 +35,7 @@ import app
 """
 
 
-def test_importing_reads_no_settings_but_starting_checks_them() -> None:
+def test_importing_reads_no_settings_and_starting_validates_them() -> None:
     environment = {**os.environ, "AWS_LAMBDA_FUNCTION_NAME": "workspace-api-prod"}
     del environment["STAGE"]
     started = subprocess.run(
@@ -71,7 +71,7 @@ def test_a_cap_of_unknown_models_that_grants_no_tokens_is_refused(
         ({"STAGE": "dev"}, "demo"),
     ],
 )
-def test_production_without_a_model_has_none_rather_than_the_demonstration(
+def test_production_without_a_model_does_not_use_the_demo_model(
     environment: dict[str, str],
     provider: str,
     read_anew: Callable[[], None],

@@ -1,4 +1,4 @@
-"""How texts compare, and which of them can be shown."""
+"""Text normalisation: how texts compare, and which can be displayed."""
 
 import pytest
 from hypothesis import given
@@ -15,13 +15,13 @@ odd = st.sampled_from(
 
 
 @given(st.lists(odd | st.text(max_size=3), max_size=300).map("".join))
-def test_one_line_of_any_text_is_a_title_or_nothing(text: str) -> None:
+def test_one_line_returns_a_valid_title_or_none_for_any_text(text: str) -> None:
     line = one_line(text, MAX_TITLE)
     assert line == "" or titles.validate_python(line) == line
 
 
 @given(st.text(max_size=MAX_TITLE))
-def test_one_line_leaves_a_title_as_it_is(text: str) -> None:
+def test_one_line_leaves_a_valid_title_unchanged(text: str) -> None:
     try:
         title = titles.validate_python(text)
     except ValueError:
@@ -54,12 +54,12 @@ def test_a_search_finds_a_text_without_its_diacritics(text: str, found_by: str) 
     ("letter", "other"),
     [("й", "и"), ("Й", "И"), ("ї", "і"), ("ў", "у"), ("が", "か"), ("한", "하"), ("ड़", "ड")],
 )
-def test_a_mark_that_makes_another_letter_stays(letter: str, other: str) -> None:
+def test_a_mark_that_forms_another_letter_is_kept(letter: str, other: str) -> None:
     assert search_fold(letter) == fold(letter) != search_fold(other)
 
 
 @given(st.text(max_size=50))
-def test_folding_for_a_search_never_makes_a_text_longer(text: str) -> None:
+def test_folding_never_makes_a_text_longer(text: str) -> None:
     folded = search_fold(text)
     assert len(folded.encode()) <= len(fold(text).encode())
     assert search_fold(folded) == folded
@@ -68,5 +68,5 @@ def test_folding_for_a_search_never_makes_a_text_longer(text: str) -> None:
 @pytest.mark.parametrize(
     "sku", ["R 1", " r 1 ", "R   1", "R\u00a01", "R\t1", "\ufeffR 1", "R\u3000\u200b1", "Ｒ 1"]
 )
-def test_a_line_compares_without_regard_to_white_space_around_and_doubled(sku: str) -> None:
+def test_lines_compare_without_regard_to_surrounding_and_doubled_white_space(sku: str) -> None:
     assert line_fold(sku) == "r 1"

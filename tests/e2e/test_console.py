@@ -61,7 +61,7 @@ class Seen:
         assert response
         return response
 
-    def signs_in(self, email: str = EMAIL) -> None:
+    def start_session(self, email: str = EMAIL) -> None:
         """Sign in, from wherever that is asked for."""
         self.open("/console")
         self.page.get_by_label(re.compile("E-mail|Эл. почта")).fill(email)
@@ -130,7 +130,7 @@ def test_every_page_pleases(screen: str, place: Place, visiting: Visiting) -> No
         seen.open("/console/sign-in")
         look(seen, screen, "/console/sign-in", wrong)
         visited.add("/console/sign-in")
-        seen.signs_in()
+        seen.start_session()
         for route in [route for route, page in ROUTES.items() if page.get]:
             path = place.path_of(route)
             if route in visited:
@@ -169,7 +169,7 @@ def look(seen: Seen, screen: str, route: str, wrong: dict[str, list[str]]) -> No
 def test_a_key_is_made_copied_used_and_revoked(place: Place, visiting: Visiting) -> None:
     with visiting(permissions=["clipboard-read", "clipboard-write"]) as seen:
         page = seen.page
-        seen.signs_in()
+        seen.start_session()
         page.get_by_role("link", name="API keys").click()
         page.get_by_role("link", name="Create key").first.click()
         page.get_by_label("Name", exact=True).fill("Laptop")
@@ -207,7 +207,7 @@ def test_a_key_is_made_copied_used_and_revoked(place: Place, visiting: Visiting)
 def test_a_key_is_made_with_the_keyboard_alone(place: Place, visiting: Visiting) -> None:
     with visiting() as seen:
         page = seen.page
-        seen.signs_in()
+        seen.start_session()
         seen.open(f"{place.path}/keys/new")
 
         def tab_to(selector: str) -> None:
@@ -243,7 +243,7 @@ def test_an_offset_is_shown_to_a_reader_in_another_zone(
     zone: str, shown: bool, place: Place, visiting: Visiting
 ) -> None:
     with visiting(timezone_id=zone) as seen:
-        seen.signs_in()
+        seen.start_session()
         seen.open(f"{place.path}/keys")
         (offset, *_) = seen.page.locator("[data-offset]").all()
         assert offset.is_visible() is shown
@@ -253,7 +253,7 @@ def test_an_offset_is_shown_to_a_reader_in_another_zone(
 def test_the_menu_of_workspaces_closes_as_menus_do(place: Place, visiting: Visiting) -> None:
     with visiting() as seen:
         page = seen.page
-        seen.signs_in()
+        seen.start_session()
         seen.open(place.path)
         menu, names = page.locator("details.switch summary"), page.locator("details.switch ul")
         menu.click()
@@ -272,7 +272,7 @@ def test_the_menu_of_workspaces_is_whole_beside_the_sidebar(
     as_operator("create_workspace", owner=EMAIL, name="Пекарня на длинной Булочной улице, дом семь")
     with visiting() as seen:
         page = seen.page
-        seen.signs_in()
+        seen.start_session()
         seen.open(f"{place.path}/keys")
         page.locator("details.switch summary").click()
         names = page.locator("details.switch li")
@@ -293,7 +293,7 @@ def test_the_menu_of_workspaces_is_whole_beside_the_sidebar(
 def test_the_key_story_needs_no_script(place: Place, visiting: Visiting) -> None:
     with visiting(java_script_enabled=False) as seen:
         page = seen.page
-        seen.signs_in()
+        seen.start_session()
         seen.open(f"{place.path}/keys/new")
         page.locator("#name").fill("Plain")
         page.locator('[value="everything"]').click()
@@ -316,7 +316,7 @@ def test_errors_stand_beside_their_fields_and_have_the_focus(
 ) -> None:
     with visiting(**SCREENS["phone"]) as seen:
         page = seen.page
-        seen.signs_in()
+        seen.start_session()
         seen.open(f"{place.path}/keys/new")
         page.locator("#name").fill("  ")
         page.locator("button").last.scroll_into_view_if_needed()
@@ -333,7 +333,7 @@ def test_errors_stand_beside_their_fields_and_have_the_focus(
 def test_a_bot_has_five_keys_at_most_and_limits(place: Place, visiting: Visiting) -> None:
     with visiting() as seen:
         page = seen.page
-        seen.signs_in()
+        seen.start_session()
         seen.open(place.path_of(f"{BOT}/keys"))
         for number in range(2, 6):
             page.get_by_label("Name").fill(f"Site {number}")
@@ -370,7 +370,7 @@ def test_the_test_chat_is_streamed(
     read_anew()
     with visiting() as seen:
         page = seen.page
-        seen.signs_in()
+        seen.start_session()
         seen.open(place.path_of(f"{BOT}/chat"))
         page.evaluate(
             """() => {
@@ -401,7 +401,7 @@ def test_the_test_chat_is_streamed(
 def test_signing_out_closes_what_was_open(place: Place, visiting: Visiting) -> None:
     with visiting() as seen:
         page = seen.page
-        seen.signs_in()
+        seen.start_session()
         seen.open(f"{place.path}/keys")
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("status")).to_have_text("You are signed out.")
@@ -423,7 +423,7 @@ def test_long_names_and_nothing_at_all_fit(screen: str, service: str, visiting: 
     top_up(long.workspace_id, 1)
     wrong: dict[str, list[str]] = {}
     with visiting(**SCREENS[screen]) as seen:
-        seen.signs_in()
+        seen.start_session()
         for route in [route for route, page in ROUTES.items() if page.get]:
             seen.open(long.path_of(route))
             if found := seen.page.evaluate(OVERFLOW) + seen.page.evaluate(UNCUT):
@@ -432,7 +432,7 @@ def test_long_names_and_nothing_at_all_fit(screen: str, service: str, visiting: 
                 name = re.sub(r"\W+", "-", route).strip("-")
                 shoot(seen.page, f"{name}-long-{screen}-light")
     with visiting(**SCREENS[screen]) as seen:
-        seen.signs_in(email)
+        seen.start_session(email)
         for part in ("", "/keys", "/bots", "/balance", "/audit"):
             seen.open(f"/console/w/{empty}{part}")
             found = seen.page.evaluate(OVERFLOW) + findings(seen.page)

@@ -59,7 +59,7 @@ class Person:
         body = urlencode([*pairs, ("csrf", self.csrf if csrf is None else csrf)]).encode()
         return self.ask("POST", path, body, **{"content_type": FORM} | headers)
 
-    def signs_in(self, password: str = PASSWORD, **fields: str) -> Answer:
+    def start_session(self, password: str = PASSWORD, **fields: str) -> Answer:
         """Open the page and send its form."""
         self.get("/console/sign-in")
         return self.post("/console/sign-in", {"email": self.email, "password": password} | fields)
@@ -82,7 +82,7 @@ def begun(email: str, password: str = PASSWORD, *, visitor: str = "v", browser: 
 
 def person(owner: Owner) -> Person:
     """Return the owner of a workspace, signed in."""
-    return Person(accounts.get(owner.workspace.owner_id).email, owner.signs_in())
+    return Person(accounts.get(owner.workspace.owner_id).email, owner.start_session())
 
 
 HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"

@@ -32,7 +32,7 @@ class Held:
         scopes = ["crm:read"]
         key = as_operator("create_key", workspaceId=workspace_id, name="Laptop", scopes=scopes)
         bot_key = as_operator("create_bot_key", agentId=things.agent, name="Site")
-        Owner(workspace).signs_in()
+        Owner(workspace).start_session()
         sessions = in_console(workspace_id, "list_sessions", account_id=owner.id)["sessions"]
         return cls(
             things,

@@ -1,4 +1,4 @@
-"""Input: strict types, messages that let a caller fix the call, warnings for what was ignored."""
+"""Input parsing: strict types, messages that explain the fix, and warnings about ignored input."""
 
 import time as stopwatch
 from datetime import UTC, datetime, timedelta, timezone
@@ -45,7 +45,7 @@ class Visitor(Wire):
 
 
 class SortIndex(Wire):
-    """An order, with everything a body can have."""
+    """An order with every kind of field that a body can have."""
 
     REJECTED_FIELDS: ClassVar[dict[str, str]] = {"html": "save it with another call"}
 
@@ -68,14 +68,14 @@ class OrderPatch(Patch):
 
 
 class Renamed(Patch):
-    """Changes of texts."""
+    """Changes of text fields."""
 
     slug: Slug | None = optional("Slug.")
     name: Title = optional("Name.")
 
 
 class OrderQuery(Wire):
-    """Which orders to list."""
+    """Filters of a list of orders."""
 
     page: Annotated[int, Field(ge=1)] = Field(default=1, description="Page.")
     min_price: Kopecks | None = optional("Least price.")
@@ -87,7 +87,7 @@ class OrderQuery(Wire):
 
 
 class Moved(Wire):
-    """A move, for which null counts."""
+    """A move whose parent may be null, with a meaning of its own."""
 
     to: Annotated[Id | None, NULL_COUNTS] = optional("Where to; null is the root.")
     flag: Annotated[bool, NULL_COUNTS] = optional("Flips if omitted.")
@@ -101,7 +101,7 @@ class Moment(Wire):
 
 
 def errors(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
-    """Return the messages with which input is refused, by field."""
+    """Return the messages, by field, with which input is refused."""
     with pytest.raises(ValidationError) as refusal:
         parse(model, raw)
     error = refusal.value
@@ -111,19 +111,19 @@ def errors(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
 
 
 def warnings(raw: dict[str, Any]) -> list[str]:
-    """Return the warnings that input earns."""
+    """Return the warnings about an input."""
     return unknown_fields(SortIndex, raw)
 
 
 class TestParse:
-    def test_reads_camel_case_names(self) -> None:
+    def test_camel_case_names_are_read(self) -> None:
         raw = {"id": "x", "isGift": True, "client": {"fullName": " Ann "}}
         order = parse(SortIndex, raw)
         assert order.is_gift is True
         assert order.client is not None
         assert order.client.full_name == "Ann"
 
-    def test_does_not_read_python_names(self) -> None:
+    def test_python_names_are_not_read(self) -> None:
         assert parse(SortIndex, {"id": "x", "is_gift": True}).is_gift is False
         assert errors(Rule, {"week_day": "mon"}) == {"weekDay": 'is required; you sent "week_day"'}
 
@@ -132,14 +132,14 @@ class TestParse:
         assert set(errors(SortIndex, {"id": "x", "price": value})) == {"price"}
         assert set(errors(SortIndex, {"id": "x", "quantity": value})) == {"quantity"}
 
-    def test_an_integral_number_is_an_integer_however_it_is_written(self) -> None:
+    def test_an_integral_number_is_an_integer_in_any_notation(self) -> None:
         order = parse(SortIndex, {"id": "x", "price": 19990.0, "quantity": 5.0})
         assert (order.price, order.quantity) == (19990, 5)
         assert isinstance(order.price, int)
         assert parse(OrderQuery, {"numbers": [1.0, 2]}).numbers == [1, 2]
         assert parse(SortIndex, {"id": "x", "extra": {"n": 1.0}}).extra == {"n": 1.0}
 
-    def test_a_number_too_large_to_be_exact_is_no_integer(self) -> None:
+    def test_a_number_too_large_to_be_exact_is_not_an_integer(self) -> None:
         message = errors(SortIndex, {"id": "x", "quantity": 1e300})["quantity"]
         assert message.startswith("expected an integer, received number")
 
@@ -178,7 +178,7 @@ class TestParse:
             ),
         ],
     )
-    def test_names_the_field_what_was_expected_and_what_came(
+    def test_an_error_names_the_field_the_expected_and_the_received_value(
         self, raw: dict[str, Any], field: str, received: str
     ) -> None:
         found = errors(SortIndex, {"id": "x", **raw})
@@ -192,17 +192,17 @@ class TestParse:
             "client.fullName": "is required",
         }
 
-    def test_never_echoes_a_long_text_whole_or_a_library(self) -> None:
+    def test_an_error_shows_neither_a_whole_long_text_nor_a_librarys_name(self) -> None:
         message = errors(SortIndex, {"id": "secret-" * 1000})["id"]
         assert len(message) < 200
         assert "(7000 characters)" in message
         assert "pydantic" not in message
 
-    def test_takes_the_bounds_themselves(self) -> None:
+    def test_values_on_the_bounds_are_accepted(self) -> None:
         assert parse(SortIndex, {"id": "x" * 64, "price": 10**11, "quantity": 5}).price == 10**11
         assert parse(SortIndex, {"id": "x", "price": 0, "quantity": 1}).quantity == 1
 
-    def test_refuses_what_belongs_in_another_call_even_as_null(self) -> None:
+    def test_fields_of_another_call_are_refused_even_as_null(self) -> None:
         for value in ("<p>", None):
             found = errors(SortIndex, {"id": "x", "html": value})
             assert found == {"html": "save it with another call"}
@@ -224,19 +224,19 @@ class TestParse:
         nested = parse(SortIndex, {"id": "x", "rules": [{"weekDay": "mon", "intervals": None}]})
         assert nested.rules[0].provided() == {"week_day": "mon"}
 
-    def test_null_is_no_value_of_a_required_field(self) -> None:
+    def test_null_is_refused_in_a_required_field(self) -> None:
         assert errors(SortIndex, {"id": None}) == {"id": "expected text, received null"}
 
-    def test_null_clears_what_a_patch_may_clear_and_leaves_the_rest(self) -> None:
+    def test_null_clears_an_optional_field_of_a_patch_and_leaves_the_rest(self) -> None:
         patch = parse(OrderPatch, {"id": "x", "noteText": None, "price": None})
         assert patch.provided("id") == {"note_text": None}
 
-    def test_null_counts_where_a_field_says_so(self) -> None:
+    def test_null_counts_in_fields_that_declare_a_meaning_for_it(self) -> None:
         assert parse(Moved, {"to": None}).provided() == {"to": None}
         assert parse(Moved, {}).provided() == {}
         assert errors(Moved, {"flag": None}) == {"flag": "expected true or false, received null"}
 
-    def test_a_missing_field_is_told_with_what_was_sent_instead(self) -> None:
+    def test_an_error_about_a_missing_field_lists_the_fields_that_were_sent(self) -> None:
         assert errors(SortIndex, {"productId": "x", "prise": 1}) == {
             "id": 'is required; you sent "productId"'
         }
@@ -257,37 +257,39 @@ class TestParse:
             ("1\u00a0290,50 руб.", "129050 for 1\u00a0290,50 руб."),
         ],
     )
-    def test_a_refused_price_in_rubles_names_its_kopecks(self, price: Any, kopecks: str) -> None:
+    def test_an_error_about_a_price_in_rubles_states_it_in_kopecks(
+        self, price: Any, kopecks: str
+    ) -> None:
         message = errors(SortIndex, {"id": "x", "price": price})["price"]
         assert message.startswith("expected an integer of kopecks, received ")
         assert f"kopecks: {kopecks}" in message
 
     @pytest.mark.parametrize("price", [-1, 10**11 + 1, "cheap", "1290", True, [1], {}, "-5 ₽"])
-    def test_every_refused_price_names_its_unit(self, price: Any) -> None:
+    def test_every_price_error_names_the_unit(self, price: Any) -> None:
         assert "kopecks" in errors(SortIndex, {"id": "x", "price": price})["price"]
 
     @pytest.mark.parametrize("price", ["1e3", "1.5.5", 1e300, -1.5, "999999999999.5"])
-    def test_what_is_no_price_in_rubles_is_only_refused(self, price: Any) -> None:
+    def test_a_text_that_is_not_a_price_gets_no_suggestion(self, price: Any) -> None:
         assert "rubles" not in errors(SortIndex, {"id": "x", "price": price})["price"]
 
-    def test_a_pattern_is_told_in_words(self) -> None:
+    def test_a_pattern_error_is_described_in_words(self) -> None:
         message = errors(Moved, {"slug": "No Slug"})["slug"]
         assert message.startswith("expected 1 to 63 lower-case Latin letters")
         assert message.endswith('received text "No Slug"')
 
     @pytest.mark.parametrize("more", [{}, {"note_text": "x"}, {"nothing": 1}])
-    def test_an_update_of_nothing_names_what_could_change(self, more: dict[str, Any]) -> None:
+    def test_an_empty_update_names_the_fields_that_can_change(self, more: dict[str, Any]) -> None:
         with pytest.raises(ValidationError) as refusal:
             parse(OrderPatch, {"id": "x", **more})
         assert refusal.value.message == "Nothing to change; send at least one of noteText, price"
         assert refusal.value.errors == ()
 
-    def test_the_errors_of_a_long_array_stay_few(self) -> None:
+    def test_a_long_array_reports_only_a_few_errors(self) -> None:
         assert len(errors(SortIndex, {"id": "x", "rules": [1] * 10_000})) <= 100
 
 
 class TestUnknownFields:
-    def test_are_none_where_all_is_known(self) -> None:
+    def test_known_fields_give_no_warning(self) -> None:
         raw = {"id": "x", "client": {"fullName": "A"}, "rules": [{"weekDay": "mon"}]}
         assert warnings(raw) == []
 
@@ -301,16 +303,16 @@ class TestUnknownFields:
             ("quantitty", "quantity"),
         ],
     )
-    def test_are_named_with_the_nearest_known_name(self, typo: str, near: str) -> None:
+    def test_a_warning_suggests_the_nearest_known_name(self, typo: str, near: str) -> None:
         (warning,) = warnings({"id": "x", typo: 1})
         assert f'"{typo}"' in warning
         assert f'did you mean "{near}"?' in warning
 
-    def test_unlike_any_known_name_come_with_the_list_of_those(self) -> None:
+    def test_a_warning_lists_the_known_names_if_none_is_similar(self) -> None:
         (warning,) = warnings({"id": "x", "zzz": 1})
         assert "id, price, quantity, isGift, client, rules, tags, extra" in warning
 
-    def test_are_found_in_nested_objects_and_arrays(self) -> None:
+    def test_unknown_fields_are_found_in_nested_objects_and_arrays(self) -> None:
         found = warnings(
             {
                 "id": "x",
@@ -327,19 +329,19 @@ class TestUnknownFields:
         assert '"rules.1.intervals.0.endsAt"' in found[1]
         assert '"endAt"' in found[1]
 
-    def test_free_objects_have_no_unknown_fields(self) -> None:
+    def test_free_form_objects_have_no_unknown_fields(self) -> None:
         assert warnings({"id": "x", "extra": {"anything": {"goes": 1}}}) == []
 
-    def test_many_of_them_cost_little_and_are_summed_up(self) -> None:
+    def test_many_unknown_fields_are_summarised_quickly(self) -> None:
         raw = {"id": "x", **{f"field{number}": 1 for number in range(20_000)}}
         began = stopwatch.thread_time()
         found = warnings(raw)
-        assert stopwatch.thread_time() - began < 5  # of this thread alone; it is 0.01
+        assert stopwatch.thread_time() - began < 5  # CPU seconds of this thread; usually 0.01.
         assert len(found) <= 100
 
 
 class Filled(Wire):
-    """An input as a client that fills every field sends it."""
+    """An input from a client that fills in every field."""
 
     name: Title = Field(description="Name.")
     note: str | None = optional("A note, which may be empty.")
@@ -420,7 +422,7 @@ class TestFromQuery:
             ({}, {}),
         ],
     )
-    def test_reads_values_by_their_declared_type(
+    def test_query_values_are_parsed_by_their_declared_type(
         self, query: dict[str, list[str]], read: dict[str, Any]
     ) -> None:
         found = from_query(OrderQuery, query)
@@ -438,7 +440,7 @@ class TestFromQuery:
             ({"numbers": ["1", "x"]}, "numbers.1"),
         ],
     )
-    def test_leaves_what_does_not_read_for_validation_to_name(
+    def test_unreadable_query_values_are_left_for_validation(
         self, query: dict[str, list[str]], field: str
     ) -> None:
         found = errors(OrderQuery, from_query(OrderQuery, query))
@@ -447,7 +449,7 @@ class TestFromQuery:
 
 
 class Meeting(Wire):
-    """What takes place at a time."""
+    """An event with a start time."""
 
     at: When = Field(description="When.")
 
@@ -463,7 +465,7 @@ class TestTimes:
             ("2030-01-31 10:00 03:00", "2030-01-31T10:00:00+03:00"),
         ],
     )
-    def test_take_a_space_before_an_offset_for_the_plus_it_was(self, text: str, read: str) -> None:
+    def test_a_space_before_an_offset_is_read_as_a_plus(self, text: str, read: str) -> None:
         assert parse(Meeting, {"at": text}).at.isoformat() == read
 
     @pytest.mark.parametrize(
@@ -477,7 +479,9 @@ class TestTimes:
             ),
         ],
     )
-    def test_are_shown_in_utc_with_milliseconds_and_z(self, moment: datetime, shown: str) -> None:
+    def test_times_are_shown_in_utc_with_milliseconds_and_z(
+        self, moment: datetime, shown: str
+    ) -> None:
         made = Moment(created_at=moment)
         assert made.model_dump(by_alias=True) == {"createdAt": shown}
         assert made.model_dump(by_alias=True, mode="json") == {"createdAt": shown}

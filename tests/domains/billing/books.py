@@ -1,4 +1,4 @@
-"""An auditor of the ledger: recounts everything from the entries, and trusts nothing else."""
+"""An auditor of the ledger, which recomputes every total from the entries alone."""
 
 from collections import Counter, defaultdict
 
@@ -10,7 +10,7 @@ from chalicelib.engine import jobs
 
 
 def audit(account_id: str, workspace_id: str, *agents: str) -> None:
-    """Check every invariant of an account's money and of its bots' budgets (chat.md, Money)."""
+    """Check every invariant of an account's money and of its bots' budgets."""
     entries = ledger.entries(account_id)[::-1]
     rows = {row.sk: row for row in ledger.holds(account_id)}
     check_prefixes(entries)
@@ -24,7 +24,7 @@ def audit(account_id: str, workspace_id: str, *agents: str) -> None:
 
 
 def check_prefixes(entries: list[LedgerEntryRow]) -> None:
-    """Check what holds after each entry."""
+    """Check the invariants that hold after each entry."""
     available = reserved = 0
     for number, entry in enumerate(entries, start=1):
         available += entry.amount - entry.held
@@ -58,7 +58,7 @@ def check_requests(entries: list[LedgerEntryRow], rows: dict[str, HoldRow]) -> N
 
 
 def check_budget(workspace_id: str, agent_id: str, rows: list[HoldRow]) -> None:
-    """Check that a bot's windows hold what was charged and what is held in them."""
+    """Check that a bot's windows contain exactly the amounts charged and held in them."""
     used, held = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for row in rows:
         for window, key in zip(WINDOWS, ledger.hold_of(row).windows, strict=True):
@@ -74,5 +74,5 @@ def check_budget(workspace_id: str, agent_id: str, rows: list[HoldRow]) -> None:
 
 
 def open_holds(account_id: str) -> list[Hold]:
-    """Return what is still open."""
+    """Return the requests that hold money."""
     return [ledger.hold_of(r) for r in ledger.holds(account_id) if r.state == ledger.OPEN]

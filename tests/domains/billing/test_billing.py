@@ -1,4 +1,4 @@
-"""An account's money: credited and adjusted once a key, read by its owner and nobody else."""
+"""Account balances: the operator credits and adjusts them, and the owner reads them."""
 
 import json
 from collections.abc import Callable
@@ -31,12 +31,12 @@ def email(owner: Owner) -> str:
 
 
 def change(operation: str, email: str, kopecks: int, key: str, reason: str = "Paid") -> Any:
-    """Credit or adjust."""
+    """Credit or adjust a balance."""
     return as_operator(operation, account=email, kopecks=kopecks, reason=reason, idempotencyKey=key)
 
 
-def code_of(*arguments: Any) -> str:
-    """Change what must be refused; return the code."""
+def refusal_code(*arguments: Any) -> str:
+    """Make a change that must be refused, and return the error code."""
     with pytest.raises(AppError) as caught:
         change(*arguments)
     return caught.value.code
@@ -48,7 +48,7 @@ def balance(email: str) -> tuple[int, int, int]:
 
 
 class TestCredit:
-    def test_adds_to_what_there_is(self, email: str, owner: Owner) -> None:
+    def test_a_credit_adds_to_the_balance(self, email: str, owner: Owner) -> None:
         assert balance(email) == (0, 0, 0)
         assert change("credit", email, 500, "a") == {
             "accountId": owner.workspace.owner_id,
@@ -57,39 +57,37 @@ class TestCredit:
         assert change("credit", email, 250, "b")["balance"] == 750
         assert balance(email) == (750, 0, 2)
 
-    def test_under_the_same_key_answers_the_same_for_good(self, email: str, time: Time) -> None:
+    def test_repeating_a_key_always_returns_the_first_answer(self, email: str, time: Time) -> None:
         first = change("credit", email, 500, "a")
         change("credit", email, 1, "b")
         time.pass_by(days=1000)
         assert change("credit", email, 500, "a") == first
         assert balance(email) == (501, 0, 2)
 
-    def test_under_the_same_key_with_something_else_is_a_mistake(
-        self, email: str, owner: Owner
-    ) -> None:
+    def test_a_key_with_other_arguments_is_refused(self, email: str, owner: Owner) -> None:
         change("credit", email, 500, "a")
         as_operator("create_account", email="other@example.com", password="long enough")
-        assert code_of("credit", email, 501, "a") == "idempotency_mismatch"
-        assert code_of("credit", "other@example.com", 500, "a") == "idempotency_mismatch"
+        assert refusal_code("credit", email, 501, "a") == "idempotency_mismatch"
+        assert refusal_code("credit", "other@example.com", 500, "a") == "idempotency_mismatch"
         assert balance("other@example.com") == (0, 0, 0)
         assert change("adjust", email, 500, "a")["balance"] == 1000
 
-    def test_of_many_at_once_under_one_key_happens_once(self, email: str) -> None:
+    def test_concurrent_credits_with_one_key_happen_once(self, email: str) -> None:
         answers = at_once(8, lambda _: change("credit", email, 500, "a"))
         assert answers == [answers[0]] * 8
         assert balance(email) == (500, 0, 1)
 
-    def test_of_many_at_once_adds_all(self, email: str) -> None:
+    def test_concurrent_credits_all_count(self, email: str) -> None:
         balances = at_once(8, lambda n: change("credit", email, 10**n, f"{n}")["balance"])
         assert max(balances) == 11_111_111
         assert len(set(balances)) == 8
         assert balance(email) == (11_111_111, 0, 8)
 
     @pytest.mark.parametrize("kopecks", [0, -1, 10**11 + 1])
-    def test_refuses_what_is_no_payment(self, email: str, kopecks: int) -> None:
-        assert code_of("credit", email, kopecks, "a") == "validation_error"
+    def test_an_invalid_payment_is_refused(self, email: str, kopecks: int) -> None:
+        assert refusal_code("credit", email, kopecks, "a") == "validation_error"
 
-    def test_is_in_the_accounts_audit_log(self, email: str, owner: Owner) -> None:
+    def test_a_credit_is_in_the_accounts_audit_log(self, email: str, owner: Owner) -> None:
         change("credit", email, 500, "a")
         (record,) = audit.latest(owner.workspace.owner_id)
         assert (record.operation, record.actor) == ("credit", "operator")
@@ -97,14 +95,14 @@ class TestCredit:
 
 
 class TestAdjust:
-    def test_goes_both_ways_but_never_below_nothing(self, email: str) -> None:
-        assert code_of("adjust", email, -1, "a") == "conflict"
+    def test_an_adjustment_may_lower_the_balance_but_not_below_zero(self, email: str) -> None:
+        assert refusal_code("adjust", email, -1, "a") == "conflict"
         assert change("adjust", email, 100, "b")["balance"] == 100
-        assert code_of("adjust", email, -101, "c") == "conflict"
+        assert refusal_code("adjust", email, -101, "c") == "conflict"
         assert change("adjust", email, -100, "d")["balance"] == 0
-        assert code_of("adjust", email, 0, "e") == "validation_error"
+        assert refusal_code("adjust", email, 0, "e") == "validation_error"
 
-    def test_of_many_at_once_leaves_nothing_below_nothing(self, email: str) -> None:
+    def test_concurrent_adjustments_do_not_go_below_zero(self, email: str) -> None:
         change("credit", email, 250, "a")
 
         def act(number: int) -> bool:
@@ -138,21 +136,21 @@ def test_the_ledger_is_read_newest_first(email: str) -> None:
 
 
 class TestSession:
-    """Of the console."""
+    """Balances in the console."""
 
     def read(self, operation: str, account_id: str, **arguments: Any) -> Any:
         principal = SessionPrincipal(account_id=account_id, workspace_id="w", membership="member")
         reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="r")
         return json.loads(reply.body)["data"]
 
-    def test_reads_its_own_account(self, email: str, owner: Owner) -> None:
+    def test_a_session_reads_its_own_account(self, email: str, owner: Owner) -> None:
         change("credit", email, 500, "a")
         own = owner.workspace.owner_id
         for arguments in ({}, {"account": email}):
             assert self.read("get_balance", own, **arguments)["available"] == 500
             assert len(self.read("list_ledger", own, **arguments)["entries"]) == 1
 
-    def test_reads_nobody_elses(self, email: str) -> None:
+    def test_a_session_does_not_read_another_account(self, email: str) -> None:
         made = as_operator("create_account", email="eve@example.com", password="long enough")
         assert self.read("get_balance", made["accountId"])["available"] == 0
         for operation in ("get_balance", "list_ledger"):
@@ -162,20 +160,22 @@ class TestSession:
 
 
 class TestStatement:
-    """One's own ledger, page by page, in words."""
+    """The ledger of the signed-in account, page by page, with descriptions."""
 
     def read(self, owner: Owner, **arguments: Any) -> Any:
         who = {"account_id": owner.workspace.owner_id}
         return in_console(owner.workspace.id, "get_statement", **who, **arguments)
 
     def chat(self, owner: Owner, agent_id: str) -> None:
-        """Have a bot answer 30 tokens to 10, at a kopeck each."""
+        """Have a bot answer with 30 tokens to 10 tokens, at one kopeck each."""
         place = owner.workspace
         prices = Prices(10**6, 10**6)
         terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")
         charging.settle(charging.reserve(terms, new_id(), 10, 100), TokenUsage(10, 30))
 
-    def test_tells_what_each_entry_was_for(self, email: str, owner: Owner, things: Things) -> None:
+    def test_each_entry_describes_its_purpose(
+        self, email: str, owner: Owner, things: Things
+    ) -> None:
         before = self.read(owner)["entries"]
         change("credit", email, 500, "a", "Invoice 7")
         self.chat(owner, things.agent)
@@ -202,7 +202,7 @@ class TestStatement:
             "at": "t",
         }
 
-    def test_goes_on_where_the_last_page_ended(self, email: str, owner: Owner) -> None:
+    def test_the_next_page_starts_where_the_last_one_ended(self, email: str, owner: Owner) -> None:
         for number in range(7):
             change("credit", email, number + 1, f"{number}")
         pages, before = [], None
@@ -217,7 +217,7 @@ class TestStatement:
         older = as_operator("list_ledger", account=email, before=3)["entries"]
         assert [entry["id"] for entry in older] == ["2", "1"]
 
-    def test_of_who_never_had_money_is_empty(self, owner: Owner) -> None:
+    def test_the_statement_of_an_account_that_never_had_money_is_empty(self, owner: Owner) -> None:
         who = {"account_id": "nobody", "membership": "member"}
         assert in_console(owner.workspace.id, "get_statement", **who) == {
             "accountId": "nobody",
@@ -228,7 +228,7 @@ class TestStatement:
             "next": None,
         }
 
-    def test_names_no_bot_of_a_workspace_that_one_is_not_in(
+    def test_bots_of_workspaces_that_the_account_has_left_are_not_named(
         self, owner: Owner, things: Things, new_owner: Callable[..., Owner]
     ) -> None:
         self.chat(owner, things.agent)
@@ -237,7 +237,7 @@ class TestStatement:
         assert shown["lines"][0]["agentId"] == things.agent
         assert shown["lines"][0]["agentName"] is None
 
-    def test_takes_three_requests(self, owner: Owner, things: Things) -> None:
+    def test_a_statement_takes_three_requests(self, owner: Owner, things: Things) -> None:
         with metering() as usage:
             self.read(owner)
         assert sorted(usage.calls) == ["BatchGetItem", "GetItem", "Query"]

@@ -1,4 +1,4 @@
-"""Charging: what is granted and refused, what it costs, and that each step happens once."""
+"""Charging of chats: reservation, cost, refusal, and steps that happen exactly once."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
 KOPECK = 10**6
 TERMS = Terms("acc", "ws", "bot", "Europe/Moscow", Prices(KOPECK, KOPECK), "model")
-"""A kopeck a token."""
+"""One kopeck per token."""
 
 
 def top_up(kopecks: int, account_id: str = "acc") -> None:
@@ -42,13 +42,13 @@ def limit(**limits: int | None) -> None:
 
 
 def money() -> tuple[int, int]:
-    """Return what is available and what is reserved."""
+    """Return the available and the reserved amount."""
     wallet = ledger.wallet("acc")
     return wallet.available, wallet.reserved
 
 
 def used() -> tuple[int, int, int]:
-    """Return what is used of the day, the week and the month."""
+    """Return the amounts used in the day, the week and the month."""
     budget = budgets.budget("ws", "bot")
     return budget.daily_used, budget.weekly_used, budget.monthly_used
 
@@ -62,7 +62,7 @@ def reserve(request_id: str = "r", most: int = 100, terms: Terms = TERMS) -> Hol
 
 
 def refusal(request_id: str = "refused", most: int = 100) -> tuple[str, str | None]:
-    """Reserve what must be refused; return the code and when to come again."""
+    """Make a reservation that must be refused. Return the code and the seconds until a retry."""
     before = money(), used()
     with pytest.raises(AppError) as caught:
         reserve(request_id, most)
@@ -77,7 +77,7 @@ def test_an_account_without_a_wallet_has_no_money() -> None:
     assert refusal() == ("insufficient_balance", None)
 
 
-def test_what_is_reserved_is_charged_by_usage_and_the_rest_returned() -> None:
+def test_usage_is_charged_and_the_rest_of_the_reservation_returned() -> None:
     top_up(1000)
     hold = reserve()
     assert (hold.granted, hold.amount) == (100, 110)
@@ -92,7 +92,7 @@ def test_what_is_reserved_is_charged_by_usage_and_the_rest_returned() -> None:
     assert (last.input_tokens, last.output_tokens) == (10, 30)
 
 
-def test_what_is_released_costs_nothing() -> None:
+def test_a_released_reservation_costs_nothing() -> None:
     top_up(1000)
     hold = reserve()
     assert charging.release(hold) == Settled("released", 0)
@@ -100,7 +100,7 @@ def test_what_is_released_costs_nothing() -> None:
     assert kinds() == ["topup", "reserve", "release"]
 
 
-def test_who_closes_a_hold_second_adopts_the_outcome_and_writes_nothing() -> None:
+def test_closing_a_hold_a_second_time_returns_the_outcome_and_writes_nothing() -> None:
     top_up(1000)
     hold, written = reserve(), list[str]()
     charging.settle(hold, TokenUsage(10, 30), lambda _: written.append("first"))
@@ -114,7 +114,7 @@ def test_who_closes_a_hold_second_adopts_the_outcome_and_writes_nothing() -> Non
     assert kinds() == ["topup", "reserve", "settle"]
 
 
-def test_no_more_is_charged_than_was_held_and_the_excess_is_logged(
+def test_the_charge_never_exceeds_the_hold_and_the_excess_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     top_up(1000)
@@ -127,22 +127,22 @@ def test_no_more_is_charged_than_was_held_and_the_excess_is_logged(
 
 
 class TestLowerGrant:
-    def test_of_output_that_the_balance_suffices_for(self) -> None:
+    def test_a_low_balance_lowers_the_granted_output(self) -> None:
         top_up(10 + 64)
         hold = reserve()
         assert (hold.granted, hold.amount) == (64, 74)
         assert money() == (0, 74)
 
-    def test_of_output_that_a_limit_suffices_for(self) -> None:
+    def test_a_low_limit_lowers_the_granted_output(self) -> None:
         top_up(1000)
         limit(weekly=85)
         assert reserve().granted == 75
 
-    def test_is_refused_if_it_is_no_answer(self) -> None:
+    def test_a_grant_too_small_for_an_answer_is_refused(self) -> None:
         top_up(10 + 63)
         assert refusal() == ("insufficient_balance", None)
 
-    def test_may_be_all_that_was_asked_for(self) -> None:
+    def test_the_full_request_may_be_granted(self) -> None:
         top_up(10 + 20)
         assert reserve(most=20).granted == 20
 
@@ -153,30 +153,30 @@ class TestLimits:
         time.now = datetime(2027, 1, 14, 20, 59, 30, tzinfo=UTC)  # 23:59:30 on a Thursday
         top_up(10_000)
 
-    def test_of_zero_lets_nothing_through(self) -> None:
+    def test_a_limit_of_zero_refuses_everything(self) -> None:
         limit(daily=0)
         assert refusal() == ("limit_daily", "30")
 
-    def test_name_the_longest_window_that_is_short(self) -> None:
+    def test_a_refusal_names_the_longest_window_that_is_exhausted(self) -> None:
         limit(daily=50, weekly=50)
         assert refusal() == ("limit_weekly", str(3 * 86_400 + 30))
         limit(monthly=50)
         assert refusal() == ("limit_monthly", str(17 * 86_400 + 30))
 
-    def test_come_before_the_balance(self) -> None:
+    def test_limits_are_checked_before_the_balance(self) -> None:
         limit(daily=10_000)
         reserve(most=9_900)
         limit(daily=50)
         assert refusal()[0] == "limit_daily"
 
-    def test_that_open_holds_fill_are_soon_free_again(self) -> None:
+    def test_a_limit_filled_by_open_holds_is_soon_free_again(self) -> None:
         limit(daily=150)
         hold = reserve()
         assert refusal() == ("limit_daily", "5")
         charging.settle(hold, TokenUsage(10, 90))
         assert refusal() == ("limit_daily", "30")
 
-    def test_count_what_was_used_before_they_were_set(self) -> None:
+    def test_a_new_limit_counts_earlier_usage(self) -> None:
         charging.settle(reserve(), TokenUsage(10, 100))
         limit(daily=150)
         assert refusal()[0] == "limit_daily"
@@ -187,7 +187,7 @@ class TestLimits:
 class TestWithoutAPrice:
     TERMS = TERMS._replace(prices=Prices(0, 0))
 
-    def test_nothing_is_held_and_each_step_happens_once(self) -> None:
+    def test_a_model_without_a_price_holds_nothing_and_each_step_happens_once(self) -> None:
         written = list[str]()
         hold = charging.reserve(self.TERMS, "r", 10, 100, lambda _: written.append("reserved"))
         assert (hold.granted, hold.amount) == (100, 0)
@@ -201,7 +201,7 @@ class TestWithoutAPrice:
 
 
 class TestStage:
-    def test_of_a_reserve_that_refuses_reserves_nothing(self) -> None:
+    def test_the_stage_of_a_refused_reservation_reserves_nothing(self) -> None:
         top_up(1000)
 
         def busy(_: UnitOfWork) -> None:
@@ -211,7 +211,7 @@ class TestStage:
             charging.reserve(TERMS, "r", 10, 100, busy)
         assert (money(), kinds()) == ((1000, 0), ["topup"])
 
-    def test_is_written_with_the_step_it_belongs_to(self) -> None:
+    def test_the_stage_is_written_with_the_step_it_belongs_to(self) -> None:
         top_up(1000)
         note = jobs.row("note", "ws", {})
         hold = charging.reserve(TERMS, "r", 10, 100, lambda unit: unit.create(note))
@@ -220,14 +220,14 @@ class TestStage:
         assert not jobs.is_there(note)
 
 
-def test_a_request_is_reserved_for_once() -> None:
+def test_one_request_is_reserved_once() -> None:
     top_up(1000)
     assert reserve() == reserve()
     assert kinds() == ["topup", "reserve"]
 
 
-def test_a_step_is_one_read_and_one_transaction() -> None:
-    """Of the wallet, its entry, the hold, the budget and the job, and nothing else."""
+def test_a_step_takes_one_read_and_one_transaction() -> None:
+    """The transaction contains the wallet, its entry, the hold, the budget and the job."""
     top_up(1000)
     seen: list[tuple[str, int]] = []
 

@@ -202,7 +202,7 @@ class TestStats:
         self, api: Api, bot: Bot, owner: Owner
     ) -> None:
         asked = request_to(bot.id, "Call ada@example.com", channel="test")
-        token = owner.signs_in()
+        token = owner.start_session()
         headers = {
             **asked.headers,
             "cookie": f"{door.COOKIE}={token}",

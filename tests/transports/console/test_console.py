@@ -213,7 +213,7 @@ class TestKeyForm:
         who = {"workspaceId": world.here.workspace_id, "email": "root@example.com"}
         as_operator("add_member", **who, role="manager")
         root = Person("root@example.com")
-        root.signs_in("long enough")
+        root.start_session("long enough")
         assert 'value="blog:write"' in text(root.get(path))
         assert "blog:read" in preset("everything", admin=True)
 

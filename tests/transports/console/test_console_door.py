@@ -159,7 +159,7 @@ class TestSession:
         assert (place.scheme, place.netloc, place.path) == ("", "", "/console/sign-in")
         back = parse_qs(place.query).get("next", [PREFIX])[-1]
         assert back == path
-        assert visitor.signs_in(next=back).headers["Location"] == path
+        assert visitor.start_session(next=back).headers["Location"] == path
 
     @every_form
     def test_is_asked_for_where_forms_are_sent(self, route: str, world: World) -> None:
@@ -200,13 +200,13 @@ class TestSession:
     def test_is_begun_whatever_cookie_there_was(self, cookie: str, world: World) -> None:
         visitor = Person("boss@example.com", cookie)
         assert visitor.get(f"{world.here.path}/keys").status == 303
-        assert visitor.signs_in().status == 303
+        assert visitor.start_session().status == 303
         assert visitor.get(f"{world.here.path}/keys").status == 200
 
     def test_never_is_one_that_was_planted(self, world: World) -> None:
         planted = "A" * 43
         visitor = Person("boss@example.com", planted)
-        visitor.signs_in()
+        visitor.start_session()
         assert visitor.token != planted
         assert lives(visitor.token)
         assert not lives(planted)
@@ -223,7 +223,7 @@ class TestSession:
 
     def test_is_in_a_cookie_for_this_host_that_scripts_cannot_read(self, world: World) -> None:
         visitor = Person("boss@example.com")
-        for answer in (visitor.get("/console/sign-in"), visitor.signs_in()):
+        for answer in (visitor.get("/console/sign-in"), visitor.start_session()):
             (header,) = answer.headers["Set-Cookie"]
             pair, *attributes = header.split("; ")
             assert re.fullmatch(r"__Host-session=[A-Za-z0-9_-]{43}", pair)
@@ -389,7 +389,7 @@ class TestNext:
 
     def test_is_kept_over_a_wrong_password(self, world: World) -> None:
         visitor = Person("boss@example.com")
-        answer = visitor.signs_in("wrong", next="/console/account")
+        answer = visitor.start_session("wrong", next="/console/account")
         assert answer.status == 401
         assert b'name="next" value="/console/account"' in answer.body
 
@@ -398,7 +398,7 @@ class TestNext:
         visitor, boss = Person("boss@example.com"), world.person("boss")
         path = quote(evil, safe="")
         answers = [
-            visitor.signs_in(next=evil, email=evil),
+            visitor.start_session(next=evil, email=evil),
             visitor.get(f"/console/w/{path}/keys"),
             boss.get(f"/console/w/{path}/keys"),
             boss.get(f"/console/sign-in?done={path}&next={path}"),
@@ -439,7 +439,7 @@ class TestSignIn:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
         read_anew()
         visitor = Person("boss@example.com")
-        told = [visitor.signs_in("wrong") for _ in range(11)]
+        told = [visitor.start_session("wrong") for _ in range(11)]
         monkeypatch.undo()
         read_anew()
         assert [answer.status for answer in told] == [401] * 10 + [429]

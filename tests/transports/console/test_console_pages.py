@@ -71,7 +71,7 @@ class TestPages:
         boss, here, typed = world.person("boss"), world.here.path, quote(HOSTILE, safe="")
         bot = f"{here}/bots/{world.here.bot}"
         answers = [
-            Person("x").signs_in(email=HOSTILE),
+            Person("x").start_session(email=HOSTILE),
             boss.post(f"{here}/keys", {"name": HOSTILE, "expires": HOSTILE, "scopes": HOSTILE}),
             boss.post(f"{here}/keys", {"name": HOSTILE, "preset": HOSTILE}),
             boss.post(f"{bot}/keys", {"name": HOSTILE * 9}),
