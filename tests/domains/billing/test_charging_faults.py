@@ -1,4 +1,7 @@
-"""Answers that are lost, processes that die, and windows that end: each step happens once."""
+"""Charging under faults: lost answers, crashed processes, windows that end.
+
+Each step happens once.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,8 +34,8 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
 
 @pytest.fixture(autouse=True)
-def _time_flies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses take no time, but it passes all the same."""
+def _instant_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses take no real time, but they move the clock."""
     now = [0.0]
 
     def pause(seconds: float) -> None:
@@ -44,7 +47,7 @@ def _time_flies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def usages(monkeypatch: pytest.MonkeyPatch) -> dict[str, TokenUsage]:
-    """What requests have left behind; what is staged with it is in ``notes``."""
+    """Usage that requests have recorded, for the recovery job."""
     left: dict[str, TokenUsage] = {}
     monkeypatch.setattr(charging, "_recoveries", [])
 
@@ -56,7 +59,7 @@ def usages(monkeypatch: pytest.MonkeyPatch) -> dict[str, TokenUsage]:
 
 
 def note(name: str) -> Callable[[UnitOfWork], None]:
-    """Return a stage that succeeds once."""
+    """Return a stage that succeeds only once."""
     row = jobs.row("note", "ws", {}, datetime(2030, 1, 1, tzinfo=UTC), job_id=name)
     return lambda unit: unit.create(row, on_conflict=ConflictError("twice"))
 
@@ -71,7 +74,7 @@ def run_jobs() -> dict[str, int]:
 
 @dataclass
 class Step:
-    """A step of charging, and what it has come to once it is done."""
+    """A step of charging, and the state of the account after it."""
 
     act: Callable[[], Any]
     money: tuple[int, int]
@@ -119,7 +122,7 @@ STEPS = [reserving, settling, releasing, crediting, reserving_free, settling_fre
 
 
 @matrix("step, fault, when, times", STEPS, FAULTS, TIMES, [1, 3])
-def test_lost_answers_of_a_step_are_one_step(
+def test_lost_answers_do_not_repeat_a_step(
     step: Callable[[], Step], fault: Fault, when: str, times: int
 ) -> None:
     top_up(1000)
@@ -133,7 +136,9 @@ def test_lost_answers_of_a_step_are_one_step(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_an_answer_lost_to_the_end_is_a_503_and_one_step_at_most(step: Callable[[], Step]) -> None:
+def test_a_step_whose_answers_are_all_lost_is_a_503_and_happens_at_most_once(
+    step: Callable[[], Step],
+) -> None:
     top_up(1000)
     made = step()
     before = money()
@@ -157,7 +162,7 @@ def test_a_conflict_after_a_lost_answer_finds_the_step_done(step: Callable[[], S
 
 @contextmanager
 def conflicting(sent: list[str]) -> Iterator[None]:
-    """Let the second transaction be rejected."""
+    """Reject the second transaction."""
 
     def reject(**_: Any) -> None:
         if len(sent) == 2:
@@ -173,14 +178,15 @@ def conflicting(sent: list[str]) -> Iterator[None]:
 
 @pytest.mark.parametrize("reads", [2, 3])
 class TestALateTransaction:
-    """One whose answer is lost, and which is carried out only when the next one is prepared.
+    """A transaction that is carried out after its answer was lost, once the next one is prepared.
 
-    That is right after it was looked for in vain, or right after the wallet was read again.
+    This happens right after the search for the first transaction failed, or right after the wallet
+    was read again.
     """
 
     @contextmanager
     def late(self, reads: int) -> Iterator[None]:
-        """Keep the first transaction back until so much has been read."""
+        """Delay the first transaction until this many reads have been made."""
         client = connection().client
         send, kept = client._make_api_call, list[Any]()
         state = {"reads": 0}
@@ -203,20 +209,20 @@ class TestALateTransaction:
             client._make_api_call = send
         assert len(kept) == 2
 
-    def test_of_a_reserve_is_the_only_one(self, reads: int) -> None:
+    def test_a_late_reservation_happens_once(self, reads: int) -> None:
         top_up(1000)
         with self.late(reads):
             hold = charging.reserve(TERMS, "r", 10, 100, note("reserved"))
         assert (hold.amount, money()) == (110, (890, 110))
         books.audit("acc", "ws", "bot")
 
-    def test_of_a_reserve_of_the_last_money_is_no_refusal(self, reads: int) -> None:
+    def test_a_late_reservation_of_the_whole_balance_is_not_refused(self, reads: int) -> None:
         top_up(110)
         with self.late(reads):
             assert charging.reserve(TERMS, "r", 10, 100).amount == 110
         books.audit("acc", "ws", "bot")
 
-    def test_of_a_settlement_is_the_only_one(self, reads: int) -> None:
+    def test_a_late_settlement_happens_once(self, reads: int) -> None:
         top_up(1000)
         hold = reserve()
         with self.late(reads):
@@ -226,7 +232,7 @@ class TestALateTransaction:
 
 
 class TestJob:
-    def test_settles_what_a_crash_has_left(self, usages: dict[str, TokenUsage], time: Time) -> None:
+    def test_the_job_settles_a_crashed_request(self, usages: dict[str, TokenUsage], time: Time) -> None:
         top_up(1000)
         reserve("produced")
         reserve("nothing")
@@ -240,7 +246,7 @@ class TestJob:
         assert noted("nothing")
         books.audit("acc", "ws", "bot")
 
-    def test_finds_nothing_to_do_once_it_is_settled(
+    def test_the_job_does_nothing_for_a_settled_request(
         self, usages: dict[str, TokenUsage], time: Time
     ) -> None:
         top_up(1000)
@@ -249,7 +255,7 @@ class TestJob:
         assert run_jobs() == {"settle-hold": 0}
         assert usages == {}
 
-    def test_and_the_request_itself_close_a_hold_once(
+    def test_the_job_and_the_request_close_a_hold_once(
         self, usages: dict[str, TokenUsage], time: Time
     ) -> None:
         top_up(1000)
@@ -262,7 +268,7 @@ class TestJob:
         assert not noted("late")
         assert money() == (983, 0)
 
-    def test_closes_a_request_without_a_price(
+    def test_the_job_closes_a_request_without_a_price(
         self, usages: dict[str, TokenUsage], time: Time
     ) -> None:
         hold = charging.reserve(FREE, "f", 10, 100, message_id="m")
@@ -272,7 +278,7 @@ class TestJob:
         assert noted("f")
         assert charging.settle(hold, TokenUsage(10, 7)).adopted
 
-    def test_gives_what_it_knows_of_the_request(
+    def test_the_job_passes_the_request_to_recovery(
         self, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         seen: list[Hold] = []
@@ -292,7 +298,7 @@ class TestJob:
         run_jobs()
         assert sorted(seen) == sorted(holds)
 
-    def test_stays_while_nobody_can_say_what_was_produced(
+    def test_the_job_stays_scheduled_while_the_usage_is_unknown(
         self, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(charging, "_recoveries", [])
@@ -312,10 +318,12 @@ MIDNIGHTS = {
 
 
 class TestWindows:
-    """They end at midnight, on Monday and on the first of the month, in the workspace's zone."""
+    """Windows end at midnight, on Monday and on the first of the month, in the workspace's zone."""
 
     @pytest.mark.parametrize("window", MIDNIGHTS)
-    def test_that_are_full_are_empty_a_second_later(self, window: Window, time: Time) -> None:
+    def test_exhausted_windows_are_empty_when_the_next_ones_begin(
+        self, window: Window, time: Time
+    ) -> None:
         time.now = MIDNIGHTS[window]
         top_up(1000)
         limit(**{window: 120})
@@ -328,7 +336,7 @@ class TestWindows:
         assert reserve("c").amount == 110
 
     @pytest.mark.parametrize("window", MIDNIGHTS)
-    def test_take_back_nothing_of_a_hold_that_was_open_when_they_began(
+    def test_a_hold_from_an_earlier_window_returns_nothing_to_the_new_one(
         self, window: Window, time: Time
     ) -> None:
         time.now = MIDNIGHTS[window]
@@ -346,7 +354,7 @@ class TestWindows:
         assert used()[number] == 10
         books.audit("acc", "ws", "bot")
 
-    def test_that_have_not_ended_get_the_rest_back(self, time: Time) -> None:
+    def test_a_window_that_has_not_ended_gets_the_unused_amount_back(self, time: Time) -> None:
         time.now = MIDNIGHTS["daily"]
         top_up(1000)
         old = reserve("old")
@@ -356,7 +364,7 @@ class TestWindows:
         reserve("new")
         assert used() == (110, 120, 120)
 
-    def test_of_another_zone_begin_with_its_midnight(self, time: Time) -> None:
+    def test_a_window_in_another_zone_begins_at_midnight_there(self, time: Time) -> None:
         time.now = datetime(2027, 1, 14, 4, 59, 59, tzinfo=UTC)  # 23:59:59 in New York
         top_up(1000)
         limit(daily=120)
@@ -367,7 +375,7 @@ class TestWindows:
         time.pass_by(seconds=1)
         assert reserve("c", terms=there).windows.daily == "2027-01-14"
 
-    def test_never_begin_again_when_the_zone_moves_back(self, time: Time) -> None:
+    def test_a_window_does_not_begin_again_when_the_zone_moves_west(self, time: Time) -> None:
         time.now = datetime(2027, 1, 14, 1, tzinfo=UTC)  # the 14th in Moscow, the 13th in New York
         top_up(1000)
         limit(daily=120)
@@ -393,23 +401,23 @@ def test_limits_that_change_between_reading_and_writing_are_read_again() -> None
     assert money() == (1000, 0)
 
 
-def test_terms_that_change_meanwhile_do_not_matter_to_a_hold() -> None:
+def test_changed_terms_do_not_affect_an_open_hold() -> None:
     top_up(1000)
     hold = reserve(terms=Terms("acc", "ws", "bot", "UTC", Prices(2 * 10**6, 10**6), "dear"))
     assert charging.settle(hold, TokenUsage(10, 10)).cost == 30
 
 
-def test_a_database_that_is_gone_is_a_503() -> None:
+def test_an_unavailable_database_is_a_503() -> None:
     top_up(1000)
     with faulty("BatchGetItem", crashed, "before"), pytest.raises(UnavailableError):
         reserve()
     assert money() == (1000, 0)
 
 
-def test_a_hold_and_a_wallet_that_were_read_at_different_moments_are_read_again(
+def test_a_hold_and_a_wallet_read_at_different_times_are_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One request reads both, but not as of one moment (DynamoDB, BatchGetItem)."""
+    """One request reads both, but not as a consistent snapshot (DynamoDB, BatchGetItem)."""
     top_up(1000)
     hold, fetch = reserve(), charging.fetch
     torn: list[Any] = []
@@ -428,7 +436,7 @@ def test_a_hold_and_a_wallet_that_were_read_at_different_moments_are_read_again(
 
 
 class TestABotWhoseOwnerChanges:
-    """Then two wallets pay for one bot for a while, and only its budget knows of both."""
+    """Two wallets pay for one bot for a while. Only the bot's budget counts both."""
 
     HEIR = TERMS._replace(account_id="heir")
 
@@ -439,16 +447,16 @@ class TestABotWhoseOwnerChanges:
         top_up(1000, "heir")
 
     def meanwhile(self, act: Callable[[], object]) -> Callable[[UnitOfWork], None]:
-        """Return a stage during which something else happens, once."""
+        """Return a stage that runs another action once."""
         left = [act]
         return lambda _: [left.pop()() for _ in left[:]] and None
 
-    def test_has_one_window(self) -> None:
+    def test_a_bot_with_two_wallets_has_one_window(self) -> None:
         other = self.meanwhile(lambda: charging.reserve(self.HEIR, "other", 10, 100))
         charging.reserve(TERMS, "r", 10, 100, other)
         assert used() == (220, 220, 220)
 
-    def test_has_one_limit(self) -> None:
+    def test_a_bot_with_two_wallets_has_one_limit(self) -> None:
         limit(daily=150)
         charging.settle(reserve("first"), TokenUsage(10, 0))
         other = self.meanwhile(lambda: charging.reserve(self.HEIR, "other", 10, 100))
@@ -456,7 +464,9 @@ class TestABotWhoseOwnerChanges:
             charging.reserve(TERMS, "r", 10, 100, other)
         assert used() == (120, 120, 120)
 
-    def test_gives_nothing_back_to_a_window_that_another_wallet_began(self, time: Time) -> None:
+    def test_an_old_hold_returns_nothing_to_a_window_that_another_wallet_began(
+        self, time: Time
+    ) -> None:
         hold = reserve()
 
         def next_day() -> None:
@@ -468,8 +478,8 @@ class TestABotWhoseOwnerChanges:
         assert money() == (990, 0)
 
 
-def test_what_stands_in_the_way_after_a_lost_answer_may_be_the_steps_own() -> None:
-    """A session that is found busy is so by the very request whose answer was lost."""
+def test_a_conflict_after_a_lost_answer_may_be_the_steps_own() -> None:
+    """A session that is busy may be locked by the very request whose answer was lost."""
     top_up(1000)
 
     def lock_session(unit: UnitOfWork) -> None:

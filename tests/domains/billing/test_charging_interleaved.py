@@ -1,7 +1,7 @@
-"""Money under every interleaving: steps that begin, crash or lose their answers within others.
+"""Money under every interleaving of steps that begin, crash or lose their answers.
 
-Whatever happens, happens between two requests to the database: there a crash ends the process, an
-answer is lost, or another process does a whole step of its own.
+Interruptions happen between two requests to the database. The process crashes, an answer is lost,
+or another process runs a whole step.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,27 +38,27 @@ PRICES = [Prices(10**6, 10**6), Prices(300_000, 1_700_000), Prices(0, 0)]
 
 
 class CrashError(BaseException):
-    """The process is gone."""
+    """The simulated process has crashed."""
 
 
 class TallyRow(ControlRow):
-    """What the steps of a request have written beside the ledger: each once."""
+    """Side effects that the steps of a request have written. Each is written once."""
 
     reserved = NumberAttribute(default=0)
     closed = NumberAttribute(default=0)
 
 
 class Interruption(NamedTuple):
-    """What happens before or after the request of this number that a step sends."""
+    """An event before or after the request with this number within a step."""
 
     request: int
     after: bool
     what: Any
-    """``crash``, ``lose`` (the answer, so always after), or another action."""
+    """``crash``, ``lose`` (the answer, so always after the request), or another action."""
 
 
 class Action(NamedTuple):
-    """Something that a process does; ``numbers`` are drawn, and mean what it makes of them."""
+    """An action of a process. The drawn ``numbers`` are its parameters."""
 
     name: str
     numbers: tuple[int, int, int]
@@ -67,7 +67,7 @@ class Action(NamedTuple):
 
 @contextmanager
 def interrupted(interruption: Interruption | None, act: Callable[[Action], None]) -> Iterator[None]:
-    """Let something happen between the requests that follow."""
+    """Run an event between the requests that follow."""
     sent, busy = 0, False
 
     def happens(*, after: bool) -> None:
@@ -105,7 +105,7 @@ def interrupted(interruption: Interruption | None, act: Callable[[Action], None]
 
 @dataclass
 class World:
-    """An account with two bots, whose processes come and go."""
+    """An account with two bots, and processes that start and crash."""
 
     time: Time
     email: str
@@ -114,11 +114,11 @@ class World:
     agents: tuple[str, str] = field(default_factory=lambda: (new_id(), new_id()))
     held: list[Hold] = field(default_factory=list)
     usages: dict[str, TokenUsage | None] = field(default_factory=dict)
-    """What each request has left behind, for whoever finds it."""
+    """Usage that each request has recorded, for the recovery job."""
     asked: int = 0
 
     def act(self, action: Action) -> None:
-        """Do something; a crash ends the process that does it."""
+        """Run an action. A crash ends its process."""
         try:
             with interrupted(action.interruption, self.act):
                 getattr(self, action.name)(*action.numbers)
@@ -215,7 +215,7 @@ actions = st.tuples(names, numbers, interruptions).map(lambda drawn: Action(*dra
 
 @pytest.fixture
 def world_of(time: Time, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]:
-    """Makes a new world for each example."""
+    """Return a function that creates a new world for each example."""
     monkeypatch.setattr(retry, "sleep", lambda _: None)
     known: list[World] = []
     monkeypatch.setattr(charging, "_recoveries", [])
@@ -226,7 +226,7 @@ def world_of(time: Time, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]
         return world.recover(hold)
 
     def make() -> World:
-        # Ten minutes before a midnight that begins a month on a Monday, in Moscow.
+        # Ten minutes before midnight in Moscow. The next day is a Monday and the first of a month.
         time.now = datetime(2027, 1, 31, 20, 50, tzinfo=UTC)
         email = f"{new_id()}@example.com"
         made = as_operator("create_account", email=email, password="long enough")
@@ -238,7 +238,7 @@ def world_of(time: Time, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]
 
 @examples(80)
 @given(first=st.integers(0, 3000), happening=st.lists(actions, min_size=1, max_size=14))
-def test_the_books_are_right_after_every_step(
+def test_all_totals_are_right_after_every_step(
     world_of: Callable[[], World], first: int, happening: list[Action]
 ) -> None:
     world = world_of()

@@ -1,4 +1,4 @@
-"""Many at once on one wallet: nobody is refused who has the money, nobody spends it twice."""
+"""Concurrent charges of one wallet never exceed the balance, and no affordable charge fails."""
 
 import time as real_time
 from collections import Counter
@@ -27,17 +27,17 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "slow_clock
 TERMS = Terms("acc", "ws", "bot", "Europe/Moscow", Prices(10**6, 10**6), "model")
 MANY = 200
 SECONDS_IN_FLIGHT = 0.004
-"""About what DynamoDB takes for a transaction."""
+"""Approximate duration of a DynamoDB transaction."""
 
 
 @pytest.fixture
 def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that is slow, for a database that shares two cores with all its callers."""
+    """A slowed clock, for a test database that shares two cores with all its callers."""
     monkeypatch.setattr(deadline, "monotonic", lambda: real_time.monotonic() / 20)
 
 
 def outcome(act: Callable[[], Any]) -> str:
-    """Return "" for what succeeds, else the code."""
+    """Return "" for a success, otherwise the error code."""
     try:
         act()
     except AppError as error:
@@ -49,8 +49,8 @@ def outcome(act: Callable[[], Any]) -> str:
 def rejecting_overlaps() -> Iterator[Counter[str]]:
     """Reject a transaction that writes a wallet while another one does, as DynamoDB does.
 
-    Databases for development run transactions one by one, and never show this. Yields how many
-    were sent and rejected.
+    Development databases run transactions one by one and never reject them. Yields the numbers of
+    transactions sent and rejected.
     """
     client, mutex = connection().client, Lock()
     send, in_flight, seen = client._make_api_call, set[str](), Counter[str]()
@@ -93,8 +93,8 @@ def rejection(count: int) -> ClientError:
     )
 
 
-def test_two_hundred_on_money_for_three_full_holds_are_three() -> None:
-    top_up(3 * 110 + 73)  # what is left over does not cover an answer
+def test_money_for_three_full_holds_admits_three_of_two_hundred_requests() -> None:
+    top_up(3 * 110 + 73)  # the rest of the balance is too small for an answer
 
     def act(number: int) -> str:
         return outcome(lambda: spend(number))
@@ -109,7 +109,7 @@ def test_two_hundred_on_money_for_three_full_holds_are_three() -> None:
     books.audit("acc", "ws", "bot")
 
 
-def test_two_hundred_at_a_limit_of_three_full_holds_are_three() -> None:
+def test_a_limit_of_three_full_holds_admits_three_of_two_hundred_requests() -> None:
     top_up(10**6)
     limit(monthly=3 * 110 + 73)
 
@@ -139,19 +139,19 @@ def check_charges(count: int) -> None:
 
 
 @pytest.mark.slow
-def test_two_hundred_at_once_are_all_served_and_charged_once() -> None:
+def test_two_hundred_concurrent_requests_are_all_served_and_charged_once() -> None:
     top_up(10**6)
     with rejecting_overlaps() as seen:
         assert Counter(at_once(MANY, charge)) == {"": MANY}
-    assert seen == {"sent": 2 * MANY}  # they wait for each other
+    assert seen == {"sent": 2 * MANY}  # requests of one process wait for each other
     check_charges(MANY)
 
 
 @pytest.mark.parametrize("count", slow_but_for([20], [20, 100]))
-def test_as_many_processes_as_requests_are_all_served_and_charged_once(
+def test_requests_of_separate_processes_are_all_served_and_charged_once(
     monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    """Processes do not wait for each other: they lose, and try again."""
+    """Separate processes do not wait for each other. They get conflicts and retry."""
     monkeypatch.setattr(charging, "_alone_with_wallet", lambda _: nullcontext())
     top_up(10**6)
     with rejecting_overlaps() as seen:
@@ -160,7 +160,9 @@ def test_as_many_processes_as_requests_are_all_served_and_charged_once(
     check_charges(count)
 
 
-def test_a_wallet_that_stays_busy_is_a_503_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wallet_that_stays_busy_is_a_503_within_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     top_up(10**6)
     now = [0.0]
     monkeypatch.setattr(deadline, "monotonic", lambda: now[0])

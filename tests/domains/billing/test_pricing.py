@@ -1,4 +1,4 @@
-"""What an answer costs, and how much of one some money suffices for."""
+"""Prices: the cost of an answer, and the number of tokens that an amount pays for."""
 
 from fractions import Fraction
 from math import ceil
@@ -47,7 +47,7 @@ def test_a_cost_is_the_exact_sum_rounded_up(price: Prices, used: TokenUsage) -> 
 
 
 @given(prices, tokens, st.integers(1, 10**5), st.integers(0, 10**6))
-def test_what_fits_is_the_most_that_the_room_covers(
+def test_the_affordable_tokens_are_the_most_that_an_amount_covers(
     price: Prices, asked: int, most: int, room: int
 ) -> None:
     granted = fitting_output(price, asked, most, room)

@@ -1,4 +1,4 @@
-"""Windows of spending: days, ISO weeks and months of a time zone."""
+"""Spending windows: days, ISO weeks and months of a time zone."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -36,7 +36,7 @@ def test_a_moment_lies_in_the_windows_of_its_zone(moment: str, keys: tuple[str, 
     moments,
     st.sampled_from(ZONES),
 )
-def test_a_window_lasts_until_its_seconds_are_over(moment: datetime, zone: str) -> None:
+def test_a_window_includes_its_last_second(moment: datetime, zone: str) -> None:
     now = window_keys(moment, zone)
     for number, window in enumerate(WINDOWS):
         left = seconds_left(window, moment, zone)

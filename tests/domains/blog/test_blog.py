@@ -1,4 +1,4 @@
-"""The platform's blog, as ADMIN accounts write it and as readers list it."""
+"""The platform's blog: ADMIN accounts write it, and readers list it."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ LIST = "/api/admin/blog/list"
 
 @pytest.fixture
 def write(api: Api) -> Callable[..., dict[str, Any]]:
-    """Write a post, and return it."""
+    """Create a post, and return it."""
 
     def make(title: str = "Bread", **fields: Any) -> dict[str, Any]:
         post: dict[str, Any] = api.post(CREATE, {"title": title, **fields})["post"]
@@ -69,7 +69,9 @@ class TestWriting:
         assert published["publishedAt"] == "2027-01-15T13:00:00.000Z"
         assert [each["slug"] for each in readers_see()["posts"]] == ["how-we-bake"]
 
-    def test_when_it_was_published_is_set_once(self, api: Api, write: Any, time: Time) -> None:
+    def test_the_first_publication_sets_the_date_for_good(
+        self, api: Api, write: Any, time: Time
+    ) -> None:
         post = write(status="published")
         time.pass_by(days=1)
         assert change(api, post, status="draft")["post"]["publishedAt"] == post["publishedAt"]
@@ -77,7 +79,7 @@ class TestWriting:
         again = change(api, post, status="published")["post"]
         assert again["publishedAt"] == post["publishedAt"]
 
-    def test_everything_it_was_given_comes_back(self, api: Api, write: Any) -> None:
+    def test_all_fields_of_a_post_are_returned(self, api: Api, write: Any) -> None:
         given = {
             "title": "Закваска",
             "slug": "sourdough",
@@ -95,7 +97,7 @@ class TestWriting:
         assert full == post | {"content": given["content"]}
         assert {name: full[name] for name in expected} == expected
 
-    def test_an_update_changes_what_it_names(self, api: Api, write: Any) -> None:
+    def test_an_update_changes_only_the_given_fields(self, api: Api, write: Any) -> None:
         post = write(content="One", tags=["a"], author="Ada", description="d")
         new = change(api, post, content="Two", author=None)["post"]
         assert (new["author"], new["tags"], new["description"]) == (None, ["a"], "d")
@@ -127,7 +129,7 @@ class TestWriting:
             ("status", "published", "hidden"),
         ],
     )
-    def test_the_limits_of_the_spec_hold(
+    def test_the_limits_of_fields_are_enforced(
         self, api: Api, field: str, inside: Any, outside: Any
     ) -> None:
         post = api.post(CREATE, {"title": "x", field: inside})["post"]
@@ -139,7 +141,7 @@ class TestWriting:
         answer = api.refused("PUT", f"/api/admin/blog/{post['id']}", {field: outside})
         assert answer.status == 400
 
-    def test_the_list_has_drafts_and_all_accounts_posts(
+    def test_the_list_has_drafts_and_posts_of_all_accounts(
         self, api: Api, write: Any, new_owner: Callable[..., Owner]
     ) -> None:
         write("One")
@@ -161,7 +163,7 @@ class TestWriting:
         assert api.post(CREATE, {"title": "Once"}, key="k")["post"] == first
         assert api.get(LIST)["total"] == 1
 
-    def test_the_audit_log_of_the_keys_workspace_keeps_changes(
+    def test_changes_are_in_the_audit_log_of_the_keys_workspace(
         self, api: Api, owner: Owner, write: Any
     ) -> None:
         post = write("Logged")
@@ -172,11 +174,11 @@ class TestWriting:
 
 
 class TestSlugs:
-    def test_are_made_of_titles_and_numbered(self, write: Any) -> None:
+    def test_slugs_are_made_from_titles_and_numbered(self, write: Any) -> None:
         slugs = [write("Щи да каша")["slug"] for _ in range(3)]
         assert slugs == ["shchi-da-kasha", "shchi-da-kasha-2", "shchi-da-kasha-3"]
 
-    def test_that_would_be_hidden_are_not_made(self, api: Api, write: Any) -> None:
+    def test_invisible_slugs_are_not_generated(self, api: Api, write: Any) -> None:
         assert write("List")["slug"] == "list-2"
         assert write("Blog")["slug"] == "blog"
         assert write("!!!")["slug"] == "post"
@@ -185,7 +187,7 @@ class TestSlugs:
             'slug: expected another slug than the reserved "list", received text "list"'
         )
 
-    def test_that_are_given_and_taken_are_refused(self, api: Api, write: Any) -> None:
+    def test_a_slug_that_is_taken_is_refused(self, api: Api, write: Any) -> None:
         write(slug="bread")
         other = write("Other")
         answer = api.refused("POST", CREATE, {"title": "x", "slug": "bread"})
@@ -194,11 +196,11 @@ class TestSlugs:
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
 
     @pytest.mark.store
-    def test_of_posts_written_at_once_all_differ(self, api: Api) -> None:
+    def test_slugs_of_concurrently_created_posts_all_differ(self, api: Api) -> None:
         made = at_once(5, lambda _: api.post(CREATE, {"title": "Same"})["post"]["slug"])
         assert len(set(made)) == 5
 
-    def test_that_a_published_post_had_lead_to_it(self, api: Api, write: Any) -> None:
+    def test_a_former_slug_of_a_published_post_redirects_to_it(self, api: Api, write: Any) -> None:
         post = write(slug="one", status="published")
         change(api, post, slug="two")
         change(api, post, slug="three")
@@ -208,12 +210,14 @@ class TestSlugs:
         change(api, post, status="draft")
         assert reading.find("one") is None
 
-    def test_that_a_draft_had_lead_nowhere(self, api: Api, write: Any) -> None:
+    def test_a_former_slug_of_a_draft_redirects_nowhere(self, api: Api, write: Any) -> None:
         post = write(slug="one")
         change(api, post, slug="two", status="published")
         assert reading.find("one") is None
 
-    def test_lead_to_a_post_until_another_claims_them(self, api: Api, write: Any) -> None:
+    def test_a_former_slug_redirects_until_another_post_claims_it(
+        self, api: Api, write: Any
+    ) -> None:
         first = write(slug="one", status="published")
         change(api, first, slug="two")
         second = write(slug="one")
@@ -224,7 +228,7 @@ class TestSlugs:
         assert api.get("/api/blog/one")["post"]["id"] == first["id"]
         assert reading.find("two") == ("one",)
 
-    def test_of_a_deleted_post_leave_those_that_another_had_since(
+    def test_deleting_a_post_leaves_its_former_slug_to_the_new_owner(
         self, api: Api, write: Any
     ) -> None:
         first = write(slug="one", status="published")
@@ -236,7 +240,7 @@ class TestSlugs:
         assert reading.find("one") == ("three",)
         assert reading.find("two") is None
 
-    def test_that_a_post_had_are_kept_up_to_fifty(self, api: Api, write: Any) -> None:
+    def test_up_to_fifty_former_slugs_are_kept(self, api: Api, write: Any) -> None:
         post = write(slug="s0", status="published")
         for number in range(1, 53):
             change(api, post, slug=f"s{number}")
@@ -248,7 +252,7 @@ AWAY = "https://images.example.com"
 
 
 def covers() -> list[str]:
-    """Return the URLs of all covers that the platform keeps."""
+    """Return the URLs of all covers in the platform's store."""
     files = FILES.fetch(PLATFORM, [entry.id for entry in FILES.entries(PLATFORM)])
     return [f"{settings().public_url}/{file.key}" for file in files]
 
@@ -260,7 +264,7 @@ class TestCovers:
         server.pages = {f"/{n}.png": says(png(n)) for n in (1, 2)}
         return AWAY
 
-    def test_are_copied_to_the_platform(
+    def test_covers_are_copied_to_the_platform(
         self, api: Api, owner: Owner, write: Any, away: str
     ) -> None:
         post = write(coverImage=f"{away}/1.png")
@@ -270,7 +274,9 @@ class TestCovers:
         assert FILES.entries(owner.workspace.id) == []
         assert change(api, post, coverImage=post["coverImage"])["post"]["coverImage"] in covers()
 
-    def test_go_when_no_post_shows_them(self, api: Api, write: Any, away: str) -> None:
+    def test_covers_are_removed_when_no_post_shows_them(
+        self, api: Api, write: Any, away: str
+    ) -> None:
         post = write(coverImage=f"{away}/1.png")
         new = change(api, post, coverImage=f"{away}/2.png")["post"]
         assert covers() == [new["coverImage"]] != [post["coverImage"]]
@@ -280,7 +286,7 @@ class TestCovers:
         api.call("DELETE", f"/api/admin/blog/{other['id']}")
         assert covers() == []
 
-    def test_that_a_killed_process_left_go_with_the_runner(
+    def test_covers_of_a_killed_process_are_removed_by_the_runner(
         self, time: Time, api: Api, write: Any, away: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         post = write(coverImage=f"{away}/1.png")
@@ -291,7 +297,7 @@ class TestCovers:
         assert run_jobs()["blog-cover-unused"] == 1
         assert covers() == []
 
-    def test_may_be_files_of_the_workspace_which_are_copied(
+    def test_files_of_the_workspace_may_be_covers_and_are_copied(
         self, api: Api, owner: Owner, write: Any
     ) -> None:
         content = base64.b64encode(photo()).decode()
@@ -329,14 +335,14 @@ class TestCovers:
         assert [answer["post"]["coverImage"]] == covers()
         assert "warnings" not in answer
 
-    def test_a_link_takes_the_place_of_a_copy(self, api: Api, write: Any, away: str) -> None:
+    def test_a_link_replaces_a_copied_cover(self, api: Api, write: Any, away: str) -> None:
         post = write(coverImage=f"{away}/1.png")
         assert covers() == [post["coverImage"]]
         url = f"{away}/none.png"
         assert change(api, post, coverImage=url)["post"]["coverImage"] == url
         assert covers() == []
 
-    def test_that_cannot_be_taken_are_a_warning(
+    def test_a_cover_that_cannot_be_used_is_a_warning(
         self, api: Api, write: Any, away: str, new_owner: Callable[..., Owner]
     ) -> None:
         other = new_owner("business", "admin").api()
@@ -355,7 +361,7 @@ class TestCovers:
 
 
 class TestReaders:
-    def test_list_what_is_published_the_latest_first(
+    def test_readers_list_published_posts_latest_first(
         self, api: Api, write: Any, time: Time
     ) -> None:
         drafts = [write(f"Post {number}", tags=["хлеб", f"t{number}"]) for number in range(3)]
@@ -370,7 +376,7 @@ class TestReaders:
         assert readers_see(tag="t1")["total"] == 0
         assert readers_see(page=2, size=1)["posts"][0]["title"] == "Post 2"
 
-    def test_see_how_a_post_begins_and_how_long_it_takes(self, write: Any) -> None:
+    def test_readers_see_an_excerpt_and_the_reading_time(self, write: Any) -> None:
         words = "слово " * 500
         write(content=f"# Title\n\nIt **begins** so. {words}", status="published")
         (post,) = readers_see()["posts"]
@@ -382,8 +388,7 @@ class TestReaders:
             *("coverImage", "publishedAt", "minutes"),
         }
 
-    def test_are_not_keys(self, api: Api) -> None:
-        """The spec: the public listing is not available with a key."""
+    def test_the_public_list_is_not_available_with_a_key(self, api: Api) -> None:
         answer = api.refused("GET", "/api/blog/list")
         assert (answer.status, answer.data["code"]) == (403, "forbidden")
         for sent in ("Bearer nonsense", "Basic x", ""):
@@ -391,18 +396,18 @@ class TestReaders:
             assert answer.status == 403
         assert Api(None).refused("GET", "/api/blog/bread").status == 401
 
-    def test_may_be_scripts_of_any_page(self) -> None:
+    def test_scripts_of_any_page_may_read_the_list(self) -> None:
         answer = Api(None).call("GET", "/api/blog/list")
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
         assert Api(None).call("OPTIONS", "/api/blog/list").status == 204
 
 
-class TestWhoMayWrite:
+class TestWriteAccess:
     @pytest.fixture
     def user(self, new_owner: Callable[..., Owner]) -> Api:
         return new_owner("business", "user").api("*:read", "*:write")
 
-    def test_not_a_user_account_over_rest(self, user: Api, write: Any) -> None:
+    def test_a_user_account_may_not_write_over_rest(self, user: Api, write: Any) -> None:
         path = f"/api/admin/blog/{write()['id']}"
         for method, where in (
             ("GET", LIST),
@@ -414,7 +419,7 @@ class TestWhoMayWrite:
             answer = user.refused(method, where, {"title": "x"} if method != "GET" else None)
             assert (answer.status, answer.data["code"]) == (403, "admin_required")
 
-    def test_not_a_user_account_over_tools(self, user: Api, api: Api, write: Any) -> None:
+    def test_a_user_account_may_not_write_over_tools(self, user: Api, api: Api, write: Any) -> None:
         def listed(caller: Api) -> set[str]:
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             tools = json.loads(caller.call("POST", "/api/mcp", message).body)["result"]["tools"]

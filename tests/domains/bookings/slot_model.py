@@ -1,4 +1,4 @@
-"""The slot rules of bookings.md once more, naively: minute by minute, sharing no code.
+"""A naive second implementation of the slot rules. It works minute by minute and shares no code.
 
 All numbers are minutes: since 1970 UTC for moments, after midnight for opening hours.
 """
@@ -25,7 +25,7 @@ STAGES = (
 
 
 class Hours(NamedTuple):
-    """Opening hours as sent: an end up to the start is on the next day."""
+    """Opening hours as in the request. An end before or at the start is on the next day."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Reservation(NamedTuple):
 
 
 class World(NamedTuple):
-    """A resource and a service, and the present."""
+    """A resource, a service and the current time."""
 
     zone: str
     weekly: tuple[tuple[Hours, ...], ...]
@@ -58,7 +58,7 @@ class World(NamedTuple):
 
 
 class Model:
-    """Looks at every minute of the days around a date."""
+    """Checks every minute of the days around a date."""
 
     def __init__(self, world: World, around: date) -> None:
         self.world = world
@@ -95,16 +95,17 @@ class Model:
         return "free" if self.seats(start) > 0 else "fully_booked"
 
     def seats(self, start: int) -> int:
-        """Return the seats that bookings leave, whatever else is in the way."""
+        """Return the seats that bookings leave free, ignoring all other obstacles."""
         end = start + self.world.duration + self.world.after
         return self.world.capacity - max(
             self.taken[minute] for minute in range(start - self.world.before, end)
         )
 
     def never(self) -> str | None:
-        """Return why no day's hours would ever do: looks at a week and at all dates, clocks still.
+        """Return why no day's hours would ever allow the service, or None.
 
-        A fortnight of minutes is laid out for the weekly rules, and the days around each date.
+        Checks a week and all dates, without clock changes. Weekly rules are checked over two weeks
+        of minutes, and dates over the days around them.
         """
         world = self.world
         if not any(world.weekly) and not any(world.dates.values()):
@@ -135,7 +136,10 @@ class Model:
         return (start, end) if start < end else None
 
     def moment(self, day: date, minutes: int) -> int:
-        """Return when a wall clock first shows a time, or would, had it not been put forward."""
+        """Return when a wall clock first shows a time.
+
+        For a time that a clock change skips, return when it would have been shown.
+        """
         wanted = datetime(day.year, day.month, day.day) + minutes * MINUTE  # noqa: DTZ001
         walls, first = self.walls()
         if wanted in first:
@@ -148,7 +152,7 @@ class Model:
 
 
 def unite(hours: tuple[Hours, ...]) -> list[tuple[int, int]]:
-    """Return spans that may end on the next day; any two that overlap are one."""
+    """Return the spans, which may end on the next day, with overlapping ones merged."""
     spans = [(each.start, each.end if each.end > each.start else each.end + 1440) for each in hours]
     while pair := _overlapping(spans):
         one, other = pair
@@ -167,13 +171,13 @@ def _overlapping(spans: list[tuple[int, int]]) -> tuple[int, int] | None:
 
 
 def wall(zone: str, minute: int) -> datetime:
-    """Return what a wall clock shows."""
+    """Return the time that a wall clock shows."""
     return (EPOCH + minute * MINUTE).astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0)
 
 
 @cache
 def walls_around(zone: str, around: date) -> tuple[dict[int, datetime], dict[datetime, int]]:
-    """Return the wall clock of every minute around a date, and when it first shows a time."""
+    """Return the wall clock of every minute around a date, and when it first shows each time."""
     noon = (datetime(around.year, around.month, around.day, 12, tzinfo=UTC) - EPOCH) // MINUTE
     walls = {minute: wall(zone, minute) for minute in range(noon - 7 * 1440, noon + 9 * 1440)}
     first: dict[datetime, int] = {}

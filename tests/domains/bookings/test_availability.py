@@ -1,4 +1,4 @@
-"""Availability: how opening hours are set and shown (tools.md, rows 46 and 54)."""
+"""Opening hours: how they are set and shown."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -31,7 +31,7 @@ def read(api: Api, resource: str) -> Any:
 
 
 class TestSet:
-    def test_before_it_there_are_none(self, api: Api, resource: str) -> None:
+    def test_a_new_resource_has_no_hours(self, api: Api, resource: str) -> None:
         assert read(api, resource) == {
             "status": True,
             "resourceId": resource,
@@ -40,7 +40,9 @@ class TestSet:
             "updatedAt": None,
         }
 
-    def test_answers_with_canonical_rules(self, api: Api, resource: str, time: Time) -> None:
+    def test_setting_hours_returns_canonical_rules(
+        self, api: Api, resource: str, time: Time
+    ) -> None:
         made = set_rules(
             api,
             resource,
@@ -69,21 +71,21 @@ class TestSet:
             "updatedAt": "2027-01-15T12:00:00.000Z",
         }
         assert read(api, resource) == made
-        assert set_rules(api, resource, *made["rules"]) == made  # they can be sent back
+        assert set_rules(api, resource, *made["rules"]) == made  # canonical rules are valid input
 
-    def test_replaces_the_whole_schedule(self, api: Api, resource: str) -> None:
+    def test_setting_hours_replaces_the_whole_schedule(self, api: Api, resource: str) -> None:
         set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})
         (rule,) = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX})["rules"]
         assert rule["weekday"] == "tue"
         assert set_rules(api, resource)["rules"] == []
         assert read(api, resource)["rules"] == []
 
-    def test_touching_intervals_stay_apart(self, api: Api, resource: str) -> None:
+    def test_touching_intervals_are_not_merged(self, api: Api, resource: str) -> None:
         intervals = [{"start": "09:00", "end": "12:00"}, {"start": "12:00", "end": "15:00"}]
         (rule,) = set_rules(api, resource, {"weekday": 1, "intervals": intervals})["rules"]
         assert rule["intervals"] == intervals
 
-    def test_the_largest_schedule_is_kept_whole(self, api: Api, resource: str) -> None:
+    def test_the_largest_schedule_is_stored_in_full(self, api: Api, resource: str) -> None:
         intervals = [{"start": f"{h:02}:00", "end": f"{h:02}:45"} for h in range(24)]
         first = date(2027, 1, 1)
         rules = [
@@ -123,7 +125,7 @@ class TestSet:
             ({"weekday": 1, "intervals": [NINE_TO_SIX] * 25}, "rules.1.intervals"),
         ],
     )
-    def test_a_rule_that_cannot_be_followed_is_named(
+    def test_a_rule_that_is_not_valid_is_named(
         self, rule: Any, field: str, api: Api, resource: str
     ) -> None:
         first = {"date": "2027-01-01", "intervals": [NINE_TO_SIX]}
@@ -140,7 +142,9 @@ class TestSet:
 
 
 class TestZone:
-    def test_of_the_resource_may_change_with_it(self, api: Api, resource: str) -> None:
+    def test_the_zone_of_a_resource_may_change_with_its_hours(
+        self, api: Api, resource: str
+    ) -> None:
         made = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX}, timezone="Asia/Omsk")
         assert made["timezone"] == "Asia/Omsk"
         assert "Bookings stay at the moments they were made for" in made["warnings"][0]
@@ -149,15 +153,17 @@ class TestZone:
         assert "warnings" not in again
         assert set_rules(api, resource)["timezone"] == "Asia/Omsk"
 
-    def test_must_be_one(self, api: Api, resource: str) -> None:
+    def test_a_zone_must_exist(self, api: Api, resource: str) -> None:
         body = {"resourceId": resource, "rules": [], "timezone": "Mars/Base"}
         (error,) = api.refused("POST", SET, body).data["errors"]
         assert error["field"] == "timezone"
 
 
 class TestBookingsOutside:
-    def test_are_a_warning(self, api: Api, owner: Owner, resource: str, time: Time) -> None:
-        """The clock stands on Friday 2027-01-15; Moscow is three hours ahead of UTC."""
+    def test_bookings_outside_the_new_hours_are_a_warning(
+        self, api: Api, owner: Owner, resource: str, time: Time
+    ) -> None:
+        """The time is Friday 2027-01-15. Moscow is three hours ahead of UTC."""
         at = {
             "inside": datetime(2027, 1, 18, 6, tzinfo=UTC),
             "over": datetime(2027, 1, 18, 14, 30, tzinfo=UTC),
@@ -175,7 +181,7 @@ class TestBookingsOutside:
         all_day = {"weekdays": list(range(7)), "start": "00:00", "end": "24:00"}
         assert "warnings" not in set_rules(api, resource, all_day)
 
-    def test_are_counted_with_hours_that_touch(
+    def test_bookings_within_touching_intervals_are_not_outside(
         self, api: Api, owner: Owner, resource: str, time: Time
     ) -> None:
         late = datetime(2027, 1, 18, 20, 30, tzinfo=UTC)  # 23:30 to 00:30
@@ -185,10 +191,10 @@ class TestBookingsOutside:
         night = {"weekday": "tue", "start": "00:00", "end": "02:00"}
         assert "warnings" not in set_rules(api, resource, evening, night)
 
-    def test_made_while_the_hours_change_are_named(
+    def test_bookings_made_while_the_hours_change_are_named(
         self, api: Api, owner: Owner, resource: str, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """They are looked for after the commit: later ones have seen the new hours."""
+        """The search runs after the commit. Later bookings have read the new hours."""
         save = resources.save_schedule
 
         def meanwhile(*args: Any) -> Any:
@@ -198,7 +204,7 @@ class TestBookingsOutside:
         monkeypatch.setattr(availability.resources, "save_schedule", meanwhile)
         assert set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})["warnings"]
 
-    def test_very_many_are_not_all_named(
+    def test_only_some_of_very_many_bookings_are_named(
         self,
         api: Api,
         owner: Owner,
@@ -214,7 +220,7 @@ class TestBookingsOutside:
         assert warning.startswith("3 booking(s)")
         assert ", …" in warning
 
-    def test_of_another_resource_are_none_of_its(
+    def test_bookings_of_another_resource_are_not_named(
         self, api: Api, owner: Owner, resource: str, time: Time
     ) -> None:
         other = make_resource(api, "Boris")["id"]
@@ -223,7 +229,7 @@ class TestBookingsOutside:
 
 
 @pytest.mark.store
-def test_hours_set_at_once_are_one_of_them_and_all_raise_the_version(
+def test_concurrent_changes_of_hours_store_one_of_them_and_each_raise_the_version(
     api: Api, owner: Owner, resource: str
 ) -> None:
     before = RESOURCES.find(owner.workspace.id, resource)
@@ -237,8 +243,8 @@ def test_hours_set_at_once_are_one_of_them_and_all_raise_the_version(
     assert after.version == before.version + 5
 
 
-def test_the_specs_chain_up_to_the_slots_works_by_tools(api: Api) -> None:
-    """Create a service and a resource, bind it, set its hours (spec, Services and bookings)."""
+def test_the_way_from_a_service_to_slots_works_by_tools(api: Api) -> None:
+    """Create a service and a resource, bind them, set the hours, and list the slots."""
     service = make_service(api)["id"]
     failed, made = api.tool("svc_create_resource", name="Anna", serviceIds=[service])
     assert not failed

@@ -1,4 +1,4 @@
-"""Bookings confirmed, held, moved, listed and erased (tools.md, rows 23, 61-62; bookings.md)."""
+"""Changes of bookings: status, holds, moves, lists and erasure."""
 
 import pytest
 
@@ -13,7 +13,7 @@ RESCHEDULE = "/api/bookings/reschedule"
 
 
 class TestStatus:
-    def test_any_may_follow_any_and_history_keeps_who_when_and_why(
+    def test_any_status_may_follow_any_and_the_history_records_who_when_and_why(
         self, api: Api, owner: Owner, salon: Salon, time: Time
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
@@ -48,7 +48,7 @@ class TestStatus:
 
     @pytest.mark.parametrize("given_up", ["cancelled", "no_show"])
     @pytest.mark.parametrize("back", ["pending_payment", "confirmed", "completed"])
-    def test_a_time_that_was_given_up_must_still_be_free(
+    def test_a_cancelled_booking_is_restored_only_while_its_time_is_free(
         self, given_up: str, back: str, api: Api, owner: Owner, salon: Salon
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
@@ -59,7 +59,7 @@ class TestStatus:
         assert salon.set_status(made, back).data["booking"]["status"] == back
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_hours_notice_and_time_off_do_not_keep_it_away_but_a_deleted_resource_does(
+    def test_restoring_ignores_hours_notice_and_time_off_but_not_a_deleted_resource(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
@@ -72,7 +72,7 @@ class TestStatus:
         refusal(salon.set_status(made, "confirmed"), "no_resources")
         assert salon.set_status(made, "no_show").status == 200
 
-    def test_between_confirmed_and_completed_nothing_is_checked(
+    def test_changes_between_confirmed_and_completed_check_nothing(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
@@ -92,7 +92,7 @@ class TestHolds:
     def run_jobs() -> dict[str, int]:
         return jobs.run(job_kinds.JOB_HANDLERS)
 
-    def test_lapse_after_half_an_hour_and_are_free_at_once(
+    def test_a_hold_lapses_after_half_an_hour_and_frees_its_time_at_once(
         self, api: Api, owner: Owner, salon: Salon, time: Time
     ) -> None:
         made = salon.book("2027-01-18T10:00")
@@ -111,7 +111,7 @@ class TestHolds:
         assert lapsed["statusHistory"][-1]["by"] == "job"
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_that_was_booked_over_cannot_be_confirmed(
+    def test_a_lapsed_hold_whose_time_was_booked_cannot_be_confirmed(
         self, owner: Owner, salon: Salon, time: Time
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
@@ -121,7 +121,7 @@ class TestHolds:
         refusal(salon.set_status(made, "confirmed"))
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_that_lapsed_can_be_confirmed_while_its_time_is_free(
+    def test_a_lapsed_hold_can_be_confirmed_while_its_time_is_free(
         self, owner: Owner, salon: Salon, time: Time
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
@@ -132,7 +132,7 @@ class TestHolds:
         check_calendars(owner.workspace.id, salon.resources)
         refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
 
-    def test_the_job_cancels_only_what_it_was_scheduled_for(
+    def test_the_job_cancels_only_the_hold_it_was_scheduled_for(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
@@ -145,7 +145,7 @@ class TestHolds:
         assert api.get(f"/api/bookings/{made}")["booking"]["status"] == "pending_payment"
 
     @pytest.mark.parametrize("status", ["confirmed", "pending_payment"])
-    def test_a_status_that_the_caller_gives_is_no_hold(
+    def test_a_status_given_by_the_caller_is_not_a_hold(
         self, status: str, salon: Salon, time: Time
     ) -> None:
         made = salon.book("2027-01-18T10:00", status=status)
@@ -153,7 +153,7 @@ class TestHolds:
         time.pass_by(hours=1)
         refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
 
-    def test_that_is_moved_lapses_as_before(
+    def test_a_moved_hold_lapses_at_the_original_time(
         self, api: Api, owner: Owner, salon: Salon, time: Time
     ) -> None:
         made = salon.book("2027-01-18T10:00")
@@ -166,7 +166,7 @@ class TestHolds:
 
 
 class TestMove:
-    def test_in_place_with_its_snapshots_and_a_line_of_history(
+    def test_a_move_keeps_the_booking_and_adds_a_line_of_history(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         made = salon.book("2027-01-18T10:00", notes="n")
@@ -194,7 +194,9 @@ class TestMove:
         refusal(salon.try_to_book("2027-01-19T11:00", "Bob"))
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_is_not_in_its_own_way(self, api: Api, owner: Owner, time: Time) -> None:
+    def test_a_booking_does_not_block_its_own_move(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
         salon = Salon.opened(api, slotStepMin=15)
         made = salon.book("2027-01-18T10:00")["id"]
         query = {"first": "2027-01-18T10:15", "to": "2027-01-18T10:45", "bookingId": made}
@@ -203,7 +205,7 @@ class TestMove:
         assert api.post(RESCHEDULE, body)["booking"]["startLocal"][11:16] == "10:15"
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_to_another_resource_takes_its_name_and_zone(
+    def test_a_move_to_another_resource_takes_its_name_and_zone(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         salon = Salon.opened(api, [{}, {"timezone": "Europe/Berlin"}])
@@ -219,7 +221,7 @@ class TestMove:
         assert listed == [0, 1]
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_to_where_it_cannot_be_is_refused_and_changes_nothing(
+    def test_a_move_to_a_blocked_time_is_refused_and_changes_nothing(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         made = salon.book("2027-01-18T10:00")
@@ -237,7 +239,7 @@ class TestMove:
         assert api.get(f"/api/bookings/{made['id']}")["booking"] == made
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_of_a_cancelled_one_takes_a_status_that_blocks(
+    def test_moving_a_cancelled_booking_makes_it_block_time_again(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
@@ -250,11 +252,11 @@ class TestMove:
         assert (moved["status"], moved["startLocal"][11:16]) == ("confirmed", "12:00")
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_needs_somewhere_to_go(self, api: Api, salon: Salon) -> None:
+    def test_a_move_needs_a_destination(self, api: Api, salon: Salon) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
         assert api.refused("POST", RESCHEDULE, {"id": made}).status == 400
 
-    def test_of_a_service_that_is_gone_ignores_its_schedule_or_fails(
+    def test_moving_a_booking_of_a_deleted_service_ignores_its_schedule_or_fails(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
@@ -265,7 +267,7 @@ class TestMove:
         assert moved["startLocal"][11:16] == "12:00"
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_over_midnight_with_buffers_enters_and_leaves_every_day(
+    def test_a_move_over_midnight_with_buffers_updates_every_calendar_day(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         rules = [{"weekdays": ["mon", "tue", "wed"], "start": "00:00", "end": "24:00"}]
@@ -289,7 +291,7 @@ class TestMove:
 class TestList:
     @pytest.fixture
     def booked(self, salon: Salon, time: Time) -> dict[str, str]:
-        """Three bookings: b before a by start, and of Monday, Tuesday and Wednesday."""
+        """Three bookings, on Monday, Tuesday and Wednesday. By start, b comes before a."""
         ids = {}
         for name, start in (
             ("Ada Lovelace", "2027-01-19T10:00"),
@@ -309,13 +311,13 @@ class TestList:
         return [each["client"]["name"].split()[0] for each in found["bookings"]]
 
     @pytest.mark.usefixtures("booked")
-    def test_sorts(self, api: Api) -> None:
+    def test_the_list_sorts(self, api: Api) -> None:
         assert self.names(api) == ["Bob", "Ada", "Ёлкина"]
         assert self.names(api, "sort=startAtAsc") == ["Ёлкина", "Ada", "Bob"]
         assert self.names(api, "sort=createdAtDesc") == ["Bob", "Ёлкина", "Ada"]
 
     @pytest.mark.usefixtures("booked")
-    def test_by_start_both_ends_included(self, api: Api, salon: Salon) -> None:
+    def test_the_start_filter_includes_both_ends(self, api: Api, salon: Salon) -> None:
         assert self.names(api, "from=2027-01-19&to=2027-01-19") == ["Ada"]
         assert self.names(api, "from=2027-01-18T10:00&to=2027-01-19T10:00 03:00") == [
             "Ada",
@@ -324,7 +326,7 @@ class TestList:
         assert self.names(api, "from=2027-01-19T07:00:00.001Z") == ["Bob"]
         assert self.names(api, "to=2027-01-18T06:59:59Z") == []
 
-    def test_dates_are_those_of_the_resource_asked_for(self, api: Api, time: Time) -> None:
+    def test_dates_are_read_in_the_zone_of_the_resource(self, api: Api, time: Time) -> None:
         salon = Salon.opened(api, [{"timezone": "Asia/Tokyo"}])
         salon.book("2027-01-18T00:30", ignoreSchedule=True)
         day = "from=2027-01-18&to=2027-01-18"
@@ -346,14 +348,14 @@ class TestList:
         ],
     )
     @pytest.mark.usefixtures("booked")
-    def test_searches_clients_and_phones_in_any_spelling(
+    def test_the_search_finds_clients_and_phones_in_any_spelling(
         self, search: str, found: list[str], api: Api
     ) -> None:
         from urllib.parse import quote
 
         assert self.names(api, f"q={quote(search)}") == found
 
-    def test_by_status_service_and_resource(
+    def test_filters_by_status_service_and_resource(
         self, api: Api, salon: Salon, booked: dict[str, str]
     ) -> None:
         salon.set_status(booked["Bob"], "no_show")
@@ -367,7 +369,7 @@ class TestList:
 
 
 class TestErasure:
-    def test_takes_a_persons_words_out_of_bookings_and_leaves_their_time(
+    def test_erasure_removes_personal_data_and_keeps_the_booked_time(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         who = {"name": "Zebedee", "phone": "8 495 123-45-67", "email": "zebedee@example.com"}
@@ -391,7 +393,7 @@ class TestErasure:
         check_calendars(owner.workspace.id, salon.resources)
         assert api.get(f"{LIST}?q=bob")["pagination"]["total"] == 1
 
-    def test_cancels_a_booking_still_to_come_and_frees_its_time(
+    def test_erasure_cancels_a_future_booking_and_frees_its_time(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         made = salon.book("2027-01-18T10:00", "Zebedee", notes="or zebedee@work.example.com")

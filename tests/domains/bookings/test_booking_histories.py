@@ -1,4 +1,4 @@
-"""Random histories of a salon beside a naive model: what is free, who is refused, what is kept."""
+"""Random histories of a salon, compared with a naive model of free times and bookings."""
 
 import random
 from dataclasses import dataclass, field
@@ -27,15 +27,15 @@ pytestmark = pytest.mark.store
 
 ROUND_THE_CLOCK = [{"weekdays": ALL_DAYS, "start": "00:00", "end": "24:00"}]
 EVENING = datetime(2027, 1, 18, 20, tzinfo=UTC)
-"""The bookings of a history begin within eight hours of it, on both sides of midnight."""
+"""The bookings of a history begin within eight hours of this time, on both sides of midnight."""
 BLOCKING = {"pending_payment", "confirmed", "completed"}
 STEPS = st.integers(0, 15)
 MINUTE = timedelta(minutes=1)
 
 
 @dataclass
-class Booked:
-    """What the model knows of a booking."""
+class ModelBooking:
+    """A booking in the model."""
 
     resource: int
     start: datetime
@@ -55,17 +55,17 @@ class Booked:
 
 @dataclass
 class Model:
-    """A salon as somebody with a paper diary would keep it."""
+    """A salon's bookings, kept as simply as in a paper diary."""
 
     capacities: list[int]
     minutes: int
     buffers: tuple[int, int]
     pays: bool
-    bookings: dict[str, Booked] = field(default_factory=dict)
+    bookings: dict[str, ModelBooking] = field(default_factory=dict)
     off: dict[str, tuple[int | None, datetime, datetime]] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
 
-    def is_free(self, wanted: Booked, now: datetime, own: str | None = None) -> bool:
+    def is_free(self, wanted: ModelBooking, now: datetime, own: str | None = None) -> bool:
         """Whether a seat is free in every minute of a booking, buffers included."""
         others = [
             each
@@ -80,7 +80,7 @@ class Model:
             for minute in minutes
         )
 
-    def is_off(self, wanted: Booked) -> bool:
+    def is_off(self, wanted: ModelBooking) -> bool:
         end = wanted.start + wanted.minutes * MINUTE
         return any(
             resource in {None, wanted.resource} and wanted.start < last and first < end
@@ -89,7 +89,7 @@ class Model:
 
 
 class Histories(RuleBasedStateMachine):
-    """Whatever happens to bookings, one after the other, answered as the model says."""
+    """Random actions on bookings. Each must be answered as the model expects."""
 
     api: Api
     owner: Owner
@@ -128,7 +128,7 @@ class Histories(RuleBasedStateMachine):
         status = "pending_payment" if model.pays else "confirmed"
         until = self.now + timedelta(minutes=30) if model.pays else None
         candidates = [
-            Booked(each, start, model.minutes, model.buffers, status, until)
+            ModelBooking(each, start, model.minutes, model.buffers, status, until)
             for each in range(len(model.capacities))
             if named in {None, each} and each not in model.gone
         ]
@@ -178,7 +178,7 @@ class Histories(RuleBasedStateMachine):
         resource = which % len(model.capacities)
         status = booked.status if booked.status in BLOCKING else "confirmed"
         until = booked.until if status == booked.status else None
-        wanted = Booked(
+        wanted = ModelBooking(
             resource, EVENING + step * 30 * MINUTE, booked.minutes, booked.buffers, status, until
         )
         stays = (booked.resource, booked.start) == (wanted.resource, wanted.start)
@@ -253,12 +253,15 @@ class Histories(RuleBasedStateMachine):
 
     @staticmethod
     def agrees(answer: Answer, may: bool) -> bool:
-        """Check that it was done if it may be, or refused; say which."""
+        """Check that an action succeeded if the model allows it, and was refused otherwise.
+
+        Return whether it succeeded.
+        """
         assert answer.status == (200 if may else 409), answer.body
         return may
 
 
-def test_histories_are_those_of_a_paper_diary(api: Api, owner: Owner, time: Time) -> None:
+def test_random_histories_match_the_model(api: Api, owner: Owner, time: Time) -> None:
     class Here(Histories):
         pass
 
@@ -269,7 +272,7 @@ def test_histories_are_those_of_a_paper_diary(api: Api, owner: Owner, time: Time
 @given(seed=st.integers(0, 10**6))
 @examples(40)
 def test_every_listed_slot_can_be_booked_and_no_other_time(seed: int, api: Api, time: Time) -> None:
-    """Through the public face, around a clock change, in zones of half hours and others."""
+    """Checked through the public API around clock changes, also in zones with half-hour offsets."""
     dice = random.Random(seed)
     time.now = datetime(2027, 3, 12, 12, 7, tzinfo=UTC)
     zone = dice.choice(["America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "UTC"])
@@ -306,7 +309,7 @@ def test_every_listed_slot_can_be_booked_and_no_other_time(seed: int, api: Api, 
     else:
         off = None
     for slot in dice.sample(sorted(listed()), min(4, len(listed()))):
-        assert salon.try_to_book(slot).status in {200, 409}  # one may be in the way of another
+        assert salon.try_to_book(slot).status in {200, 409}  # one slot may overlap another
     slots = listed()
     tried = dice.sample(sorted(slots), min(5, len(slots)))
     begin = datetime(2027, 3, 12, 12, 10, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Many at once: no time is sold twice, nobody loses for being slow, and days say what is booked."""
+"""Concurrent bookings: no time is sold twice, and no possible booking fails."""
 
 import random
 from collections import Counter
@@ -27,7 +27,7 @@ def outcomes(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
 
 @pytest.fixture
 def _slow_commits() -> Iterator[None]:
-    """Let every commit take 25 ms longer."""
+    """Make every commit take 25 ms longer."""
 
     def wait(**_: Any) -> None:
         sleep(0.025)
@@ -40,11 +40,14 @@ def _slow_commits() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _late_answers(database: None) -> Iterator[None]:
-    """Wait as long as it takes for DynamoDB Local, which runs one transaction after another.
+    """Wait as long as DynamoDB Local needs, which runs one transaction after another.
 
-    On a busy machine twenty at once keep some waiting longer than the service would wait for AWS.
+    On a busy machine some of twenty concurrent requests wait longer than the service would wait for
+    AWS.
     """
-    pools = connection().client._endpoint.http_session._manager.pools  # no public way to them
+    pools = (
+        connection().client._endpoint.http_session._manager.pools
+    )  # there is no public option for this
     before = {key: pools[key].timeout for key in pools.keys()}  # noqa: SIM118  not a mapping
     for key in before:
         pools[key].timeout = Timeout(connect=PATIENCE, read=PATIENCE)
@@ -54,7 +57,7 @@ def _late_answers(database: None) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
+def test_of_twenty_concurrent_requests_for_one_time_one_succeeds(
     api: Api, owner: Owner, time: Time
 ) -> None:
     salon = Salon.opened(api, [{}], ROUND_THE_CLOCK)
@@ -68,7 +71,7 @@ def test_of_twenty_who_want_one_time_one_gets_it_twenty_times(
 
 @pytest.mark.usefixtures("_slow_commits")
 @pytest.mark.slow
-def test_fifty_who_want_fifty_times_of_one_day_all_get_them(
+def test_fifty_concurrent_requests_for_different_times_of_one_day_all_succeed(
     api: Api, owner: Owner, time: Time
 ) -> None:
     salon = Salon.opened(api, [{"timezone": "UTC"}], ROUND_THE_CLOCK, durationMin=15)
@@ -86,7 +89,7 @@ def test_seats_are_sold_up_to_the_capacity(api: Api, owner: Owner, time: Time) -
     check_calendars(owner.workspace.id, salon.resources, capacity=5)
 
 
-def test_any_of_several_resources_is_found_for_as_many_as_there_are(
+def test_concurrent_bookings_of_any_resource_use_all_resources(
     api: Api, owner: Owner, time: Time
 ) -> None:
     salon = Salon.opened(api, [{}] * 4)
@@ -95,7 +98,9 @@ def test_any_of_several_resources_is_found_for_as_many_as_there_are(
     check_calendars(owner.workspace.id, salon.resources)
 
 
-def test_moves_to_one_time_and_bookings_of_it_are_one(api: Api, owner: Owner, time: Time) -> None:
+def test_concurrent_moves_and_bookings_of_one_time_give_it_to_one(
+    api: Api, owner: Owner, time: Time
+) -> None:
     salon = Salon.opened(api, [{}, {}])
     movers = [
         salon.book(f"2027-01-18T{10 + n}:00", f"Client {n}", resourceId=salon.resources[n % 2])
@@ -118,7 +123,7 @@ def test_moves_to_one_time_and_bookings_of_it_are_one(api: Api, owner: Owner, ti
 
 
 @pytest.mark.parametrize("whole_workspace", [False, True])
-def test_whoever_books_while_time_off_is_made_is_named_by_it_or_refused(
+def test_a_booking_made_while_time_off_is_created_is_reported_or_refused(
     whole_workspace: bool, api: Api, owner: Owner, time: Time
 ) -> None:
     salon = Salon.opened(api, [{}])
@@ -138,7 +143,7 @@ def test_whoever_books_while_time_off_is_made_is_named_by_it_or_refused(
     check_calendars(owner.workspace.id, salon.resources)
 
 
-def test_a_lapse_a_payment_and_another_client_leave_one_of_them_with_the_time(
+def test_a_concurrent_lapse_payment_and_booking_give_the_time_to_one(
     api: Api, owner: Owner, time: Time
 ) -> None:
     salon = Salon.opened(api, [{}], requirePayment=True)
@@ -164,7 +169,9 @@ def test_a_lapse_a_payment_and_another_client_leave_one_of_them_with_the_time(
         assert len(blocking) == 1
 
 
-def test_one_idempotency_key_raced_by_ten_books_once(api: Api, owner: Owner, time: Time) -> None:
+def test_ten_concurrent_calls_with_one_idempotency_key_book_once(
+    api: Api, owner: Owner, time: Time
+) -> None:
     salon = Salon.opened(api)
     body = salon.order("2027-01-18T10:00")
     answers = at_once(10, lambda _: api.call("POST", CREATE, body, {"Idempotency-Key": "k"}))
@@ -174,7 +181,7 @@ def test_one_idempotency_key_raced_by_ten_books_once(api: Api, owner: Owner, tim
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_many_do_at_once_no_seat_is_sold_twice(
+def test_random_concurrent_actions_never_sell_a_seat_twice(
     seed: int, api: Api, owner: Owner, time: Time
 ) -> None:
     capacity = 1 + seed % 2

@@ -1,4 +1,4 @@
-"""How bookings are listed and counted, beside a naive model; and what a calendar day holds."""
+"""Lists and counts of bookings, compared with a naive model, and the rows of a calendar day."""
 
 import random
 from collections import Counter
@@ -53,7 +53,7 @@ def made(number: int, dice: random.Random) -> BookingRow:
 
 @pytest.fixture
 def rows(database: None) -> list[BookingRow]:
-    """Forty bookings, made a minute apart."""
+    """Forty bookings, created one minute apart."""
     dice = random.Random(7)
     found = []
     for number in range(40):
@@ -100,7 +100,7 @@ def expected(rows: list[BookingRow], query: Query) -> list[str]:
 
 
 @pytest.mark.usefixtures("_sizes")
-def test_pages_are_those_of_a_naive_model(rows: list[BookingRow]) -> None:
+def test_pages_match_a_naive_model(rows: list[BookingRow]) -> None:
     dice = random.Random(8)
     charged: list[int] = []
     for _ in range(80):
@@ -131,7 +131,7 @@ def test_pages_are_those_of_a_naive_model(rows: list[BookingRow]) -> None:
             assert ([row.id for row in found.records], found.total) == (shown, len(ids)), query
 
 
-def test_counts_what_is_to_come_and_names_what_is_in_the_way(rows: list[BookingRow]) -> None:
+def test_upcoming_bookings_are_counted_and_conflicting_ones_named(rows: list[BookingRow]) -> None:
     now = BEGUN + timedelta(days=10)
     ahead = [
         row for row in rows if row.starts_at >= now and row.status in {"confirmed", BLOCKING[0]}
@@ -163,7 +163,7 @@ def test_counts_what_is_to_come_and_names_what_is_in_the_way(rows: list[BookingR
 class TestCalendarDays:
     ENTRY = BusyEntry("b1", 0, 24 * HOUR, 480, 480, 5)
 
-    def test_a_booking_is_entered_in_every_day_that_it_meets_with_its_buffers(
+    def test_a_booking_is_entered_in_every_day_that_it_overlaps_with_its_buffers(
         self, database: None
     ) -> None:
         self.write(lambda days: days.enter("r", self.ENTRY), self.ENTRY.buffered)
@@ -173,7 +173,7 @@ class TestCalendarDays:
         busy = calendar_days.read(WORKSPACE, "r", Span(0, 48 * HOUR))
         assert busy == [self.ENTRY]
 
-    def test_a_day_that_is_emptied_goes_on_with_its_version(self, database: None) -> None:
+    def test_an_emptied_day_keeps_counting_its_version(self, database: None) -> None:
         self.write(lambda days: days.enter("r", self.ENTRY), self.ENTRY.buffered)
         self.write(lambda days: days.leave("r", self.ENTRY), self.ENTRY.buffered)
         assert set(map(tuple, calendar_days.everything(WORKSPACE, "r").values())) == {()}
@@ -183,7 +183,7 @@ class TestCalendarDays:
         assert row is not None
         assert row.version == 2
 
-    def test_takes_3000_entries_of_at_most_64_bytes(self) -> None:
+    def test_a_day_holds_3000_entries_of_at_most_64_bytes(self) -> None:
         day = CalendarDayRow("p", "s")
         start = epoch_ms(datetime(2100, 1, 1, tzinfo=UTC))
         longest = BusyEntry("0" * 26, start, start + 24 * HOUR, 480, 480, start + 999)
@@ -211,7 +211,7 @@ class TestCalendarDays:
 def test_slots_of_31_days_cost_one_query_and_20_units_a_resource(
     count: int, api: Api, owner: Owner, time: Time, on_dynamodb_local: bool
 ) -> None:
-    """Of 500 bookings each; beside the key, the service, the resources and time off."""
+    """Each resource has 500 bookings. The key, service, resources and time off are not counted."""
     salon = Salon.opened(api, [{"timezone": "UTC"}] * count, horizonDays=365)
     monday = datetime(2027, 3, 1, tzinfo=UTC)
     for resource in salon.resources:

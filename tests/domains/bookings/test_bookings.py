@@ -1,4 +1,4 @@
-"""Bookings: slots, new bookings, their orders and zones (tools.md, rows 20, 58-60; bookings.md)."""
+"""Bookings: available slots, new bookings, the people's orders, and time zones."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -16,7 +16,7 @@ from tests.factories.salon import CREATE, LIST, STATUS, Salon, check_calendars, 
 
 
 class TestSlots:
-    def test_are_the_hours_cut_into_steps_without_what_is_booked(self, salon: Salon) -> None:
+    def test_slots_are_the_steps_of_the_hours_without_booked_times(self, salon: Salon) -> None:
         salon.book("2027-01-18T11:00")
         found = salon.search(first="2027-01-18", to="2027-01-18")
         hours = ["09", "10", "12", "13", "14", "15", "16", "17"]
@@ -41,11 +41,11 @@ class TestSlots:
         )
         assert (found["nextFrom"], found["reason"], found["nextAvailable"]) == (None, None, None)
 
-    def test_are_those_of_the_next_seven_days_by_default(self, salon: Salon) -> None:
+    def test_slots_of_the_next_seven_days_are_the_default(self, salon: Salon) -> None:
         starts = salon.starts()
         assert (starts[0], starts[-1]) == ("2027-01-15T15:00", "2027-01-22T14:00")
 
-    def test_both_ends_are_included(self, salon: Salon) -> None:
+    def test_both_ends_of_a_range_are_included(self, salon: Salon) -> None:
         assert salon.starts(first="2027-01-18T10:00", to="2027-01-18T12:00") == [
             "2027-01-18T10:00",
             "2027-01-18T11:00",
@@ -60,7 +60,7 @@ class TestSlots:
             "2027-01-18T11:00",
         ]
 
-    def test_are_labelled_and_read_in_the_zone_asked_for(self, salon: Salon) -> None:
+    def test_slots_are_labelled_and_read_in_the_requested_zone(self, salon: Salon) -> None:
         found = salon.search(first="2027-01-18T06:00", to="2027-01-18T11:59", timezone="UTC")
         assert [slot["startLocal"] for slot in found["slots"]][:1] == ["2027-01-18T06:00:00+00:00"]
         assert (found["timezone"], len(found["slots"])) == ("UTC", 6)
@@ -70,7 +70,7 @@ class TestSlots:
             )
             invalid(answer, "timezone")
 
-    def test_more_than_the_limit_go_on_from_next_from(self, salon: Salon) -> None:
+    def test_slots_beyond_the_limit_continue_from_next_from(self, salon: Salon) -> None:
         first, seen = "2027-01-18", []
         while first:
             found = salon.search(first=first, to="2027-01-19", limit=7)
@@ -80,18 +80,14 @@ class TestSlots:
         assert seen == salon.starts(first="2027-01-18", to="2027-01-19")
         assert len(seen) == 18
 
-    def test_a_month_of_slots_is_answered_with_the_first_40_and_where_to_go_on(
-        self, salon: Salon
-    ) -> None:
+    def test_a_month_of_slots_returns_the_first_40_and_the_next_start(self, salon: Salon) -> None:
         found = salon.search(first="2027-01-18", to="2027-02-17")
         assert len(found["slots"]) == 40
         following = salon.search(first=found["nextFrom"], to="2027-02-17")["slots"][0]
         assert following["startAt"] == found["nextFrom"]
         assert following["startAt"] > found["slots"][-1]["startAt"]
 
-    def test_a_whole_day_of_slots_fits_an_answer_however_many_they_are(
-        self, api: Api, time: Time
-    ) -> None:
+    def test_a_whole_day_of_slots_fits_one_answer(self, api: Api, time: Time) -> None:
         salon = Salon.opened(api, slotStepMin=5)
         for last in ("2027-01-18", "2027-01-19"):
             found = salon.search(first="2027-01-18", to=last)
@@ -100,7 +96,7 @@ class TestSlots:
         assert found["nextFrom"] == "2027-01-19T06:00:00.000Z"
 
     @pytest.mark.parametrize("last", ["2027-02-17", "2027-02-17T23:59:59+03:00"])
-    def test_span_at_most_31_local_dates(self, last: str, salon: Salon) -> None:
+    def test_a_range_spans_at_most_31_local_dates(self, last: str, salon: Salon) -> None:
         assert salon.starts(first="2027-01-18", to=last)
         answer = salon.api.call(
             "GET",
@@ -120,7 +116,9 @@ class TestSlots:
         )
         invalid(answer, "to")
 
-    def test_of_alternatives_name_all_that_are_free(self, api: Api, time: Time) -> None:
+    def test_slots_of_alternative_resources_name_all_that_are_free(
+        self, api: Api, time: Time
+    ) -> None:
         salon = Salon.opened(api, [{}, {"capacity": 3}])
         salon.book("2027-01-18T10:00", resourceId=salon.resources[0])
         nine, ten = salon.search(first="2027-01-18T09:00", to="2027-01-18T10:00")["slots"]
@@ -152,7 +150,7 @@ class TestSlots:
         assert failed
         assert "not_found" in str(said)
 
-    def test_say_why_there_are_none_and_when_there_is_one(
+    def test_an_empty_list_gives_the_reason_and_the_next_available_time(
         self, api: Api, time: Time, salon: Salon
     ) -> None:
         def why(of: Salon, **query: Any) -> tuple[str, Any]:
@@ -191,7 +189,7 @@ class TestSlots:
         assert why(salon) == ("no_resources", None)
         assert salon.try_to_book("2027-01-31T09:00").data["reason"] == "no_resources"
 
-    def test_to_move_a_booking_are_those_of_its_own_length_without_itself(
+    def test_slots_for_a_move_have_the_bookings_length_and_ignore_the_booking(
         self, api: Api, salon: Salon
     ) -> None:
         made = salon.book("2027-01-18T10:00")
@@ -206,14 +204,14 @@ class TestSlots:
         )
         invalid(answer, "bookingId")
 
-    def test_of_an_unknown_service_or_booking_is_404(self, salon: Salon) -> None:
+    def test_slots_of_an_unknown_service_or_booking_are_404(self, salon: Salon) -> None:
         for query in ("serviceId=none", f"serviceId={salon.service}&bookingId=none"):
             answer = salon.api.refused("GET", f"/api/bookings/slots?{query}")
             assert answer.status == 404
 
 
 class TestCreate:
-    def test_keeps_what_the_service_the_resource_and_the_client_were_then(
+    def test_a_booking_keeps_a_snapshot_of_service_resource_and_client(
         self, api: Api, salon: Salon
     ) -> None:
         api.post("/api/services/update", {"id": salon.service, "bufferAfterMin": 15})
@@ -257,7 +255,7 @@ class TestCreate:
         (event,) = kept["statusHistory"]
         assert (event["status"], event["reason"], event["move"]) == ("confirmed", None, None)
 
-    def test_counts_with_the_client_and_is_its_last_activity(
+    def test_a_booking_counts_for_its_client_and_is_the_last_activity(
         self, api: Api, owner: Owner, salon: Salon, time: Time
     ) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
@@ -279,7 +277,7 @@ class TestCreate:
         newest = api.get("/api/clients/list?sort=lastActivityDesc")["clients"][0]
         assert newest["id"] == client["client"]["id"]
 
-    def test_makes_a_client_of_who_is_new_and_fills_what_is_empty(
+    def test_a_booking_creates_a_new_client_or_fills_in_empty_fields(
         self, api: Api, salon: Salon
     ) -> None:
         first = salon.book("2027-01-18T10:00", "Eve")
@@ -303,7 +301,9 @@ class TestCreate:
             assert found["pagination"]["total"] == 1
         assert api.get(f"{LIST}?clientId=nobody")["bookings"] == []
 
-    def test_for_a_client_by_id_keeps_its_contacts(self, api: Api, salon: Salon) -> None:
+    def test_a_booking_for_a_client_id_leaves_the_clients_contacts(
+        self, api: Api, salon: Salon
+    ) -> None:
         client = salon.book("2027-01-18T10:00")["client"]
         body = salon.order("2027-01-18T11:00") | {"clientId": client["id"]}
         del body["client"]
@@ -320,11 +320,11 @@ class TestCreate:
             (None, "client"),
         ],
     )
-    def test_needs_somebody_who_can_be_reached(self, client: Any, field: str, salon: Salon) -> None:
+    def test_a_booking_needs_a_phone_or_email(self, client: Any, field: str, salon: Salon) -> None:
         body = salon.order("2027-01-18T10:00") | {"client": client}
         invalid(salon.api.call("POST", CREATE, body), field)
 
-    def test_takes_the_first_free_resource_by_sort_order(self, api: Api, time: Time) -> None:
+    def test_the_first_free_resource_by_sort_order_is_booked(self, api: Api, time: Time) -> None:
         salon = Salon.opened(api, [{}, {}, {}])
         first, second, third = salon.resources
         api.post("/api/resources/update", {"id": third, "sortOrder": -1})
@@ -332,7 +332,7 @@ class TestCreate:
         assert booked == [third, first, second]
         refusal(salon.try_to_book("2027-01-18T10:00"))
 
-    def test_of_a_taken_time_names_alternatives_that_can_be_booked(self, salon: Salon) -> None:
+    def test_a_taken_time_is_refused_with_bookable_alternatives(self, salon: Salon) -> None:
         salon.book("2027-01-18T10:00")
         data = refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
         starts = [each["startLocal"][:16] for each in data["alternatives"]]
@@ -349,11 +349,13 @@ class TestCreate:
             ("2027-06-18T10:00", "outside_horizon"),
         ],
     )
-    def test_takes_no_start_that_is_not_listed(self, start: str, reason: str, salon: Salon) -> None:
+    def test_a_start_that_is_not_a_listed_slot_is_refused(
+        self, start: str, reason: str, salon: Salon
+    ) -> None:
         refusal(salon.try_to_book(start), reason)
         assert salon.book(start, ignoreSchedule=True)
 
-    def test_heeds_time_off_and_notice(self, api: Api, time: Time) -> None:
+    def test_time_off_and_notice_are_respected(self, api: Api, time: Time) -> None:
         salon = Salon.opened(api, minNoticeMin=24 * 60)
         refusal(salon.try_to_book("2027-01-16T14:00"), "too_little_notice")
         assert salon.book("2027-01-16T15:00")
@@ -366,13 +368,15 @@ class TestCreate:
     @pytest.mark.parametrize(
         "start", ["2027-01-15T14:00", "2027-01-14", "2027-01-18T10:00:30", "soon"]
     )
-    def test_refuses_what_is_no_whole_minute_to_come(self, start: str, salon: Salon) -> None:
+    def test_a_start_that_is_not_a_future_whole_minute_is_refused(
+        self, start: str, salon: Salon
+    ) -> None:
         invalid(salon.try_to_book(start), "startAt")
 
-    def test_the_past_can_be_booked_by_who_ignores_the_schedule(self, salon: Salon) -> None:
+    def test_the_past_can_be_booked_when_the_schedule_is_ignored(self, salon: Salon) -> None:
         assert salon.book("2026-12-31T23:00", ignoreSchedule=True)["weekday"] == "thu"
 
-    def test_never_ignores_other_bookings_nor_what_is_gone(
+    def test_other_bookings_and_deleted_resources_are_never_ignored(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         other = Salon.opened(api)
@@ -397,7 +401,7 @@ class TestCreate:
         answer = api.refused("POST", CREATE, other, **{"Idempotency-Key": "k"})
         assert answer.data["code"] == "idempotency_mismatch"
 
-    def test_counts_the_bookings_of_the_site(self, api: Api, owner: Owner, time: Time) -> None:
+    def test_a_booking_counts_for_its_site(self, api: Api, owner: Owner, time: Time) -> None:
         site = api.post("/api/projects/create", {"title": "Salon"})["project"]["id"]
         salon = Salon.opened(api, siteId=site)
         salon.book("2027-01-18T10:00")
@@ -405,7 +409,9 @@ class TestCreate:
         subject = site_visits.subject(site)
         assert metrics.read(owner.workspace.id, subject, day, day)[day].totals == {"bookings": 1}
 
-    def test_a_full_day_takes_no_more(self, salon: Salon, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_full_day_takes_no_more_bookings(
+        self, salon: Salon, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(calendar_days, "MAX_ENTRIES", 2)
         for hour in (10, 11):
             salon.book(f"2027-01-18T{hour}:00")
@@ -413,13 +419,15 @@ class TestCreate:
 
 
 class TestZones:
-    def test_a_naive_start_is_in_the_resources_zone(self, api: Api, time: Time) -> None:
+    def test_a_start_without_offset_is_in_the_resources_zone(self, api: Api, time: Time) -> None:
         salon = Salon.opened(api, [{"timezone": "Asia/Kolkata"}])
         made = salon.book("2027-01-18T09:00")
         assert (made["startAt"], made["timezone"]) == ("2027-01-18T03:30:00.000Z", "Asia/Kolkata")
         assert (made["startLocal"], made["weekday"]) == ("2027-01-18T09:00:00+05:30", "mon")
 
-    def test_a_naive_start_is_refused_where_zones_differ(self, api: Api, time: Time) -> None:
+    def test_a_start_without_offset_is_refused_if_the_resources_zones_differ(
+        self, api: Api, time: Time
+    ) -> None:
         salon = Salon.opened(api, [{"timezone": "Asia/Kolkata"}, {"timezone": "Europe/Berlin"}])
         message = invalid(salon.try_to_book("2027-01-18T09:00"), "startAt")
         assert "Asia/Kolkata, Europe/Berlin" in message
@@ -427,7 +435,7 @@ class TestZones:
         assert made["startAt"] == "2027-01-18T08:00:00.000Z"
         assert salon.book("2027-01-18T09:00+05:30")["resourceId"] == salon.resources[0]
 
-    def test_a_naive_start_that_occurs_twice_or_never_is_refused_with_both(
+    def test_an_ambiguous_or_skipped_start_is_refused_with_both_offsets(
         self, api: Api, time: Time
     ) -> None:
         rules = [{"weekday": "sun", "start": "00:00", "end": "06:00"}]
@@ -455,7 +463,7 @@ class TestZones:
                 assert salon.book(slot["startAt"])["startAt"] == slot["startAt"]
             assert len(salon.starts(first=day, to=day)) == count - 3
 
-    def test_a_resource_that_moves_to_another_zone_keeps_its_bookings_where_they_are(
+    def test_a_resource_that_changes_its_zone_keeps_its_bookings_at_their_time(
         self, api: Api, owner: Owner, salon: Salon
     ) -> None:
         made = salon.book("2027-01-18T10:00")
@@ -467,7 +475,7 @@ class TestZones:
         assert "2027-01-18T16:00" not in starts
         check_calendars(owner.workspace.id, salon.resources)
 
-    def test_bookings_on_both_sides_of_midnight_see_each_other(
+    def test_bookings_on_both_sides_of_midnight_block_each_other(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         rules = [{"weekdays": ["mon", "tue", "wed"], "start": "00:00", "end": "24:00"}]
@@ -487,8 +495,8 @@ class TestZones:
         check_calendars(owner.workspace.id, salon.resources)
 
 
-class TestOrders:
-    def test_of_a_person_are_those_of_forms_and_bookings_newest_first(
+class TestPurchases:
+    def test_a_persons_orders_of_forms_and_bookings_are_listed_newest_first(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]
@@ -523,7 +531,7 @@ class TestOrders:
         ]
 
 
-def test_another_workspaces_bookings_are_not_there(
+def test_another_workspaces_bookings_are_not_found(
     salon: Salon, new_owner: Callable[..., Owner]
 ) -> None:
     made = salon.book("2027-01-18T10:00")["id"]

@@ -1,4 +1,4 @@
-"""Resources, their hours and time off: what is read in one go, and what raises a version."""
+"""Rows of resources, their hours and time off: how they are read, and what raises a version."""
 
 from datetime import date, timedelta
 from typing import Any
@@ -55,7 +55,7 @@ def make_service(**attributes: Any) -> ServiceRow:
 
 
 def largest_schedule() -> Schedule:
-    """Return 400 dates of 24 intervals."""
+    """Return a schedule of 400 dates with 24 intervals each."""
     hours = [Interval(f"{hour:02}:00", f"{hour:02}:50") for hour in range(24)]
     first = date(2027, 1, 1)
     return parse([Rule(date=first + timedelta(days=d), intervals=hours) for d in range(400)])
@@ -85,7 +85,7 @@ def test_the_largest_schedule_is_stored_and_read_with_its_resource() -> None:
     ]
 
 
-def test_fifty_resources_and_their_hours_are_one_request() -> None:
+def test_fifty_resources_and_their_hours_are_read_in_one_request() -> None:
     ids = [make_resource(str(number)).id for number in range(50)]
     cost = Cost()
     keys = [RESOURCES.key(WORKSPACE, each) for each in ids]
@@ -94,7 +94,7 @@ def test_fifty_resources_and_their_hours_are_one_request() -> None:
     assert len(resources.find_with_schedules(WORKSPACE, ids)) == 50
 
 
-def test_whatever_changes_what_can_be_booked_raises_the_version() -> None:
+def test_every_change_of_availability_raises_the_version() -> None:
     resource = make_resource()
     before = version(resource)
     run_unit(
@@ -109,7 +109,9 @@ def test_whatever_changes_what_can_be_booked_raises_the_version() -> None:
 
 
 @pytest.mark.parametrize("before", [0, 1])
-def test_time_off_of_the_workspace_is_noticed_by_who_read_the_lock_before(before: int) -> None:
+def test_a_booking_that_read_the_lock_before_time_off_of_the_workspace_conflicts(
+    before: int,
+) -> None:
     for _ in range(before):
         make_time_off(moments=Span(0, HOUR))
     resource = make_resource()
@@ -122,13 +124,13 @@ def test_time_off_of_the_workspace_is_noticed_by_who_read_the_lock_before(before
 
     lock = time_off.read_lock(WORKSPACE)
     commit(lock)
-    commit(lock)  # bookings do not get in each other's way
+    commit(lock)  # bookings do not conflict with each other
     make_time_off(moments=Span(0, HOUR))
     with pytest.raises(ConcurrentUpdateError):
         commit(lock)
 
 
-def test_dates_off_are_found_wherever_a_resource_is() -> None:
+def test_a_day_off_is_found_in_every_zone() -> None:
     """A date begins at UTC+14 and ends at UTC-12."""
     day = date(2027, 3, 14)
     row = make_time_off(days=(day, day))
@@ -140,7 +142,7 @@ def test_dates_off_are_found_wherever_a_resource_is() -> None:
             assert found == row.time_off
 
 
-def test_no_zone_reads_a_date_outside_the_span_that_it_is_indexed_by() -> None:
+def test_a_date_stays_within_its_indexed_span_in_every_zone() -> None:
     for first, last in (
         (date(1971, 1, 1), date(1971, 1, 1)),
         (date(2027, 3, 13), date(2027, 11, 7)),
@@ -151,7 +153,7 @@ def test_no_zone_reads_a_date_outside_the_span_that_it_is_indexed_by() -> None:
             assert off.widest.start <= span.start < span.end <= off.widest.end, zone
 
 
-def test_what_has_ended_is_not_read() -> None:
+def test_time_off_that_has_ended_is_not_read() -> None:
     now = clock.epoch_ms(clock.now())
     past = make_time_off(moments=Span(now - 2 * HOUR, now - HOUR))
     ahead = make_time_off(make_resource(), moments=Span(now, now + HOUR))

@@ -1,4 +1,4 @@
-"""Resources: what the resource calls promise (tools.md, rows 45 and 51-53)."""
+"""Resources: the promises of the resource calls."""
 
 import io
 from datetime import timedelta
@@ -28,7 +28,7 @@ AWAY = "https://images.example.com"
 
 @pytest.fixture
 def image(net: Internet) -> str:
-    """The address of an image elsewhere."""
+    """The URL of an image on another host."""
     server = net.serve(AWAY, says(b"no", "404 Not Found"))
     body = io.BytesIO()
     Image.new("RGB", (9, 8)).save(body, "PNG")
@@ -54,7 +54,9 @@ def bound(api: Api, service: Any) -> list[str]:
 
 
 class TestCreate:
-    def test_needs_a_name_and_fills_in_the_rest(self, new_owner: Any, time: Time) -> None:
+    def test_create_needs_a_name_and_has_defaults_for_the_rest(
+        self, new_owner: Any, time: Time
+    ) -> None:
         api = new_owner(timezone="Asia/Yekaterinburg").api()
         resource = make_resource(api)
         assert resource == {
@@ -73,12 +75,12 @@ class TestCreate:
         }
         assert read(api, resource) == resource
 
-    def test_comes_last(self, api: Api) -> None:
+    def test_a_new_resource_comes_last(self, api: Api) -> None:
         for name in "BAC":
             make_resource(api, name)
         assert listed(api) == ["B", "A", "C"]
 
-    def test_binds_services_at_once(self, api: Api) -> None:
+    def test_create_binds_services(self, api: Api) -> None:
         one, two, other = (make_service(api, name) for name in "123")
         before = make_resource(api, "Boris", serviceIds=[one["id"]])
         resource = make_resource(api, serviceIds=[two["id"], one["id"], two["id"]])
@@ -98,7 +100,9 @@ class TestCreate:
         assert update(api, resource, serviceIds=[])["serviceIds"] == []
         assert read(api, resource)["serviceIds"] == []
 
-    def test_an_unknown_service_is_404_and_nothing_is_made(self, api: Api, new_owner: Any) -> None:
+    def test_an_unknown_service_is_404_and_nothing_is_created(
+        self, api: Api, new_owner: Any
+    ) -> None:
         service = make_service(api)
         for strange in (new_id(), make_service(new_owner().api())["id"]):
             body = {"name": "Anna", "serviceIds": [service["id"], strange]}
@@ -106,7 +110,7 @@ class TestCreate:
         assert listed(api) == []
         assert bound(api, service) == []
 
-    def test_a_service_has_so_many_resources_at_most(
+    def test_the_number_of_resources_of_a_service_is_limited(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("chalicelib.domains.bookings.flows.binding.MAX_RESOURCES", 3)
@@ -128,7 +132,7 @@ class TestCreate:
             ("photo", {}, "expected exactly one of url and fileId"),
         ],
     )
-    def test_refuses_what_is_out_of_bounds(
+    def test_values_out_of_bounds_are_refused(
         self, field: str, value: Any, message: str, api: Api
     ) -> None:
         answer = api.refused("POST", CREATE, {"name": "Anna", field: value})
@@ -144,7 +148,7 @@ class TestCreate:
 
 
 class TestPhoto:
-    def test_becomes_a_file_in_the_folder_for_services(self, api: Api, image: str) -> None:
+    def test_a_photo_becomes_a_file_in_the_folder_for_services(self, api: Api, image: str) -> None:
         resource = make_resource(api, photo={"url": image})
         assert resource["photo"]["width"] == 9
         assert AWAY not in resource["photo"]["url"]
@@ -153,7 +157,7 @@ class TestPhoto:
         again = make_resource(api, "Boris", photo={"fileId": resource["photo"]["fileId"]})
         assert again["photo"] == resource["photo"]
 
-    def test_stays_if_a_new_one_cannot_be_taken_and_goes_with_null(
+    def test_the_old_photo_stays_if_the_new_one_fails_and_null_removes_it(
         self, api: Api, image: str
     ) -> None:
         resource = make_resource(api, photo={"url": image})
@@ -163,13 +167,15 @@ class TestPhoto:
         assert update(api, resource, name="Anna B.")["photo"] == resource["photo"]
         assert update(api, resource, photo=None)["photo"] is None
 
-    def test_that_is_no_image_is_named(self, api: Api) -> None:
+    def test_a_photo_that_is_not_an_image_is_named(self, api: Api) -> None:
         file = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
         body = {"name": "Anna", "photo": {"fileId": file["id"]}}
         (error,) = api.refused("POST", CREATE, body).data["errors"]
         assert error["field"] == "photo.fileId"
 
-    def test_leaves_when_its_file_is_deleted_by_force(self, api: Api, image: str) -> None:
+    def test_a_photo_is_removed_when_its_file_is_deleted_by_force(
+        self, api: Api, image: str
+    ) -> None:
         resource = make_resource(api, photo={"url": image})
         body = {"id": resource["photo"]["fileId"]}
         assert api.refused("POST", "/api/files/delete", body).data["code"] == "file_in_use"
@@ -178,14 +184,14 @@ class TestPhoto:
 
 
 class TestUpdate:
-    def test_changes_what_is_sent_and_nothing_else(self, api: Api) -> None:
+    def test_an_update_changes_only_the_given_fields(self, api: Api) -> None:
         service = make_service(api)
         resource = make_resource(api, serviceIds=[service["id"]])
         changed = update(api, resource, capacity=3, status="inactive", sortOrder=-5)
         assert changed == resource | {"capacity": 3, "status": "inactive", "sortOrder": -5}
         assert read(api, resource) == changed
 
-    def test_replaces_the_services_that_it_is_bound_to(self, api: Api) -> None:
+    def test_an_update_replaces_the_bound_services(self, api: Api) -> None:
         one, two, three = (make_service(api, name) for name in "123")
         resource = make_resource(api, serviceIds=[one["id"], two["id"]])
         changed = update(api, resource, serviceIds=[three["id"], two["id"]])
@@ -196,7 +202,7 @@ class TestUpdate:
             [resource["id"]],
         ]
 
-    def test_too_many_changes_at_once_are_refused_with_a_way_out(
+    def test_too_many_changes_at_once_are_refused_with_advice(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("chalicelib.domains.bookings.flows.binding.MAX_CHANGED", 2)
@@ -205,21 +211,21 @@ class TestUpdate:
         answer = api.refused("POST", UPDATE, {"id": resource["id"], "serviceIds": ids})
         assert (answer.status, "POST /api/services/update" in answer.data["message"]) == (409, True)
 
-    def test_another_zone_is_a_warning(self, api: Api) -> None:
+    def test_a_new_zone_is_a_warning(self, api: Api) -> None:
         resource = make_resource(api)
         body = {"id": resource["id"], "timezone": "Asia/Omsk"}
         (warning,) = api.post(UPDATE, body)["warnings"]
         assert "Bookings stay at the moments they were made for" in warning
         assert "warnings" not in api.post(UPDATE, body)
 
-    def test_an_unknown_one_is_404(self, api: Api, new_owner: Any) -> None:
+    def test_an_unknown_resource_is_404(self, api: Api, new_owner: Any) -> None:
         for strange in (new_id(), make_resource(new_owner().api())["id"]):
             assert api.refused("POST", UPDATE, {"id": strange, "name": "x"}).status == 404
 
     @pytest.mark.parametrize(
         "change", [{"timezone": "Asia/Omsk"}, {"capacity": 2}, {"status": "inactive"}]
     )
-    def test_whatever_slots_depend_on_raises_its_version(
+    def test_every_change_that_affects_slots_raises_the_version(
         self, change: Any, api: Api, owner: Owner
     ) -> None:
         resource = make_resource(api)
@@ -230,7 +236,9 @@ class TestUpdate:
 
 
 class TestDelete:
-    def test_unbinds_it_and_ends_its_time_off_and_hours(self, api: Api, owner: Owner) -> None:
+    def test_delete_unbinds_the_resource_and_ends_its_time_off_and_hours(
+        self, api: Api, owner: Owner
+    ) -> None:
         service = make_service(api)
         other = make_resource(api, "Boris", serviceIds=[service["id"]])
         resource = make_resource(api, serviceIds=[service["id"]])
@@ -248,11 +256,11 @@ class TestDelete:
         assert {each.resource_id for each in left} == {None, other["id"]}
         schedule = resources.find_schedule(owner.workspace.id, resource["id"])
         assert schedule is not None
-        assert schedule.expires  # it goes when the deleted resource does
+        assert schedule.expires  # The row goes when the deleted resource is purged.
         assert resources.find_with_schedules(owner.workspace.id, [resource["id"]]) == []
         assert api.refused("POST", DELETE, {"id": resource["id"]}).status == 404
 
-    def test_one_with_bookings_to_come_stays_unless_forced(
+    def test_a_resource_with_future_bookings_is_deleted_only_with_force(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         resource = make_resource(api)
@@ -270,10 +278,10 @@ class TestDelete:
         assert (forced["deleted"], forced["futureBookings"]) == (True, 2)
 
     @pytest.mark.parametrize("count", slow_but_for([25], [25, 200]))
-    def test_one_that_is_bound_to_many_services_ends_at_once(
+    def test_deleting_a_resource_of_many_services_takes_effect_at_once(
         self, count: int, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The deletion alone ends its slots; what a killed process left is done by the runner."""
+        """The deletion alone ends its slots. The runner finishes what a killed process left."""
         resource = make_resource(api)
         ids = [make_service(api, str(n), resourceIds=[resource["id"]])["id"] for n in range(count)]
         assert len(read(api, resource)["serviceIds"]) == count
@@ -287,7 +295,7 @@ class TestDelete:
         rows = SERVICES.fetch(owner.workspace.id, ids)
         assert [list(row.resource_ids) for row in rows] == [[]] * count
 
-    def test_dry_tells_and_changes_nothing(self, api: Api, owner: Owner) -> None:
+    def test_a_dry_run_reports_and_changes_nothing(self, api: Api, owner: Owner) -> None:
         service = make_service(api)
         resource = make_resource(api, serviceIds=[service["id"]])
         assert api.post(DELETE, {"id": resource["id"], "dryRun": True})["deleted"] is False
@@ -296,7 +304,7 @@ class TestDelete:
 
 
 class TestList:
-    def test_filters(self, api: Api, new_owner: Any) -> None:
+    def test_the_list_filters(self, api: Api, new_owner: Any) -> None:
         service = make_service(api)
         anna = make_resource(api, serviceIds=[service["id"]])
         room = make_resource(api, "Зелёная", type="room", serviceIds=[service["id"]])
@@ -321,7 +329,7 @@ class TestList:
         assert api.get(f"{LIST}?size=1")["total"] == 3
         assert api.get(f"{LIST}?size=1&serviceId={service['id']}")["total"] == 2
 
-    def test_long_descriptions_are_cut_unless_one_is_asked_for(self, api: Api) -> None:
+    def test_long_descriptions_are_cut_except_for_one_resource(self, api: Api) -> None:
         resource = make_resource(api, description="x" * 501)
         found = api.get(LIST)
         assert found["resources"][0]["description"] == "x" * 499 + "…"
@@ -339,12 +347,12 @@ class TestList:
 
 @pytest.mark.store
 class TestRaces:
-    def test_ten_resources_that_bind_one_service_at_once_are_all_bound(self, api: Api) -> None:
+    def test_ten_resources_that_bind_one_service_concurrently_are_all_bound(self, api: Api) -> None:
         service = make_service(api)
         made = at_once(10, lambda n: make_resource(api, str(n), serviceIds=[service["id"]]))
         assert set(bound(api, service)) == {resource["id"] for resource in made}
 
-    def test_changes_at_once_are_all_there(self, api: Api, owner: Owner) -> None:
+    def test_concurrent_changes_are_all_stored(self, api: Api, owner: Owner) -> None:
         resource = make_resource(api)
         changes = [{"name": "Anna B."}, {"capacity": 4}, {"timezone": "Asia/Omsk"}]
         before = RESOURCES.find(owner.workspace.id, resource["id"])

@@ -1,4 +1,4 @@
-"""Opening hours: rules in any accepted spelling become one schedule, or say what is wrong."""
+"""Opening hours: valid rules in any spelling become one schedule; errors name the problem."""
 
 from datetime import date
 from typing import Any
@@ -46,7 +46,7 @@ def written(*rules: Rule) -> list[str]:
         ("thursday", "thu"),
     ],
 )
-def test_weekdays_have_names_and_numbers(weekday: int | str, name: str) -> None:
+def test_weekdays_may_be_names_or_numbers(weekday: int | str, name: str) -> None:
     assert written(rule("9:00-18:00", weekday=weekday)) == [f"{name}: 09:00-18:00"]
 
 
@@ -65,13 +65,13 @@ def test_weekdays_have_names_and_numbers(weekday: int | str, name: str) -> None:
         (["00:00-24:00"], "00:00-24:00"),
         (["22:00-02:00", "23:00-03:00"], "22:00-03:00"),
         (["10:00-24:00", "23:00-09:59"], "10:00-09:59"),
-        # A day and more: what overlaps says so, since an end at its start would be nothing.
+        # The error names the overlap, since an end equal to the start would be an empty interval.
         (["10:00-24:00", "23:00-10:00"], "10:00-24:00 23:59-10:00"),
         (["00:00-23:59", "23:58-23:57"], "00:00-24:00 23:59-23:57"),
         (["00:00-24:00", "23:59-23:58"], "00:00-24:00 23:59-23:58"),
     ],
 )
-def test_intervals_of_a_date_are_put_in_order_and_overlapping_ones_are_one(
+def test_intervals_of_a_date_are_sorted_and_overlapping_ones_merged(
     intervals: list[str], expected: str
 ) -> None:
     assert written(rule(*intervals, weekday="mon")) == [f"mon: {expected}"]
@@ -80,7 +80,7 @@ def test_intervals_of_a_date_are_put_in_order_and_overlapping_ones_are_one(
     assert written(*canonical(schedule)) == [f"2027-02-05: {expected}"]
 
 
-def test_rules_of_a_weekday_add_up() -> None:
+def test_rules_of_the_same_weekday_are_combined() -> None:
     rules = [
         rule("09:00-13:00", weekdays=["mon", "tue", 1]),
         Rule(weekday="mon", start="12:00", end="15:00"),
@@ -98,14 +98,14 @@ def test_a_date_replaces_its_weekday_and_may_be_closed() -> None:
     assert canonical(schedule)[-1] == Rule(date=DAY, intervals=())
 
 
-def test_no_rules_are_no_hours() -> None:
+def test_an_empty_list_of_rules_has_no_hours() -> None:
     assert canonical(parse([])) == []
     assert not parse([]).has_hours
     assert not parse([rule(date=DAY), rule(weekday="mon")]).has_hours
     assert parse([rule("09:00-10:00", date=DAY)]).has_hours
 
 
-def test_four_and_twenty_intervals_are_taken() -> None:
+def test_24_intervals_a_day_are_accepted() -> None:
     many = [f"{hour:02}:00-{hour:02}:30" for hour in range(24)]
     assert len(parse([rule(*many, date=DAY)]).of(DAY)) == 24
     with pytest.raises(ScheduleError, match=r"rules.1.intervals: expected at most 24 .* got 25"):
@@ -138,7 +138,7 @@ def test_four_and_twenty_intervals_are_taken() -> None:
         (rule("10:00-11:00", date=date(2027, 1, 1)), "date", r"rules\.0 is for 2027-01-01"),
     ],
 )
-def test_a_rule_that_cannot_be_followed_is_named(broken: Rule, field: str, message: str) -> None:
+def test_a_rule_that_is_not_valid_is_named(broken: Rule, field: str, message: str) -> None:
     fine = rule("09:00-18:00", date=date(2027, 1, 1))
     with pytest.raises(ScheduleError, match=message) as refused:
         parse([fine, broken])
@@ -147,7 +147,7 @@ def test_a_rule_that_cannot_be_followed_is_named(broken: Rule, field: str, messa
     assert str(refused.value) == f"rules.1.{field}: {refused.value.message}"
 
 
-def test_windows_are_those_that_start_on_the_dates_in_order() -> None:
+def test_windows_of_dates_are_in_order_of_their_start() -> None:
     schedule = parse([rule("22:00-02:00", "09:00-10:00", weekdays=WEEKDAYS)])
     found = windows(schedule, "UTC", DAY, date(2027, 2, 6))
     midnight = 1_801_785_600_000
@@ -170,7 +170,9 @@ def test_windows_are_those_that_start_on_the_dates_in_order() -> None:
         ([rule("00:00-02:00", weekday="sat"), rule("22:00-24:00", date=DAY)], 240),
     ],
 )
-def test_what_fits_is_what_the_longest_hours_hold(rules: list[Rule], longest: int) -> None:
+def test_the_longest_possible_service_is_the_longest_interval(
+    rules: list[Rule], longest: int
+) -> None:
     assert fits(parse(rules), longest) or longest == 0
     assert longest == 1440 or not fits(parse(rules), longest + 1)
 

@@ -1,4 +1,4 @@
-"""Services: what the service calls promise (tools.md, rows 44, 48-50 and 57)."""
+"""Services: the promises of the service calls."""
 
 import io
 from typing import Any
@@ -25,7 +25,7 @@ AWAY = "https://images.example.com"
 
 @pytest.fixture
 def images(net: Internet) -> list[str]:
-    """Addresses of ten images elsewhere."""
+    """The URLs of ten images on another host."""
     server = net.serve(AWAY, says(b"no", "404 Not Found"))
     for number in range(10):
         body = io.BytesIO()
@@ -58,7 +58,9 @@ def bot(api: Api) -> str:
 
 
 class TestCreate:
-    def test_needs_a_name_and_a_length_and_fills_in_the_rest(self, api: Api, time: Time) -> None:
+    def test_create_needs_a_name_and_a_length_and_has_defaults_for_the_rest(
+        self, api: Api, time: Time
+    ) -> None:
         service = make_service(api)
         assert service == {
             "id": service["id"],
@@ -87,7 +89,7 @@ class TestCreate:
         }
         assert api.get(f"/api/services/{service['id']}")["service"] == service
 
-    def test_takes_all_its_fields(self, api: Api) -> None:
+    def test_create_accepts_all_fields(self, api: Api) -> None:
         resource = make_resource(api)
         fields = {
             "price": 250_000,
@@ -109,7 +111,7 @@ class TestCreate:
         service = make_service(api, **fields)
         assert {name: service[name] for name in fields} == fields
 
-    def test_comes_last(self, api: Api) -> None:
+    def test_a_new_service_comes_last(self, api: Api) -> None:
         for name in "BAC":
             make_service(api, name)
         assert listed(api) == ["B", "A", "C"]
@@ -135,12 +137,12 @@ class TestCreate:
             ("images", [{"url": f"{AWAY}/{n}"} for n in range(11)]),
         ],
     )
-    def test_refuses_what_is_out_of_bounds(self, field: str, value: Any, api: Api) -> None:
+    def test_values_out_of_bounds_are_refused(self, field: str, value: Any, api: Api) -> None:
         answer = api.refused("POST", CREATE, {"name": "x", "durationMin": 60, field: value})
         assert answer.data["code"] == "validation_error"
         assert answer.data["errors"][0]["field"].startswith(field)
 
-    def test_what_it_refers_to_must_be_the_workspaces_own(
+    def test_referenced_records_must_belong_to_the_workspace(
         self, api: Api, new_owner: Any, images: list[str], net: Internet
     ) -> None:
         theirs = new_owner().api()
@@ -156,9 +158,9 @@ class TestCreate:
                 answer = api.refused("POST", CREATE, body | {field: value})
                 assert answer.status == 404, field
         assert listed(api) == []
-        assert net.connections == []  # nothing is fetched for what is refused
+        assert net.connections == []  # A refused call fetches nothing.
 
-    def test_its_images_become_files_in_the_folder_for_services(
+    def test_images_become_files_in_the_folder_for_services(
         self, api: Api, images: list[str]
     ) -> None:
         broken = f"{AWAY}/broken.png"
@@ -196,13 +198,13 @@ class TestCreate:
             CREATE, {"name": "y", "durationMin": 60, "resourceIds": ids[:1]}
         )
 
-    def test_a_resource_named_twice_counts_once(self, api: Api) -> None:
+    def test_a_resource_listed_twice_counts_once(self, api: Api) -> None:
         resource = make_resource(api)["id"]
         assert make_service(api, resourceIds=[resource] * 2)["resourceIds"] == [resource]
 
 
 class TestUpdate:
-    def test_changes_what_is_sent_and_nothing_else(self, api: Api, time: Time) -> None:
+    def test_an_update_changes_only_the_given_fields(self, api: Api, time: Time) -> None:
         service = make_service(api, price=100, tags=["hair"], slotStepMin=30)
         time.pass_by(minutes=5)
         changed = update(api, service, price=200, slotStepMin=None)
@@ -212,7 +214,7 @@ class TestUpdate:
             "updatedAt": "2027-01-15T12:05:00.000Z",
         }
 
-    def test_binds_and_unbinds(self, api: Api) -> None:
+    def test_an_update_binds_and_unbinds_resources(self, api: Api) -> None:
         anna, boris = (make_resource(api, name)["id"] for name in ("Anna", "Boris"))
         service = make_service(api, resourceIds=[anna])
         assert update(api, service, resourceIds=[boris, anna])["resourceIds"] == [boris, anna]
@@ -231,7 +233,7 @@ class TestUpdate:
         ):
             assert api.refused("POST", UPDATE, body).status == 404
 
-    def test_images_that_cannot_be_taken_leave_the_old_ones(
+    def test_images_that_cannot_be_imported_leave_the_old_ones(
         self, api: Api, images: list[str]
     ) -> None:
         service = make_service(api, images=[{"url": images[0]}])
@@ -242,7 +244,7 @@ class TestUpdate:
 
 class TestSuspendedSite:
     @pytest.mark.parametrize("target", [None, "another"])
-    def test_a_service_stays_on_its_site_until_that_is_resumed(
+    def test_a_service_stays_on_its_site_while_the_site_is_suspended(
         self, target: str | None, api: Api
     ) -> None:
         place, other = site(api), site(api)
@@ -296,7 +298,7 @@ class TestSuspendedSite:
 
 
 class TestDelete:
-    def test_ends_it_and_says_what_is_still_booked(
+    def test_a_deletion_reports_the_bookings_that_remain(
         self, api: Api, owner: Owner, time: Time
     ) -> None:
         service = make_service(api)
@@ -314,7 +316,7 @@ class TestDelete:
         assert api.refused("POST", DELETE, {"id": service["id"]}).status == 404
         assert SERVICES.workspace_of(service["id"]) is None
 
-    def test_its_category_and_resource_count_it_no_more(self, api: Api) -> None:
+    def test_category_and_resource_no_longer_count_a_deleted_service(self, api: Api) -> None:
         resource = make_resource(api)
         service = make_service(api, categoryId=category(api), resourceIds=[resource["id"]])
         (shown,) = api.get("/api/categories/list?kind=service")["categories"]
@@ -359,7 +361,7 @@ class TestList:
             ({"page": 9}, []),
         ],
     )
-    def test_filters_and_sorts(
+    def test_the_list_filters_and_sorts(
         self, query: dict[str, Any], names: list[str], api: Api, three: dict[str, Any]
     ) -> None:
         assert listed(api, **query) == names
@@ -375,9 +377,7 @@ class TestList:
         assert update(api, cut, agentId=None)["agentId"] is None
         assert listed(api, agentId=second) == ["Dye"]
 
-    def test_finds_those_of_a_category_of_a_site_and_by_id(
-        self, api: Api, three: dict[str, Any]
-    ) -> None:
+    def test_filters_by_category_site_and_id(self, api: Api, three: dict[str, Any]) -> None:
         hair, place = three["Cut"]["categoryId"], three["Dye"]["siteId"]
         assert listed(api, categoryId=hair, sort="price") == ["Dye", "Cut"]
         assert listed(api, siteId=place) == ["Ёлка", "Dye"]
@@ -385,16 +385,16 @@ class TestList:
         assert listed(api, id=three["Dye"]["id"]) == ["Dye"]
         assert listed(api, id=three["Dye"]["id"], status="inactive") == []
 
-    def test_tells_the_page_and_the_total(self, api: Api, three: dict[str, Any]) -> None:
+    def test_the_list_reports_the_page_and_the_total(self, api: Api, three: dict[str, Any]) -> None:
         found = api.get(f"{LIST}?page=2&size=2&minPrice=100")
         assert found["pagination"] == {"total": 3, "page": 2, "size": 2}
         assert len(found["services"]) == 1
 
-    def test_bounds_the_wrong_way_round_are_400(self, api: Api) -> None:
+    def test_reversed_bounds_are_400(self, api: Api) -> None:
         answer = api.refused("GET", f"{LIST}?minPrice=2&maxPrice=1")
         assert answer.data["message"].startswith("MinPrice is above maxPrice")
 
-    def test_long_descriptions_are_cut_unless_one_is_asked_for(self, api: Api) -> None:
+    def test_long_descriptions_are_cut_except_for_one_service(self, api: Api) -> None:
         service = make_service(api, description="x" * 501)
         found = api.get(LIST)
         assert found["services"][0]["description"] == "x" * 499 + "…"
@@ -409,7 +409,7 @@ class TestList:
         assert (refused.status, refused.data["errors"][0]["field"]) == (400, "description")
         assert api.get(f"{LIST}?id={service['id']}") == whole
 
-    def test_another_workspaces_are_not_among_them(self, api: Api, new_owner: Any) -> None:
+    def test_another_workspaces_services_are_not_listed(self, api: Api, new_owner: Any) -> None:
         theirs = make_service(new_owner().api())
         assert listed(api) == []
         assert listed(api, id=theirs["id"]) == []
@@ -417,7 +417,7 @@ class TestList:
 
 
 class TestAiFill:
-    def test_drafts_a_card_with_its_length(self, openverse: FakeOpenverse, api: Api) -> None:
+    def test_the_draft_has_a_length(self, openverse: FakeOpenverse, api: Api) -> None:
         hair = category(api, "Стрижки")
         category(api, "Стрижка товаров", kind="product")
         body = {"name": "Стрижка женская", "prompt": "Моем и сушим. 90 мин."}
@@ -430,25 +430,27 @@ class TestAiFill:
         assert found["images"]
         assert listed(api) == []
 
-    def test_needs_a_name_or_a_prompt(self, api: Api) -> None:
+    def test_a_draft_needs_a_name_or_a_prompt(self, api: Api) -> None:
         answer = api.refused("POST", "/api/services/ai-fill", {"language": "en"})
         assert answer.data["message"] == "Send at least one of name, prompt"
 
-    def test_knows_no_length_that_nobody_has_said(self, openverse: FakeOpenverse, api: Api) -> None:
+    def test_the_draft_has_no_length_unless_one_is_given(
+        self, openverse: FakeOpenverse, api: Api
+    ) -> None:
         found = api.post("/api/services/ai-fill", {"name": "Стрижка"})
         assert found["draft"]["durationMin"] is None
 
 
 @pytest.mark.store
 class TestRaces:
-    def test_ten_created_at_once_are_all_there(self, api: Api, owner: Owner) -> None:
+    def test_ten_services_created_concurrently_are_all_stored(self, api: Api, owner: Owner) -> None:
         resource = make_resource(api)["id"]
         at_once(10, lambda n: make_service(api, str(n), resourceIds=[resource]))
         assert api.get(LIST)["pagination"]["total"] == 10
         bound = services.bound_to(owner.workspace.id, [resource])[resource]
         assert len(bound) == 10
 
-    def test_nothing_is_left_bound_to_a_resource_that_is_deleted_meanwhile(
+    def test_no_service_stays_bound_to_a_resource_deleted_meanwhile(
         self, api: Api, owner: Owner
     ) -> None:
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""When a service can be booked: the cases of bookings.md, and their like near their edges."""
+"""Slot calculation: typical cases, and cases near their limits."""
 
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ def utc(moment: int) -> str:
 
 
 def hours(*intervals: str, on: Any = DAILY) -> Rule:
-    """Opening hours such as ``09:00-12:00``, of weekdays or a date."""
+    """Opening hours such as ``09:00-12:00`` on weekdays or a date."""
     spans = [Interval(*each.split("-")) for each in intervals]
     if isinstance(on, str):
         return Rule(date=date.fromisoformat(on), intervals=spans)
@@ -58,7 +58,7 @@ def calendar(zone: str, *rules: Rule, **more: Any) -> Calendar:
 
 
 def days(zone: str, first: str, last: str = "", now: str = LONG_AGO) -> Query:
-    """Whole local dates, as a caller asks for them."""
+    """Whole local dates, as in a request."""
     found = span_of_days(date.fromisoformat(first), date.fromisoformat(last or first), zone)
     return Query(found.start, found.end - 1, ms(now))
 
@@ -68,7 +68,7 @@ def starts(service: ServiceRules, resource: Calendar, query: Query) -> list[str]
 
 
 class Case(NamedTuple):
-    """A resource's hours and what is in the way; the starts of a range of local dates, in UTC."""
+    """A resource's hours, bookings and time off, and the expected starts in UTC."""
 
     zone: str
     rules: list[Rule]
@@ -247,7 +247,7 @@ CASES = {
         more={
             "capacity": 2,
             "busy": [
-                # Never two at once within a slot, though two overlap the first.
+                # Two bookings overlap the first, but never both at once within a slot.
                 booking("2027-02-05T09:00+03:00", "2027-02-05T09:30+03:00"),
                 booking("2027-02-05T09:30+03:00", "2027-02-05T10:00+03:00"),
             ],
@@ -332,7 +332,7 @@ CASES = {
 
 
 def in_full(text: str) -> list[str]:
-    """Give each time of ``02-05T06:00 07:00`` the date of the one before it."""
+    """Return the times of ``02-05T06:00 07:00`` in full: each has the date of the one before it."""
     found: list[str] = []
     for word in text.split():
         found.append(word if "T" in word else f"{found[-1][:5]}T{word}")
@@ -340,7 +340,7 @@ def in_full(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])
-def test_the_slots_of_days(case: Case) -> None:
+def test_slots_of_a_range_of_days(case: Case) -> None:
     service = EVER._replace(**case.service)
     resource = calendar(case.zone, *case.rules, **case.more)
     query = days(case.zone, *case.days, now=case.now)
@@ -369,7 +369,7 @@ def test_an_hour_that_occurs_twice_is_shown_with_both_offsets() -> None:
     ]
 
 
-def test_both_ends_of_a_range_are_in_it() -> None:
+def test_both_ends_of_a_range_are_included() -> None:
     resource = calendar("Europe/Moscow", hours("09:00-18:00"))
     query = Query(ms("2027-02-05T07:00Z"), ms("2027-02-05T09:00Z"), ms(LONG_AGO))
     assert starts(EVER, resource, query) == in_full("02-05T07:00 08:00 09:00")
@@ -377,7 +377,7 @@ def test_both_ends_of_a_range_are_in_it() -> None:
     assert starts(EVER, resource, narrow) == ["02-05T08:00"]
 
 
-def test_the_grid_of_an_open_all_hours_does_not_depend_on_the_query() -> None:
+def test_the_slots_of_a_service_open_day_and_night_do_not_depend_on_the_range() -> None:
     resource = calendar("Europe/Moscow", hours("00:00-24:00"))
     service = EVER._replace(step_min=100)
     whole = starts(service, resource, days("Europe/Moscow", "2027-02-01", "2027-02-14"))
@@ -387,7 +387,7 @@ def test_the_grid_of_an_open_all_hours_does_not_depend_on_the_query() -> None:
         assert len(one) == 15
 
 
-def test_a_changed_zone_moves_hours_and_not_bookings() -> None:
+def test_a_changed_zone_moves_hours_but_not_bookings() -> None:
     taken = [booking("2027-02-05T09:00+03:00", "2027-02-05T10:00+03:00")]
     moscow = calendar("Europe/Moscow", hours("09:00-12:00"), busy=taken)
     assert starts(EVER, moscow, days("Europe/Moscow", "2027-02-05")) == in_full("02-05T07:00 08:00")
@@ -396,7 +396,7 @@ def test_a_changed_zone_moves_hours_and_not_bookings() -> None:
     assert found == in_full("02-05T08:00 09:00 10:00")
 
 
-def test_a_closed_day_of_the_workspace_is_that_day_in_each_zone() -> None:
+def test_a_closed_day_of_the_workspace_is_that_date_in_each_resources_zone() -> None:
     day = date(2027, 2, 5)
     for zone in ("Pacific/Kiritimati", "Europe/Berlin", "Pacific/Pago_Pago"):
         off = [span_of_days(day, day, zone)]
@@ -404,7 +404,7 @@ def test_a_closed_day_of_the_workspace_is_that_day_in_each_zone() -> None:
         assert len(starts(EVER, resource, days(zone, "2027-02-04", "2027-02-06"))) == 4
 
 
-def test_seats_are_counted_by_the_peak() -> None:
+def test_free_seats_follow_the_peak_of_overlapping_bookings() -> None:
     busy = [
         booking("2027-02-05T06:00Z", "2027-02-05T06:20Z"),
         booking("2027-02-05T06:10Z", "2027-02-05T06:40Z"),
@@ -415,7 +415,7 @@ def test_seats_are_counted_by_the_peak() -> None:
     assert list(found.seats.values()) == [3, 5]
 
 
-def test_a_capacity_that_was_lowered_leaves_no_seats_below_nothing() -> None:
+def test_a_lowered_capacity_never_leaves_negative_seats() -> None:
     busy = [booking("2027-02-05T06:00Z", "2027-02-05T07:00Z")] * 3
     resource = calendar("Europe/Moscow", hours("09:00-10:00"), capacity=2, busy=busy)
     found = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
@@ -441,18 +441,18 @@ class TestIgnoringTheSchedule:
             ("2037-01-01T03:07Z", True),
         ],
     )
-    def test_only_bookings_are_in_the_way(self, start: str, free: bool) -> None:
+    def test_only_bookings_block_a_time(self, start: str, free: bool) -> None:
         now = ms("2027-02-05T00:00Z")
         assert is_free(HOUR, self.RESOURCE, ms(start), now, ignore_schedule=True) == free
         assert not is_free(HOUR, self.RESOURCE, ms(start), now)
 
-    def test_a_booking_is_not_in_its_own_way(self) -> None:
+    def test_a_booking_does_not_block_itself(self) -> None:
         start, now = ms("2027-02-05T06:00Z"), ms("2027-02-05T00:00Z")
         without = self.RESOURCE.without("b")
         assert is_free(HOUR, without, start, now, ignore_schedule=True)
 
 
-class TestReason:
+class TestUnavailableReason:
     OPEN = calendar("Europe/Moscow", hours("09:00-18:00", on=["mon"]))
     NEVER = calendar("Europe/Moscow")
     SHORT = calendar("Europe/Moscow", hours("09:00-09:30"), hours(on="2027-02-02"))
@@ -482,14 +482,14 @@ class TestReason:
             ([FULL, OPEN], MONDAY, {}, None),
         ],
     )
-    def test_is_the_stage_that_removed_the_last_start_of_any_resource(
+    def test_the_reason_is_the_stage_that_removed_the_last_start_of_any_resource(
         self, calendars: list[Calendar], query: Query, service: dict[str, int], reason: str | None
     ) -> None:
         found = union(HOUR._replace(**service), calendars, query)
         assert found.reason == reason
         assert bool(found.slots) == (reason is None)
 
-    def test_hours_that_touch_fit_together(self) -> None:
+    def test_a_service_may_span_touching_intervals(self) -> None:
         resource = calendar(
             "Europe/Moscow",
             hours("23:00-24:00", on=["tue"]),
@@ -503,7 +503,7 @@ class TestReason:
 
 
 class TestUnion:
-    def test_names_the_free_seats_of_each_resource_in_the_order_given(self) -> None:
+    def test_a_union_of_resources_names_the_free_seats_of_each_in_the_given_order(self) -> None:
         first = calendar("Europe/Moscow", hours("09:00-11:00"), capacity=2)
         second = calendar("Europe/Berlin", hours("08:00-10:00"))._replace(resource_id="another")
         found = union(EVER, [second, first], days("Europe/Moscow", "2027-02-05"))
@@ -517,7 +517,7 @@ class TestUnion:
 
 
 class TestNextAvailable:
-    def test_is_the_first_slot_of_any_resource(self) -> None:
+    def test_the_next_available_time_is_the_first_slot_of_any_resource(self) -> None:
         later = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
         sooner = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-19"))
         query = days("Europe/Moscow", "2027-02-01", "2027-05-04")
@@ -526,14 +526,14 @@ class TestNextAvailable:
         assert utc(found.start) == "04-19T06:00"
         assert next_available(EVER, [later], query._replace(last=found.end)) is None
 
-    def test_is_none_beyond_the_horizon(self) -> None:
+    def test_there_is_no_next_available_time_beyond_the_horizon(self) -> None:
         resource = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
         query = days("Europe/Moscow", "2027-02-01", "2027-05-04", now="2027-02-01T00:00Z")
         assert next_available(HOUR, [resource], query) is None
         assert next_available(HOUR._replace(horizon_days=78), [resource], query) is not None
 
 
-def test_bookings_that_matter_are_those_that_meet_the_buffered_range() -> None:
+def test_only_bookings_that_meet_the_buffered_range_are_read() -> None:
     service = HOUR._replace(buffer_before_min=10, buffer_after_min=20)
     found = busy_range(service, ms("2027-02-01T10:00Z"), ms("2027-02-01T12:00Z"))
     assert found == span("2027-02-01T09:50Z", "2027-02-01T13:20Z")

@@ -1,4 +1,4 @@
-"""Slots of random worlds around clock changes, beside a model that looks at every minute."""
+"""Slots of random worlds around clock changes, compared with a model that checks every minute."""
 
 from datetime import date
 
@@ -31,9 +31,9 @@ CLOCK_CHANGES = [
     ("Australia/Lord_Howe", date(2027, 10, 3)),
     ("America/St_Johns", date(2027, 3, 14)),
     ("America/St_Johns", date(2027, 11, 7)),
-    ("America/Havana", date(2027, 11, 7)),  # midnight twice
-    ("Africa/Cairo", date(2027, 4, 30)),  # no midnight
-    ("Africa/Cairo", date(2027, 10, 28)),  # 23:00 to 24:00 twice
+    ("America/Havana", date(2027, 11, 7)),  # midnight occurs twice
+    ("Africa/Cairo", date(2027, 4, 30)),  # midnight is skipped
+    ("Africa/Cairo", date(2027, 10, 28)),  # 23:00 to 24:00 occurs twice
     ("America/Santiago", date(2027, 9, 5)),
     ("Africa/Casablanca", date(2027, 2, 7)),
     ("Pacific/Apia", date(2011, 12, 30)),  # the whole day is skipped
@@ -49,7 +49,7 @@ times_of_day = st.integers(0, 95).map(lambda quarter: quarter * 15) | st.integer
 
 @st.composite
 def hours(draw: st.DrawFn) -> tuple[Hours, ...]:
-    """Some intervals; ones that touch, overlap and last overnight are likely."""
+    """Some intervals, often touching, overlapping or lasting overnight."""
     if draw(st.integers(0, 5)) == 0:
         return (Hours(0, 1440),)
     found: list[Hours] = []
@@ -141,7 +141,7 @@ def calendar(world: World) -> Calendar:
 
 
 def two_days(world: World, around: date) -> range:
-    """The minutes that are looked at; they end wherever the day of the zone may be."""
+    """The range of minutes to compare. Both ends fall at any time of the zone's day."""
     noon = (around - date(1970, 1, 1)).days * 1440 + 720
     end = noon + 720 + (world.now + world.duration) % 97 * 15
     return range(end - 2880, end + 1)
@@ -154,7 +154,7 @@ def listed(world: World, minutes: range) -> dict[int, int]:
 
 @few
 @given(worlds())
-def test_the_slots_are_the_models(drawn: tuple[World, date]) -> None:
+def test_slots_match_the_model(drawn: tuple[World, date]) -> None:
     world, around = drawn
     model, minutes = Model(world, around), two_days(world, around)
     stages = {minute: model.stage(minute) for minute in minutes}
@@ -172,7 +172,9 @@ def test_the_slots_are_the_models(drawn: tuple[World, date]) -> None:
 
 @few
 @given(worlds(), st.integers(0, 2580))
-def test_listing_and_booking_agree_on_every_minute(drawn: tuple[World, date], begin: int) -> None:
+def test_the_list_and_the_booking_check_agree_on_every_minute(
+    drawn: tuple[World, date], begin: int
+) -> None:
     world, around = drawn
     minutes = two_days(world, around)
     found, service, resource = listed(world, minutes), asked(world), calendar(world)
@@ -183,7 +185,7 @@ def test_listing_and_booking_agree_on_every_minute(drawn: tuple[World, date], be
 
 @few
 @given(worlds(), st.integers(0, 2880), st.integers(0, 2880))
-def test_a_part_of_a_range_has_that_part_of_its_slots(
+def test_a_part_of_a_range_has_the_same_slots_as_in_the_range(
     drawn: tuple[World, date], one: int, other: int
 ) -> None:
     world, around = drawn
@@ -195,7 +197,7 @@ def test_a_part_of_a_range_has_that_part_of_its_slots(
 
 @few
 @given(worlds())
-def test_without_the_schedule_only_bookings_are_in_the_way(drawn: tuple[World, date]) -> None:
+def test_only_bookings_block_times_when_the_schedule_is_ignored(drawn: tuple[World, date]) -> None:
     world, around = drawn
     model, service, resource = Model(world, around), asked(world), calendar(world)
     for minute in two_days(world, around)[::29]:
@@ -205,7 +207,7 @@ def test_without_the_schedule_only_bookings_are_in_the_way(drawn: tuple[World, d
 
 @few
 @given(st.lists(worlds(), min_size=2, max_size=3))
-def test_alternatives_are_united_by_start(drawn: list[tuple[World, date]]) -> None:
+def test_slots_of_alternatives_are_merged_by_start(drawn: list[tuple[World, date]]) -> None:
     first, around = drawn[0]
     service, minutes = asked(first), two_days(first, around)
     calendars = [

@@ -1,4 +1,4 @@
-"""Time off: what the time-off calls promise (tools.md, rows 47, 55 and 56)."""
+"""Time off: the promises of the time-off calls."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -38,7 +38,7 @@ def listed(api: Api, **query: Any) -> list[str]:
 
 
 class TestCreate:
-    def test_of_dates_includes_the_last_one(self, api: Api, resource: str) -> None:
+    def test_time_off_by_dates_includes_the_last_one(self, api: Api, resource: str) -> None:
         made = create(api, "2027-05-01", "2027-05-09", resourceId=resource, reason="Holidays")
         assert made == {
             "status": True,
@@ -72,7 +72,7 @@ class TestCreate:
             ("2027-05-01T12:00", "2027-05-02", ("01T07:00:00.000Z", "02T19:00:00.000Z")),
         ],
     )
-    def test_of_times_is_read_in_the_zone_of_the_resource(
+    def test_times_are_read_in_the_zone_of_the_resource(
         self, start: str, end: str, shown: tuple[str, str], api: Api
     ) -> None:
         resource = make_resource(api, timezone="Asia/Yekaterinburg")["id"]
@@ -80,7 +80,7 @@ class TestCreate:
         assert (made["startAt"][8:], made["endAt"][8:]) == shown
         assert made["allDay"] is False
 
-    def test_of_times_of_the_workspace_is_read_in_its_zone(self, new_owner: Any) -> None:
+    def test_times_of_the_workspace_are_read_in_its_zone(self, new_owner: Any) -> None:
         api = new_owner(timezone="Asia/Yekaterinburg").api()
         make_resource(api, timezone="Europe/Moscow")
         made = create(api, "2027-05-01T10:00", "2027-05-01T12:00")["timeOff"]
@@ -95,13 +95,13 @@ class TestCreate:
             ("2027-05-02T10:00", "2027-05-01"),
         ],
     )
-    def test_must_end_after_it_begins(self, start: str, end: str, api: Api) -> None:
+    def test_the_end_must_come_after_the_start(self, start: str, end: str, api: Api) -> None:
         answer = api.refused("POST", CREATE, {"startAt": start, "endAt": end})
         assert answer.status == 400
         assert [error["field"] for error in answer.data["errors"]] == ["endAt"]
         assert listed(api) == []
 
-    def test_of_an_unknown_resource_is_404(self, api: Api, new_owner: Any) -> None:
+    def test_an_unknown_resource_is_404(self, api: Api, new_owner: Any) -> None:
         for strange in (new_id(), make_resource(new_owner().api())["id"]):
             body = {"startAt": "2027-05-01", "endAt": "2027-05-01", "resourceId": strange}
             assert api.refused("POST", CREATE, body).status == 404
@@ -113,7 +113,7 @@ class TestCreate:
         assert first == again
         assert len(listed(api)) == 1
 
-    def test_a_call_that_died_before_its_answer_makes_one_when_it_is_repeated(
+    def test_repeating_a_call_that_died_before_its_answer_creates_one(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         body = {"startAt": "2027-05-01", "endAt": "2027-05-01"}
@@ -125,15 +125,19 @@ class TestCreate:
 
 
 class TestAffectedBookings:
-    def test_are_those_of_the_resource_that_it_meets(
+    def test_affected_bookings_are_those_of_the_resource_that_overlap(
         self, api: Api, owner: Owner, resource: str
     ) -> None:
         other = make_resource(api, "Boris")["id"]
         workspace, noon = owner.workspace.id, datetime(2027, 5, 1, 9, tzinfo=UTC)
         inside = store_booking(workspace, resource, noon)
         over = store_booking(workspace, resource, noon - timedelta(minutes=30))
-        store_booking(workspace, resource, noon - timedelta(minutes=60))  # ends as it begins
-        store_booking(workspace, resource, noon + timedelta(hours=2))  # begins as it ends
+        store_booking(
+            workspace, resource, noon - timedelta(minutes=60)
+        )  # ends when the time off begins
+        store_booking(
+            workspace, resource, noon + timedelta(hours=2)
+        )  # begins when the time off ends
         store_booking(workspace, resource, noon, status="cancelled")
         elsewhere = store_booking(workspace, other, noon)
         times = ("2027-05-01T12:00", "2027-05-01T14:00")
@@ -142,7 +146,7 @@ class TestAffectedBookings:
         made = create(api, *times)
         assert set(made["affectedBookings"]) == {over, inside, elsewhere}
 
-    def test_of_a_date_are_those_of_that_date_where_each_resource_is(
+    def test_a_date_off_affects_bookings_of_that_date_in_each_resources_zone(
         self, api: Api, owner: Owner
     ) -> None:
         moment = datetime(2027, 5, 1, 22, tzinfo=UTC)
@@ -155,7 +159,7 @@ class TestAffectedBookings:
         second = create(api, "2027-05-02", "2027-05-02")
         assert second["affectedBookings"] == [ids["Asia/Vladivostok"]]
 
-    def test_are_the_first_hundred_and_a_total(
+    def test_the_first_hundred_affected_bookings_are_listed_with_a_total(
         self, api: Api, owner: Owner, resource: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(calls, "MAX_AFFECTED", 2)
@@ -168,7 +172,7 @@ class TestAffectedBookings:
         assert (made["affectedBookings"], made["affectedTotal"]) == (ids[:2], 3)
 
     @pytest.mark.parametrize("whole", [False, True])
-    def test_include_those_made_while_it_is(
+    def test_bookings_made_during_the_call_are_included(
         self,
         whole: bool,
         api: Api,
@@ -176,7 +180,7 @@ class TestAffectedBookings:
         resource: str,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """They are looked for after the commit: later ones have seen the time off."""
+        """The search runs after the commit. Later bookings have read the time off."""
         stage = time_off.stage_creation
         made = []
 
@@ -192,7 +196,7 @@ class TestAffectedBookings:
 
 
 class TestDelete:
-    def test_ends_it(self, api: Api, resource: str) -> None:
+    def test_deleting_time_off_makes_the_time_bookable_again(self, api: Api, resource: str) -> None:
         for whose in ({}, {"resourceId": resource}):
             made = create(api, "2027-05-01", "2027-05-01", **whose)["timeOff"]
             dry = api.post(DELETE, {"id": made["id"], "dryRun": True})
@@ -201,7 +205,7 @@ class TestDelete:
             assert listed(api) == []
             assert api.refused("POST", DELETE, {"id": made["id"]}).status == 404
 
-    def test_of_another_workspace_is_404(self, api: Api, new_owner: Any) -> None:
+    def test_time_off_of_another_workspace_is_404(self, api: Api, new_owner: Any) -> None:
         made = create(new_owner().api(), "2027-05-01", "2027-05-01")["timeOff"]
         assert api.refused("POST", DELETE, {"id": made["id"]}).status == 404
 
@@ -209,7 +213,7 @@ class TestDelete:
 class TestList:
     @pytest.fixture
     def some(self, api: Api, resource: str) -> str:
-        """Return a resource with time off of its own, beside another's and the workspace's."""
+        """Return a resource that has time off, as do another resource and the workspace."""
         other = make_resource(api, "Boris")["id"]
         create(api, "2027-05-03T10:00", "2027-05-03T12:00", resourceId=resource, reason="own")
         create(api, "2027-05-01", "2027-05-02", reason="all")
@@ -231,17 +235,19 @@ class TestList:
             ({"from": "2028-01-01", "to": "2027-01-01"}, []),
         ],
     )
-    def test_shows_what_overlaps(
+    def test_the_list_shows_time_off_that_overlaps_the_range(
         self, query: dict[str, str], found: list[str], api: Api, some: str
     ) -> None:
         assert listed(api, **query) == found
 
-    def test_of_a_resource_is_what_keeps_it_from_being_booked(self, api: Api, some: str) -> None:
+    def test_the_list_of_a_resource_includes_time_off_of_the_workspace(
+        self, api: Api, some: str
+    ) -> None:
         assert listed(api, resourceId=some) == ["past", "all", "own"]
         assert listed(api, resourceId=some, **{"from": "2027-05-03"}) == ["own"]
         assert listed(api, resourceId=new_id()) == []
 
-    def test_a_date_is_one_where_the_resource_is(self, api: Api) -> None:
+    def test_a_date_is_read_in_the_zone_of_the_resource(self, api: Api) -> None:
         far = make_resource(api, timezone="Pacific/Kiritimati")["id"]
         create(api, "2027-05-02", "2027-05-02", reason="day")
         start, end = span_of_days(date(2027, 5, 2), date(2027, 5, 2), "Pacific/Kiritimati")
@@ -252,9 +258,7 @@ class TestList:
         assert listed(api, resourceId=far, to=before.isoformat()) == []
         assert listed(api, resourceId=far, **{"from": "2027-05-02", "to": "2027-05-02"}) == ["day"]
 
-    def test_is_cut_where_it_is_too_long(
-        self, api: Api, monkeypatch: pytest.MonkeyPatch, some: str
-    ) -> None:
+    def test_a_long_list_is_cut(self, api: Api, monkeypatch: pytest.MonkeyPatch, some: str) -> None:
         monkeypatch.setattr(calls, "MAX_LISTED", 2)
         found = api.get(LIST)
         assert [each["reason"] for each in found["timeOff"]] == ["past", "all"]
@@ -263,7 +267,7 @@ class TestList:
 
 
 @pytest.mark.store
-def test_time_off_made_at_once_is_all_there_and_each_is_noticed(
+def test_concurrent_time_off_is_all_stored_and_each_raises_the_version(
     api: Api, owner: Owner, resource: str, time: Time
 ) -> None:
     before = RESOURCES.find(owner.workspace.id, resource)
@@ -290,15 +294,15 @@ CLOSURES: dict[str, tuple[str, dict[str, Any]]] = {
     "inactive": ("/api/resources/update", {"id": "", "status": "inactive"}),
     "deleted": ("/api/resources/delete", {"id": ""}),
 }
-"""Calls after which a resource cannot be booked at noon; its id goes where it is empty."""
+"""Calls after which a resource cannot be booked at noon. Empty values are replaced with its id."""
 
 
 @pytest.mark.store
 @pytest.mark.parametrize("closure", CLOSURES)
-def test_a_booking_that_was_decided_before_a_closure_is_decided_again(
+def test_a_booking_is_checked_again_after_a_concurrent_closure(
     closure: str, api: Api, resource: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The closure comes between what the booking has read and its commit."""
+    """The closure is committed between the booking's reads and its commit."""
     service = make_service(api, resourceIds=[resource])["id"]
     rules = [{"weekdays": list(range(7)), "start": "11:00", "end": "13:00"}]
     hours = {"resourceId": resource, "rules": rules}
@@ -329,10 +333,10 @@ def test_a_booking_that_was_decided_before_a_closure_is_decided_again(
 @pytest.mark.store
 @pytest.mark.parametrize("change", ["own", "all", "hours"])
 @pytest.mark.parametrize("round_", slow_but_for([1], range(3)))
-def test_a_booking_made_at_once_with_a_closure_is_told_of_or_refused(
+def test_a_booking_concurrent_with_a_closure_is_reported_or_refused(
     change: str, round_: int, api: Api, resource: str
 ) -> None:
-    """Whichever comes first: nobody is booked into closed hours without anyone being told."""
+    """A booking in closed hours is either refused or listed in the closure's answer."""
     service = make_service(api, resourceIds=[resource])["id"]
     every_day = {"weekdays": list(range(7)), "start": "00:00", "end": "24:00"}
     hours = {"resourceId": resource, "rules": [every_day]}
