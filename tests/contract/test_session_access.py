@@ -11,7 +11,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from tests.conftest import everything, in_console
 from tests.contract.conftest import World
-from tests.contract.test_access import but_for_use
+from tests.contract.test_access import without_key_usage
 from tests.factories.session_examples import (
     SESSION_EXAMPLES,
     Held,
@@ -75,12 +75,12 @@ def test_every_example_works_in_the_persons_own_workspace(
 def test_another_workspaces_ids_are_answered_like_unknown_ids(
     operation: Operation, own_records: Held, foreign_records: Held
 ) -> None:
-    before = but_for_use(everything())
+    before = without_key_usage(everything())
     foreign = refusal(operation, own_records, session_example(operation, foreign_records))
     unknown = refusal(operation, own_records, session_example(operation, Held.that_never_were()))
     assert foreign == unknown
     assert foreign[:2] == (404, "not_found")
-    assert but_for_use(everything()) == before
+    assert without_key_usage(everything()) == before
 
 
 @by_name(of_sessions(naming=False))

@@ -1,4 +1,4 @@
-"""What tests of several nouns start with."""
+"""Fixtures that tests of several domains share."""
 
 import pytest
 
@@ -17,11 +17,14 @@ def site(api: Api) -> str:
 
 @pytest.fixture
 def away(net: Internet) -> Server:
-    """A host of images; what is not among its pages is not found."""
+    """A fake image host. Paths that are not among its pages are not found."""
     return serve_images(net)
 
 
 @pytest.fixture
 def salon(api: Api, time: Time) -> Salon:
-    """Open from 9 to 18 every day, Moscow time; it is Friday, 15 January 2027, 15:00 there."""
+    """A salon open from 9 to 18 Moscow time every day.
+
+    It is Friday, 15 January 2027, 15:00 there.
+    """
     return Salon.opened(api)

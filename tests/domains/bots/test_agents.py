@@ -1,4 +1,4 @@
-"""Bots and their keys: what the calls promise (tools.md, rows 65, 66, 71 and 72)."""
+"""Bots and their keys: the promises of the calls."""
 
 import json
 from collections.abc import Callable
@@ -32,14 +32,14 @@ def update(api: Api, agent_id: str, **changes: Any) -> Any:
 
 
 def refused_fields(api: Api, **values: Any) -> dict[str, str]:
-    """Create what must be refused; return the messages by field."""
+    """Create a bot that must be refused, and return the messages by field."""
     answer = api.refused("POST", CREATE, AGENT | values)
     assert answer.status == 400
     return {error["field"]: error["message"] for error in answer.data["errors"]}
 
 
 class TestCreateAgent:
-    def test_makes_an_active_public_bot(self, api: Api, owner: Owner) -> None:
+    def test_create_makes_an_active_public_bot(self, api: Api, owner: Owner) -> None:
         agent = create(api)
         assert agent == api.get(f"/api/agents/{agent['id']}")["agent"]
         assert AGENT.items() <= agent.items()
@@ -47,7 +47,7 @@ class TestCreateAgent:
         assert (agent["welcomeMessage"], agent["allowedOrigins"]) == (None, [])
         assert AGENTS.workspace_of(agent["id"]) == owner.workspace.id
 
-    def test_takes_everything(self, api: Api) -> None:
+    def test_create_accepts_all_fields(self, api: Api) -> None:
         values = {
             "isActive": False,
             "isPrivate": True,
@@ -56,7 +56,7 @@ class TestCreateAgent:
         }
         assert values.items() <= create(api, **values).items()
 
-    def test_keeps_origins_as_browsers_send_them(self, api: Api) -> None:
+    def test_origins_are_stored_as_browsers_send_them(self, api: Api) -> None:
         origins = [
             "HTTPS://Bakery.Example:443/",
             "https://bakery.example",
@@ -79,18 +79,18 @@ class TestCreateAgent:
             "null",
         ],
     )
-    def test_refuses_what_is_no_origin(self, api: Api, origin: str) -> None:
+    def test_an_invalid_origin_is_refused(self, api: Api, origin: str) -> None:
         refused = refused_fields(api, allowedOrigins=[origin])
         assert refused["allowedOrigins.0"].startswith("expected an origin such as")
 
-    def test_warns_of_a_model_outside_the_catalogue_and_names_near_ones(self, api: Api) -> None:
+    def test_a_model_outside_the_catalogue_is_a_warning_with_similar_names(self, api: Api) -> None:
         assert "warnings" not in api.post(CREATE, AGENT | {"model": "Claude Sonnet 4.5"})
         made = api.post(CREATE, AGENT | {"model": "claude-sonet-4.5"})
         assert made["agent"]["model"] == "claude-sonet-4.5"
         (warning,) = made["warnings"]
         assert "claude-sonnet-4.5" in warning
 
-    def test_refuses_an_arn_as_a_model(self, api: Api) -> None:
+    def test_an_arn_is_refused_as_a_model(self, api: Api) -> None:
         arn = "arn:aws:bedrock:eu-central-1:1:inference-profile/x"
         assert "not an ARN" in refused_fields(api, model=arn)["model"]
 
@@ -102,10 +102,10 @@ class TestCreateAgent:
             *(("welcomeMessage", "x" * 1001), ("allowedOrigins", ["https://a.example"] * 21)),
         ],
     )
-    def test_refuses_what_is_out_of_bounds(self, api: Api, field: str, value: Any) -> None:
+    def test_values_out_of_bounds_are_refused(self, api: Api, field: str, value: Any) -> None:
         assert list(refused_fields(api, **{field: value})) == [field]
 
-    def test_stops_at_as_many_as_a_list_holds(
+    def test_the_number_of_bots_is_limited_to_the_size_of_a_list(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(records, "MAX_AGENTS", 3)
@@ -125,7 +125,7 @@ def test_the_list_has_all_bots_newest_first_without_prompts(api: Api, time: Time
 
 
 class TestUpdateAgent:
-    def test_changes_what_is_sent_and_nothing_else(self, api: Api, time: Time) -> None:
+    def test_an_update_changes_only_the_given_fields(self, api: Api, time: Time) -> None:
         before = create(api, welcomeMessage="Hello!")
         time.pass_by(minutes=1)
         after = update(api, before["id"], name="Miller", isActive=False)
@@ -134,11 +134,11 @@ class TestUpdateAgent:
         cleared = update(api, before["id"], welcomeMessage=None, allowedOrigins=[])
         assert cleared["welcomeMessage"] is None
 
-    def test_of_nothing_is_refused(self, api: Api) -> None:
+    def test_an_empty_update_is_refused(self, api: Api) -> None:
         agent = create(api)["id"]
         assert api.refused("PUT", f"/api/agents/{agent}", {}).status == 400
 
-    def test_warns_of_a_new_model_outside_the_catalogue(self, api: Api) -> None:
+    def test_a_new_model_outside_the_catalogue_is_a_warning(self, api: Api) -> None:
         agent = create(api)["id"]
         answer = api.call("PUT", f"/api/agents/{agent}", {"model": "my-own-model"})
         assert "not in the catalogue" in answer.data["warnings"][0]
@@ -149,7 +149,7 @@ class TestBotKeys:
     def make(self, agent_id: str, name: str = "Site") -> Any:
         return as_operator("create_bot_key", agentId=agent_id, name=name)
 
-    def test_are_shown_once_and_kept_as_a_hash(self, api: Api) -> None:
+    def test_a_key_is_shown_once_and_stored_as_a_hash(self, api: Api) -> None:
         agent = create(api)["id"]
         made = self.make(agent)
         token = made["token"]
@@ -158,14 +158,14 @@ class TestBotKeys:
         assert api.get(f"/api/agents/{agent}")["keys"] == [f"svc_bot_…{token[-4:]}"]
         assert bot_keys.is_key_of(agent, token)
 
-    def test_open_their_own_bot_alone(self, api: Api) -> None:
+    def test_a_key_opens_only_its_own_bot(self, api: Api) -> None:
         one, other = create(api)["id"], create(api)["id"]
         token = self.make(one)["token"]
         assert not bot_keys.is_key_of(other, token)
         wrong = tokens.generate(tokens.BOT_PREFIX)
         assert not any(bot_keys.is_key_of(one, each) for each in (wrong, "", token[:-1], api.token))
 
-    def test_are_five_at_most_however_many_are_made_at_once(self, api: Api) -> None:
+    def test_a_bot_has_at_most_five_keys_even_when_created_concurrently(self, api: Api) -> None:
         agent = create(api)["id"]
 
         def act(number: int) -> bool:
@@ -179,7 +179,7 @@ class TestBotKeys:
             self.make(agent)
         assert len(api.get(f"/api/agents/{agent}")["keys"]) == 5
 
-    def test_are_deleted_for_good_and_make_room(self, api: Api) -> None:
+    def test_a_deleted_key_stays_deleted_and_makes_room(self, api: Api) -> None:
         agent = create(api)["id"]
         made = [self.make(agent) for _ in range(5)]
         gone = as_operator("delete_bot_key", agentId=agent, keyId=made[2]["keyId"])
@@ -188,7 +188,7 @@ class TestBotKeys:
         assert bot_keys.is_key_of(agent, made[3]["token"])
         assert self.make(agent)["token"]
 
-    def test_of_another_bot_are_not_found(self, api: Api) -> None:
+    def test_keys_of_another_bot_are_not_found(self, api: Api) -> None:
         one, other = create(api)["id"], create(api)["id"]
         key = self.make(one)["keyId"]
         for agent_id, key_id in ((other, key), (one, new_id()), (new_id(), key)):
@@ -198,7 +198,7 @@ class TestBotKeys:
 
 
 class TestSession:
-    """Of the console."""
+    """Bots in the console."""
 
     CALLS: ClassVar[dict[str, dict[str, Any]]] = {
         "create_bot_key": {"name": "Site"},
@@ -211,14 +211,16 @@ class TestSession:
         reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="r")
         return json.loads(reply.body)["data"]
 
-    def test_manages_keys_and_limits_of_its_own_bots(self, api: Api, owner: Owner) -> None:
+    def test_a_session_manages_keys_and_limits_of_its_own_bots(
+        self, api: Api, owner: Owner
+    ) -> None:
         agent, home = create(api)["id"], owner.workspace.id
         key = self.act("create_bot_key", home, agentId=agent, name="Site")["keyId"]
         assert self.act("set_bot_limits", home, agentId=agent, daily=5)["daily"] == 5
         assert self.act("delete_bot_key", home, agentId=agent, keyId=key)["keyId"] == key
 
     @pytest.mark.parametrize("operation", CALLS)
-    def test_finds_no_bot_of_another_workspace(
+    def test_a_session_finds_no_bot_of_another_workspace(
         self, api: Api, new_owner: Callable[..., Owner], operation: str
     ) -> None:
         agent, elsewhere = create(api)["id"], new_owner().workspace.id
@@ -229,9 +231,9 @@ class TestSession:
 
 
 class TestPublicSettings:
-    """``GET /api/public/agents/{id}``: what a page's widget is told."""
+    """``GET /api/public/agents/{id}``: the settings that a page's widget receives."""
 
-    def test_a_page_learns_what_it_shows_and_no_more(self, api: Api) -> None:
+    def test_a_page_receives_only_the_settings_it_shows(self, api: Api) -> None:
         shown = {"welcomeMessage": "Hello!", "allowedOrigins": ["https://bakery.example"]}
         agent = create(api, **shown)
         answer = Api(None).call("GET", f"/api/public/agents/{agent['id']}")
@@ -239,13 +241,13 @@ class TestPublicSettings:
         assert (answer.status, answer.data["agent"]) == (200, told)
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
-    def test_of_a_private_bot_it_learns_that_alone(self, api: Api) -> None:
+    def test_a_page_only_learns_that_a_bot_is_private(self, api: Api) -> None:
         agent = create(api, isPrivate=True, welcomeMessage="Hello, Ada!")
         told = Api(None).get(f"/api/public/agents/{agent['id']}")["agent"]
         assert told["isPrivate"] is True
         assert (told["name"], told["welcomeMessage"]) == ("", None)
 
-    def test_unknown_and_switched_off_look_the_same(self, api: Api) -> None:
+    def test_unknown_and_inactive_bots_get_the_same_answer(self, api: Api) -> None:
         agent = create(api)
         update(api, agent["id"], isActive=False)
         refused = [
@@ -255,7 +257,7 @@ class TestPublicSettings:
         assert [each.pop("code") for each in refused] == ["not_found"] * 2
         assert [each["message"] for each in refused] == [refused[0]["message"]] * 2
 
-    def test_nobody_audits_it(self, api: Api) -> None:
+    def test_reading_public_settings_is_not_audited(self, api: Api) -> None:
         agent = create(api)
         audited = sum(key.startswith("audit/") for key in everything())
         Api(None).get(f"/api/public/agents/{agent['id']}")

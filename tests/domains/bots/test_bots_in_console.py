@@ -1,4 +1,4 @@
-"""Bots as people look after them in the console: the bots, their keys, what they spend."""
+"""Bots in the console: their keys and their spending."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.store
 
 
 class Console:
-    """The console of a workspace's owner."""
+    """The console as a workspace's owner uses it."""
 
     def __init__(self, owner: Owner) -> None:
         self.workspace_id, self.account_id = owner.workspace.id, owner.workspace.owner_id
 
-    def does(self, operation: str, /, **arguments: Any) -> Any:
+    def call(self, operation: str, /, **arguments: Any) -> Any:
         return in_console(self.workspace_id, operation, account_id=self.account_id, **arguments)
 
 
@@ -36,22 +36,22 @@ def console(owner: Owner) -> Console:
 @pytest.fixture
 def agent(console: Console) -> str:
     """The id of a bot."""
-    made: str = console.does("create_agent", **AGENT)["agent"]["id"]
+    made: str = console.call("create_agent", **AGENT)["agent"]["id"]
     return made
 
 
 class TestBots:
-    def test_are_made_changed_and_read_as_with_a_key(
+    def test_bots_are_created_changed_and_read_as_with_a_key(
         self, console: Console, api: Api, agent: str
     ) -> None:
-        console.does("update_agent", id=agent, name="Miller", isPrivate=True)
-        shown = console.does("get_agent", id=agent)
+        console.call("update_agent", id=agent, name="Miller", isPrivate=True)
+        shown = console.call("get_agent", id=agent)
         assert (shown["agent"]["name"], shown["agent"]["isPrivate"]) == ("Miller", True)
-        listed = console.does("list_agents")
+        listed = console.call("list_agents")
         for path, answer in ((f"/api/agents/{agent}", shown), ("/api/agents/list", listed)):
             assert api.get(path) == {"status": True, **answer}
 
-    def test_are_for_members_to_look_at(self, owner: Owner, agent: str) -> None:
+    def test_members_may_only_read_bots(self, owner: Owner, agent: str) -> None:
         home = owner.workspace.id
         assert in_console(home, "get_agent", membership="member", id=agent)["agent"]["id"] == agent
         with pytest.raises(ForbiddenError, match="may look, not change"):
@@ -59,14 +59,14 @@ class TestBots:
 
 
 class TestListBotKeys:
-    def test_shows_everything_of_a_key_but_its_token(
+    def test_the_list_shows_every_field_of_a_key_except_its_token(
         self, console: Console, agent: str, time: Time
     ) -> None:
         made = []
         for name in ("Site", "App"):
-            made.append(console.does("create_bot_key", agentId=agent, name=name))
+            made.append(console.call("create_bot_key", agentId=agent, name=name))
             time.pass_by(minutes=1)
-        assert console.does("list_bot_keys", agentId=agent) == {
+        assert console.call("list_bot_keys", agentId=agent) == {
             "keys": [
                 {
                     "id": made[1]["keyId"],
@@ -84,14 +84,14 @@ class TestListBotKeys:
             "most": 5,
         }
 
-    def test_leaves_out_what_was_deleted(self, console: Console, agent: str) -> None:
-        key = console.does("create_bot_key", agentId=agent, name="Site")["keyId"]
-        console.does("delete_bot_key", agentId=agent, keyId=key)
-        assert console.does("list_bot_keys", agentId=agent)["keys"] == []
+    def test_deleted_keys_are_not_listed(self, console: Console, agent: str) -> None:
+        key = console.call("create_bot_key", agentId=agent, name="Site")["keyId"]
+        console.call("delete_bot_key", agentId=agent, keyId=key)
+        assert console.call("list_bot_keys", agentId=agent)["keys"] == []
 
 
 class Money:
-    """What visitors of a bot cost: a kopeck a token."""
+    """Amounts that a bot's visitors spend, at one kopeck per token."""
 
     def __init__(self, owner: Owner, agent_id: str) -> None:
         place = owner.workspace
@@ -100,7 +100,7 @@ class Money:
         self.terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "model")
 
     def hold(self, tokens: int) -> Hold:
-        """Begin an answer of so many tokens at most, its question included."""
+        """Reserve money for an answer. ``tokens`` are the most it may use, question included."""
         return charging.reserve(self.terms, new_id(), 10, tokens - 10)
 
     def spend(self, tokens: int) -> None:
@@ -114,15 +114,15 @@ def money(owner: Owner, agent: str) -> Iterator[Money]:
 
 class TestGetBotLimits:
     def read(self, console: Console, agent: str, window: str) -> tuple[Any, ...]:
-        shown = console.does("get_bot_limits", agentId=agent)[window]
+        shown = console.call("get_bot_limits", agentId=agent)[window]
         names = ("window", "limit", "spent", "held", "remaining", "endsAt")
         return tuple(shown[name] for name in names)
 
-    def test_of_a_new_bot_are_none_and_nothing_is_spent(
+    def test_a_new_bot_has_no_limits_and_has_spent_nothing(
         self, console: Console, agent: str, time: Time
     ) -> None:
         nothing = {"limit": None, "spent": 0, "held": 0, "remaining": None}
-        assert console.does("get_bot_limits", agentId=agent) == {
+        assert console.call("get_bot_limits", agentId=agent) == {
             "agentId": agent,
             "timezone": "Europe/Moscow",
             "daily": nothing | {"window": "2027-01-15", "endsAt": "2027-01-15T21:00:00.000Z"},
@@ -130,10 +130,10 @@ class TestGetBotLimits:
             "monthly": nothing | {"window": "2027-01", "endsAt": "2027-01-31T21:00:00.000Z"},
         }
 
-    def test_tell_what_is_spent_and_held_of_each(
+    def test_each_limit_shows_the_amounts_spent_and_held(
         self, console: Console, agent: str, time: Time, money: Money
     ) -> None:
-        console.does("set_bot_limits", agentId=agent, daily=500, monthly=2000)
+        console.call("set_bot_limits", agentId=agent, daily=500, monthly=2000)
         money.spend(120)
         money.hold(200)
         ends = {"daily": "15", "weekly": "17", "monthly": "31"}
@@ -146,10 +146,10 @@ class TestGetBotLimits:
             end = f"2027-01-{ends[window]}T21:00:00.000Z"
             assert self.read(console, agent, window) == (*expected, end)
 
-    def test_begin_anew_with_each_window(
+    def test_each_window_starts_at_zero(
         self, console: Console, agent: str, time: Time, money: Money
     ) -> None:
-        console.does("set_bot_limits", agentId=agent, daily=500, weekly=1000, monthly=1000)
+        console.call("set_bot_limits", agentId=agent, daily=500, weekly=1000, monthly=1000)
         money.spend(120)
         time.now = datetime(2027, 1, 15, 21, tzinfo=UTC)  # midnight in Moscow
         read = [self.read(console, agent, each) for each in ("daily", "weekly", "monthly")]
@@ -159,15 +159,15 @@ class TestGetBotLimits:
             ("2027-01", 1000, 120),
         ]
 
-    def test_leave_nothing_rather_than_less_once_they_are_lowered(
+    def test_lowering_a_limit_below_the_spending_leaves_zero_not_less(
         self, console: Console, agent: str, money: Money
     ) -> None:
         money.spend(120)
-        console.does("set_bot_limits", agentId=agent, daily=100)
-        shown = console.does("get_bot_limits", agentId=agent)["daily"]
+        console.call("set_bot_limits", agentId=agent, daily=100)
+        shown = console.call("get_bot_limits", agentId=agent)["daily"]
         assert (shown["spent"], shown["remaining"]) == (120, 0)
 
-    def test_count_in_the_window_that_has_begun_on_another_clock(
+    def test_a_window_that_began_on_another_machine_counts(
         self, console: Console, agent: str, time: Time, money: Money
     ) -> None:
         time.now = datetime(2027, 1, 15, 21, tzinfo=UTC)
@@ -176,29 +176,33 @@ class TestGetBotLimits:
         shown = self.read(console, agent, "daily")
         assert (shown[0], shown[2], shown[5]) == ("2027-01-16", 120, "2027-01-16T21:00:00.000Z")
 
-    def test_take_three_requests(self, console: Console, agent: str, money: Money) -> None:
+    def test_limits_are_read_in_three_requests(
+        self, console: Console, agent: str, money: Money
+    ) -> None:
         with metering() as usage:
-            console.does("get_bot_limits", agentId=agent)
+            console.call("get_bot_limits", agentId=agent)
         assert usage.round_trips == 3, usage.calls
 
 
 class TestListHeldBackBots:
     def held_back(self, console: Console) -> list[dict[str, str]]:
-        bots: list[dict[str, str]] = console.does("list_held_back_bots")["bots"]
+        bots: list[dict[str, str]] = console.call("list_held_back_bots")["bots"]
         return bots
 
-    def test_a_bot_with_a_limit_of_zero_is_stopped(self, console: Console, agent: str) -> None:
+    def test_a_bot_with_a_limit_of_zero_is_listed_as_stopped(
+        self, console: Console, agent: str
+    ) -> None:
         assert self.held_back(console) == []
-        console.does("set_bot_limits", agentId=agent, daily=500, weekly=0)
+        console.call("set_bot_limits", agentId=agent, daily=500, weekly=0)
         assert self.held_back(console) == [{"agentId": agent, "reason": "stopped"}]
-        console.does("set_bot_limits", agentId=agent, weekly=None)
+        console.call("set_bot_limits", agentId=agent, weekly=None)
         assert self.held_back(console) == []
 
     def test_a_bot_that_has_spent_its_limit_is_held_back_until_the_window_ends(
         self, console: Console, agent: str, time: Time, money: Money
     ) -> None:
         money.spend(120)
-        console.does("set_bot_limits", agentId=agent, daily=120)
+        console.call("set_bot_limits", agentId=agent, daily=120)
         assert self.held_back(console) == [{"agentId": agent, "reason": "limit_reached"}]
         time.pass_by(days=1)
         assert self.held_back(console) == []
@@ -206,7 +210,7 @@ class TestListHeldBackBots:
     def test_bots_of_another_workspace_are_left_out(
         self, console: Console, agent: str, new_owner: Callable[..., Owner]
     ) -> None:
-        console.does("set_bot_limits", agentId=agent, daily=0)
+        console.call("set_bot_limits", agentId=agent, daily=0)
         assert in_console(new_owner().workspace.id, "list_held_back_bots") == {"bots": []}
 
 
@@ -220,8 +224,8 @@ def test_a_bot_of_another_workspace_is_not_found(
             in_console(new_owner().workspace.id, operation, **{argument: agent_id})
 
 
-def test_the_operator_reads_the_same(console: Console, agent: str) -> None:
-    console.does("create_bot_key", agentId=agent, name="Site")
+def test_the_operator_reads_the_same_limits(console: Console, agent: str) -> None:
+    console.call("create_bot_key", agentId=agent, name="Site")
     for operation in ("list_bot_keys", "get_bot_limits"):
-        here = console.does(operation, agentId=agent)
+        here = console.call(operation, agentId=agent)
         assert as_operator(operation, agentId=agent) == here

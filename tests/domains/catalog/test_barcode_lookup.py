@@ -1,4 +1,4 @@
-"""Barcodes through REST and the tool server: the own catalogue, then the open databases."""
+"""Barcode lookups over REST and as a tool: in the workspace's catalogue, then in open databases."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,9 @@ def create(api: Api, **fields: Any) -> Any:
 
 
 class TestOwnCatalogue:
-    def test_comes_first_and_nobody_else_is_asked(self, open_facts: Servers, api: Api) -> None:
+    def test_an_own_product_is_found_without_an_external_request(
+        self, open_facts: Servers, api: Api
+    ) -> None:
         open_facts[0].products[NUTELLA] = nutella()
         product = create(api, barcode=NUTELLA)
         assert look_up(api) == {
@@ -47,19 +49,21 @@ class TestOwnCatalogue:
         }
         assert asked(open_facts) == 0
 
-    def test_finds_a_number_in_whichever_form_it_was_given(self, api: Api) -> None:
+    def test_a_number_is_found_in_any_of_its_forms(self, api: Api) -> None:
         upc = "01234567890" + check_digit("01234567890")
         product = create(api, barcode=upc)
         for form in (upc, f"0{upc}", f"00{upc}"):
             assert look_up(api, form)["product"]["id"] == product["id"]
 
-    def test_is_searched_in_three_round_trips(self, api: Api) -> None:
+    def test_the_own_catalogue_is_searched_in_three_round_trips(self, api: Api) -> None:
         create(api, barcode=NUTELLA)
         with metering() as usage:
             look_up(api)
         assert usage.round_trips <= 3, usage.calls
 
-    def test_is_nobody_elses(self, open_facts: Servers, new_owner: Callable[..., Owner]) -> None:
+    def test_products_of_another_workspace_are_not_found(
+        self, open_facts: Servers, new_owner: Callable[..., Owner]
+    ) -> None:
         create(new_owner().api(), barcode=NUTELLA)
         data = look_up(new_owner().api())
         assert (data["found"], data["product"]) == (False, None)
@@ -68,7 +72,7 @@ class TestOwnCatalogue:
         api.post("/api/products/delete", {"id": create(api, barcode=NUTELLA)["id"]})
         assert look_up(api)["found"] is False
 
-    def test_knows_its_own_in_store_numbers(self, open_facts: Servers, api: Api) -> None:
+    def test_an_own_in_store_number_is_found(self, open_facts: Servers, api: Api) -> None:
         create(api, barcode=IN_STORE)
         data = look_up(api, IN_STORE)
         assert data["source"] == "workspace"
@@ -80,7 +84,7 @@ class TestOpenDatabases:
         ("place", "source"),
         list(enumerate(["openfoodfacts", "openbeautyfacts", "openproductsfacts"])),
     )
-    def test_an_article_comes_as_a_draft_with_its_source(
+    def test_an_article_is_returned_as_a_draft_with_its_source(
         self, place: int, source: str, open_facts: Servers, api: Api
     ) -> None:
         open_facts[place].products[NUTELLA] = nutella()
@@ -103,13 +107,15 @@ class TestOpenDatabases:
             },
         }
 
-    def test_the_tool_says_what_rest_says(self, open_facts: Servers, api: Api) -> None:
+    def test_the_tool_returns_the_same_as_rest(self, open_facts: Servers, api: Api) -> None:
         open_facts[0].products[NUTELLA] = nutella()
         failed, told = api.tool("svc_lookup_barcode", barcode=NUTELLA)
         assert not failed
         assert told["data"] == look_up(api)
 
-    def test_an_article_that_nobody_knows_is_not_found(self, open_facts: Servers, api: Api) -> None:
+    def test_an_article_unknown_to_all_databases_is_not_found(
+        self, open_facts: Servers, api: Api
+    ) -> None:
         assert look_up(api) == {
             "status": True,
             "barcode": NUTELLA,
@@ -123,7 +129,7 @@ class TestOpenDatabases:
         assert asked(open_facts) == 3
 
     @pytest.mark.parametrize("prefix", ["02", "04", *map(str, range(20, 30))])
-    def test_an_in_store_number_never_leaves(
+    def test_an_in_store_number_is_never_sent_out(
         self, prefix: str, open_facts: Servers, api: Api
     ) -> None:
         payload = prefix + "0123456789"
@@ -133,7 +139,9 @@ class TestOpenDatabases:
         assert asked(open_facts) == 0
         assert not [key for key in everything() if "CACHE#" in key]
 
-    def test_needs_the_right_to_read_products(self, open_facts: Servers, owner: Owner) -> None:
+    def test_a_lookup_needs_the_scope_to_read_products(
+        self, open_facts: Servers, owner: Owner
+    ) -> None:
         path = f"{PATH}?barcode={NUTELLA}"
         assert owner.api("products:read").get(path)["found"] is False
         answer = owner.api("products:write").refused("GET", path)
@@ -141,7 +149,7 @@ class TestOpenDatabases:
 
 
 class TestCache:
-    def test_an_article_is_asked_about_once_in_30_days_by_whomever(
+    def test_an_article_is_requested_once_in_30_days_for_all_workspaces(
         self, open_facts: Servers, new_owner: Callable[..., Owner], time: Time
     ) -> None:
         open_facts[0].products[NUTELLA] = nutella()
@@ -153,7 +161,7 @@ class TestCache:
         look_up(new_owner().api())
         assert asked(open_facts) == 2
 
-    def test_another_form_of_a_number_is_the_same_article(
+    def test_all_forms_of_a_number_share_one_cached_article(
         self, open_facts: Servers, api: Api
     ) -> None:
         open_facts[0].products[NUTELLA] = nutella()
@@ -161,7 +169,7 @@ class TestCache:
         assert look_up(api, f"0{NUTELLA}")["format"] == "GTIN14"
         assert asked(open_facts) == 1
 
-    def test_what_nobody_knows_is_asked_again_the_next_day(
+    def test_an_unknown_article_is_requested_again_the_next_day(
         self, open_facts: Servers, api: Api, time: Time
     ) -> None:
         look_up(api)
@@ -172,7 +180,7 @@ class TestCache:
         time.pass_by(hours=1)
         assert look_up(api)["source"] == "openproductsfacts"
 
-    def test_a_failure_is_not_kept(self, open_facts: Servers, api: Api) -> None:
+    def test_a_failure_is_not_cached(self, open_facts: Servers, api: Api) -> None:
         open_facts[0].breaks = fakes.status(500)
         assert look_up(api)["found"] is False
         open_facts[0].breaks = None
@@ -193,7 +201,7 @@ class TestFailure:
         ],
         ids=["down", "limited", "garbage", "of another shape", "huge", "cut off"],
     )
-    def test_is_a_warning_over_rest_and_mcp(
+    def test_a_failed_lookup_is_a_warning_over_rest_and_mcp(
         self, breaks: Any, says: str, open_facts: Servers, api: Api
     ) -> None:
         open_facts[0].breaks = breaks
@@ -206,7 +214,7 @@ class TestFailure:
         assert not failed
         assert told["data"] == data
 
-    def test_of_one_database_does_not_hide_what_another_knows(
+    def test_a_failing_database_does_not_hide_the_answer_of_another(
         self, open_facts: Servers, api: Api
     ) -> None:
         open_facts[0].breaks = fakes.status(500)
@@ -215,7 +223,7 @@ class TestFailure:
         assert data["source"] == "openbeautyfacts"
         assert "warnings" not in data
 
-    def test_slow_databases_are_not_waited_for(
+    def test_slow_databases_are_given_up(
         self, open_facts: Servers, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = gateway.look_up
@@ -223,12 +231,12 @@ class TestFailure:
         open_facts[0].breaks = fakes.silent
         assert "openfoodfacts did not answer in time" in look_up(api)["warnings"][0]
 
-    def test_switched_off_is_a_warning(self, api: Api) -> None:
+    def test_a_lookup_that_is_switched_off_is_a_warning(self, api: Api) -> None:
         data = look_up(api)
         assert data["found"] is False
         assert "switched off" in data["warnings"][0]
 
-    def test_a_workspace_finds_its_own_without_anybody(self, api: Api) -> None:
+    def test_own_products_are_found_without_any_database(self, api: Api) -> None:
         create(api, barcode=NUTELLA)
         data = look_up(api)
         assert data["found"] is True
@@ -247,7 +255,7 @@ class TestInput:
             ("301%207624%20010%20701", "EAN13"),
         ],
     )
-    def test_all_forms_are_told_apart(
+    def test_all_forms_of_a_barcode_are_recognised(
         self, given: str, format_: str, open_facts: Servers, api: Api
     ) -> None:
         data = look_up(api, given)
@@ -267,7 +275,7 @@ class TestInput:
             ("1" * 1000, "expected 8, 12, 13 or 14 digits"),
         ],
     )
-    def test_what_is_no_barcode_is_refused_with_what_was_expected(
+    def test_an_invalid_barcode_is_refused_with_the_expected_form(
         self, given: str, says: str, open_facts: Servers, api: Api
     ) -> None:
         failed, told = api.tool("svc_lookup_barcode", barcode=given)
@@ -278,13 +286,13 @@ class TestInput:
         assert len(told["data"]["message"]) < 200
         assert asked(open_facts) == 0
 
-    def test_over_rest_too(self, api: Api) -> None:
+    def test_an_invalid_barcode_is_refused_over_rest_too(self, api: Api) -> None:
         answer = api.refused("GET", f"{PATH}?barcode=3017624010702")
         assert (answer.status, answer.data["code"]) == (400, "invalid_barcode")
         assert api.refused("GET", PATH).data["code"] == "validation_error"
 
 
-def test_only_the_databases_that_the_operator_names_are_asked(
+def test_only_the_configured_databases_are_queried(
     open_facts: Servers, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = replace(gateway.settings(), barcode_sources=f"openbeautyfacts={open_facts[1].url}")

@@ -1,4 +1,4 @@
-"""Categories: one tree for products, one for services (tools.md, rows 33 and 40-42)."""
+"""Categories: one tree for products, one for services."""
 
 from collections import Counter
 from typing import Any
@@ -30,7 +30,7 @@ def create(api: Api, name: str = "Bread", **fields: Any) -> Any:
 
 
 def chain(api: Api, length: int) -> list[str]:
-    """Make categories, each below the one before; return their ids."""
+    """Create categories, each one a child of the one before. Return their ids."""
     ids: list[str] = []
     for level in range(length):
         ids.append(create(api, f"Level {level}", parentId=ids[-1] if ids else None)["id"])
@@ -67,7 +67,7 @@ def refusal(api: Api, path: str, body: Any) -> tuple[int, str]:
 
 
 class TestCreateCategory:
-    def test_shows_all_its_fields(self, api: Api) -> None:
+    def test_create_returns_all_fields(self, api: Api) -> None:
         bread = create(api, " Хлеб ")
         assert bread == {
             "id": bread["id"],
@@ -81,7 +81,7 @@ class TestCreateCategory:
         rolls = create(api, "Rolls", parentId=bread["id"], slug="small", sortOrder=-7)
         assert (rolls["parentId"], rolls["slug"], rolls["sortOrder"]) == (bread["id"], "small", -7)
 
-    def test_comes_last(self, api: Api) -> None:
+    def test_a_new_category_comes_last(self, api: Api) -> None:
         for name in "BAC":
             create(api, name)
         assert [category["name"] for category in listed(api)] == ["B", "A", "C"]
@@ -90,30 +90,34 @@ class TestCreateCategory:
         assert [create(api)["slug"] for _ in range(3)] == ["bread", "bread-2", "bread-3"]
         assert '"bread" is taken' in api.post(CREATE, {"name": "Bread"})["warnings"][0]
 
-    def test_a_category_may_have_a_word_that_is_reserved_for_the_platform(self, api: Api) -> None:
+    def test_words_reserved_for_the_platform_are_allowed_as_slugs(self, api: Api) -> None:
         assert create(api, "Blog")["slug"] == "blog"
 
-    def test_a_given_slug_is_unique_among_its_kind(self, api: Api, new_owner: Any) -> None:
+    def test_a_given_slug_is_unique_among_categories_of_its_kind(
+        self, api: Api, new_owner: Any
+    ) -> None:
         create(api, slug="bread")
         assert refusal(api, CREATE, {"name": "x", "slug": "bread"}) == (409, "slug_taken")
         create(api, slug="bread", kind="service")
         create(new_owner().api(), slug="bread")
 
-    def test_goes_five_levels_deep_and_no_deeper(self, api: Api) -> None:
+    def test_categories_nest_at_most_five_levels_deep(self, api: Api) -> None:
         ids = chain(api, 5)
         answer = api.refused("POST", CREATE, {"name": "x", "parentId": ids[-1]})
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         assert answer.data["errors"][0]["field"] == "parentId"
         assert "5 levels" in answer.data["message"]
 
-    def test_an_unknown_foreign_or_other_kinds_parent_is_404(
+    def test_a_parent_that_is_unknown_foreign_or_of_the_other_kind_is_404(
         self, api: Api, new_owner: Any
     ) -> None:
         strange = [new_id(), create(new_owner().api())["id"], create(api, kind="service")["id"]]
         for unknown in strange:
             assert refusal(api, CREATE, {"name": "x", "parentId": unknown}) == (404, "not_found")
 
-    def test_there_is_an_end_to_how_many(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_number_of_categories_is_limited(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(domain, "MAX_OF_A_KIND", 2)
         create(api), create(api)
         answer = api.refused("POST", CREATE, {"name": "x"})
@@ -124,12 +128,12 @@ class TestCreateCategory:
     @pytest.mark.parametrize(
         "fields", [{"name": ""}, {"name": "a" * 201}, {"kind": "page"}, {"slug": "A b"}]
     )
-    def test_refuses_what_is_out_of_bounds(self, fields: Any, api: Api) -> None:
+    def test_values_out_of_bounds_are_refused(self, fields: Any, api: Api) -> None:
         assert api.refused("POST", CREATE, {"name": "x", **fields}).status == 400
 
 
 class TestListCategories:
-    def test_tells_both_kinds_apart_and_counts_their_items(self, api: Api) -> None:
+    def test_the_list_separates_both_kinds_and_counts_their_items(self, api: Api) -> None:
         bread, cut = create(api), create(api, "Haircuts", kind="service")
         rolls = create(api, "Rolls", parentId=bread["id"])
         product(api, bread["id"]), product(api, bread["id"]), product(api, rolls["id"])
@@ -141,64 +145,66 @@ class TestListCategories:
         assert [c["id"] for c in listed(api, "kind=service")] == [cut["id"]]
         assert [c["id"] for c in listed(api, "kind=product")] == [bread["id"], rolls["id"]]
 
-    def test_shows_the_children_of_one(self, api: Api) -> None:
+    def test_the_list_shows_the_children_of_one_category(self, api: Api) -> None:
         ids = chain(api, 3)
         assert [c["id"] for c in listed(api, f"parentId={ids[0]}")] == [ids[1]]
         assert listed(api, f"parentId={ids[2]}") == []
 
-    def test_below_an_unknown_or_foreign_one_is_empty(self, api: Api, new_owner: Any) -> None:
+    def test_the_list_below_an_unknown_or_foreign_category_is_empty(
+        self, api: Api, new_owner: Any
+    ) -> None:
         create(api)
         foreign = chain(new_owner().api(), 2)
         assert listed(api, f"parentId={foreign[0]}") == listed(api, f"parentId={new_id()}") == []
 
 
 class TestUpdateCategory:
-    def test_changes_what_is_sent_and_nothing_else(self, api: Api) -> None:
+    def test_an_update_changes_only_the_given_fields(self, api: Api) -> None:
         bread = create(api)
         product(api, bread["id"])
         after = update(api, bread["id"], name="Loaves", sortOrder=5)
         assert after == bread | {"name": "Loaves", "sortOrder": 5, "itemsCount": 1}
         assert listed(api) == [after]
 
-    def test_moves_its_slug(self, api: Api) -> None:
+    def test_an_update_changes_the_slug(self, api: Api) -> None:
         bread, cakes = create(api), create(api, "Cakes")
         assert refusal(api, UPDATE, {"id": cakes["id"], "slug": "bread"}) == (409, "slug_taken")
         assert update(api, bread["id"], slug="bread")["slug"] == "bread"
         update(api, bread["id"], slug="loaves")
         assert update(api, cakes["id"], slug="bread")["slug"] == "bread"
 
-    def test_moves_it_with_all_below(self, api: Api) -> None:
+    def test_moving_a_category_moves_its_subtree(self, api: Api) -> None:
         ids, other = chain(api, 3), create(api, "Other")["id"]
         update(api, ids[1], parentId=other)
         assert parents(api) == {ids[0]: None, other: None, ids[1]: other, ids[2]: ids[1]}
         update(api, ids[1], parentId=None)
         assert parents(api)[ids[1]] is None
 
-    def test_below_itself_is_400_cycle(self, api: Api) -> None:
+    def test_moving_a_category_below_itself_is_400_cycle(self, api: Api) -> None:
         ids = chain(api, 3)
         for parent in ids:
             answer = api.refused("POST", UPDATE, {"id": ids[0], "parentId": parent})
             assert (answer.status, answer.data["code"]) == (400, "cycle")
             assert answer.data["errors"][0]["field"] == "parentId"
 
-    def test_counts_the_levels_below_it(self, api: Api) -> None:
+    def test_a_move_counts_the_levels_of_the_subtree(self, api: Api) -> None:
         ids, deep = chain(api, 3), chain(api, 3)
         answer = api.refused("POST", UPDATE, {"id": ids[0], "parentId": deep[2]})
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         update(api, ids[0], parentId=deep[1])
 
-    def test_an_unknown_one_or_parent_is_404(self, api: Api, new_owner: Any) -> None:
+    def test_an_unknown_category_or_parent_is_404(self, api: Api, new_owner: Any) -> None:
         bread, foreign = create(api)["id"], create(new_owner().api())["id"]
         assert refusal(api, UPDATE, {"id": foreign, "name": "x"}) == (404, "not_found")
         for unknown in (foreign, new_id(), create(api, kind="service")["id"]):
             assert refusal(api, UPDATE, {"id": bread, "parentId": unknown}) == (404, "not_found")
 
-    def test_without_a_change_is_400(self, api: Api) -> None:
+    def test_an_empty_update_is_400(self, api: Api) -> None:
         assert api.refused("POST", UPDATE, {"id": create(api)["id"]}).status == 400
 
 
 class TestDeleteCategory:
-    def test_moves_its_items_and_raises_its_children(self, api: Api) -> None:
+    def test_delete_moves_the_items_and_raises_the_children(self, api: Api) -> None:
         top, middle, low = chain(api, 3)
         cakes = create(api, "Cakes")["id"]
         loaf = product(api, middle)
@@ -209,7 +215,7 @@ class TestDeleteCategory:
         assert {c["id"]: c["itemsCount"] for c in listed(api)} == {top: 0, low: 0, cakes: 1}
         assert refusal(api, DELETE, {"id": middle}) == (404, "not_found")
 
-    def test_moves_services_as_it_does_products(self, api: Api) -> None:
+    def test_delete_moves_services_as_well(self, api: Api) -> None:
         hair, nails = (create(api, name, kind="service")["id"] for name in ("Hair", "Nails"))
         body = {"name": "Cut", "durationMin": 60, "categoryId": hair}
         service = api.post("/api/services/create", body)["service"]["id"]
@@ -217,7 +223,9 @@ class TestDeleteCategory:
         assert api.get(f"/api/services/{service}")["service"]["categoryId"] == nails
         assert {c["id"]: c["itemsCount"] for c in listed(api)} == {nails: 1}
 
-    def test_leaves_items_without_a_category_unless_told(self, api: Api, owner: Owner) -> None:
+    def test_delete_leaves_items_without_a_category_by_default(
+        self, api: Api, owner: Owner
+    ) -> None:
         bread = create(api)["id"]
         loaf = product(api, bread)
         api.post(DELETE, {"id": bread})
@@ -225,7 +233,7 @@ class TestDeleteCategory:
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
         assert create(api)["slug"] == "bread"
 
-    def test_dry_tells_and_changes_nothing(self, api: Api) -> None:
+    def test_a_dry_run_reports_and_changes_nothing(self, api: Api) -> None:
         bread = create(api)["id"]
         product(api, bread)
         before = everything()
@@ -233,7 +241,7 @@ class TestDeleteCategory:
         assert (answer["deleted"], answer["movedItems"]) == (False, 1)
         assert everything() == before
 
-    def test_refuses_targets_that_cannot_take_the_items(self, api: Api, new_owner: Any) -> None:
+    def test_a_target_that_cannot_take_the_items_is_refused(self, api: Api, new_owner: Any) -> None:
         bread = create(api)["id"]
         assert refusal(api, DELETE, {"id": bread, "moveTo": bread}) == (400, "validation_error")
         strange = [new_id(), create(new_owner().api())["id"], create(api, kind="service")["id"]]
@@ -241,7 +249,7 @@ class TestDeleteCategory:
             assert refusal(api, DELETE, {"id": bread, "moveTo": unknown}) == (404, "not_found")
         assert bread in parents(api)
 
-    def test_may_move_its_items_to_a_child(self, api: Api) -> None:
+    def test_delete_may_move_the_items_to_a_child(self, api: Api) -> None:
         top, low = chain(api, 2)
         product(api, top)
         api.post(DELETE, {"id": top, "moveTo": low})
@@ -249,7 +257,7 @@ class TestDeleteCategory:
         assert parents(api) == {low: None}
 
     @pytest.mark.slow
-    def test_moves_more_items_and_children_than_fit_a_transaction(
+    def test_delete_moves_more_items_and_children_than_fit_a_transaction(
         self, api: Api, owner: Owner
     ) -> None:
         bread, cakes = create(api)["id"], create(api, "Cakes")["id"]
@@ -266,7 +274,7 @@ class TestDeleteCategory:
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == expected
         assert run_cascades() == 0
 
-    def test_what_a_killed_process_left_is_finished_by_the_runner(
+    def test_the_runner_finishes_what_a_killed_process_left(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         bread, cakes = create(api)["id"], create(api, "Cakes")["id"]
@@ -278,7 +286,7 @@ class TestDeleteCategory:
         assert run_cascades() == 1
         assert products_of(api, cakes) == 50
 
-    def test_very_large_ones_are_left_to_the_runner(
+    def test_very_large_deletions_are_left_to_the_runner(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(domain, "MOVED_IN_A_CALL", 45)
@@ -289,7 +297,7 @@ class TestDeleteCategory:
         assert run_cascades() == 1
         assert products_of(api, bread) == 0
 
-    def test_nothing_can_be_put_into_one_that_is_being_emptied(
+    def test_no_item_can_be_put_into_a_category_that_is_being_emptied(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         bread = create(api)["id"]
@@ -308,7 +316,7 @@ class TestDeleteCategory:
         copy = api.post("/api/products/duplicate", {"id": within})["product"]
         assert copy["categoryId"] is None
 
-    def test_items_go_nowhere_if_their_target_is_deleted_meanwhile(
+    def test_items_have_no_category_if_their_target_is_deleted_meanwhile(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         bread, cakes = create(api)["id"], create(api, "Cakes")["id"]
@@ -321,7 +329,7 @@ class TestDeleteCategory:
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
         assert products_of(api, bread) == products_of(api, cakes) == 0
 
-    def test_children_left_over_make_no_cycle_with_a_parent_moved_below_them(
+    def test_children_moved_by_the_runner_make_no_cycle_with_a_concurrently_moved_parent(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         top, middle = chain(api, 2)
@@ -344,7 +352,7 @@ class TestDeleteCategory:
 
 
 def run_cascades() -> int:
-    """Do what deletions left to the runner; return how many there were."""
+    """Run the jobs that deletions left to the runner, and return their number."""
     return jobs.run({domain.CASCADE: JOB_HANDLERS[domain.CASCADE]})[domain.CASCADE]
 
 
@@ -355,7 +363,7 @@ def row(owner: Owner, name: str, parent_id: str | None) -> Any:
 
 
 def fill(owner: Owner, category_id: str, count: int) -> None:
-    """Put products into a category, without the API."""
+    """Put products into a category without using the API."""
     for start in range(0, count, 40):
         unit = UnitOfWork(owner.workspace.id, "test")
         for number in range(start, min(count, start + 40)):
@@ -373,7 +381,7 @@ def fill(owner: Owner, category_id: str, count: int) -> None:
 
 
 def check_tree(api: Api) -> None:
-    """Whatever was done: no cycle, no parent that is gone, at most five levels."""
+    """Check the tree's invariants: no cycle, no missing parent, at most five levels."""
     tree = parents(api)
     assert set(tree.values()) <= {None, *tree}
     for node in tree:
@@ -396,7 +404,7 @@ def check_tree(api: Api) -> None:
         max_size=14,
     )
 )
-def test_any_sequence_of_changes_leaves_a_tree(steps: list[Any], new_owner: Any) -> None:
+def test_any_sequence_of_changes_leaves_a_valid_tree(steps: list[Any], new_owner: Any) -> None:
     api = new_owner().api()
     made = chain(api, 4)
     for what, who, where in steps:
@@ -427,8 +435,8 @@ def outcomes(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
 
 
 @pytest.mark.store
-class TestAtOnce:
-    def test_moves_below_each_other_make_no_cycle(self, api: Api) -> None:
+class TestConcurrency:
+    def test_concurrent_moves_below_each_other_make_no_cycle(self, api: Api) -> None:
         ids = [create(api, str(number))["id"] for number in range(6)]
 
         def move(number: int) -> Answer:
@@ -440,7 +448,7 @@ class TestAtOnce:
         assert outcomes(answers)[400, "cycle"] + outcomes(answers)[400, "validation_error"] >= 1
         check_tree(api)
 
-    def test_moves_and_creations_do_not_get_a_sixth_level_together(self, api: Api) -> None:
+    def test_concurrent_moves_and_creations_do_not_exceed_five_levels(self, api: Api) -> None:
         top, low = chain(api, 3), chain(api, 2)
 
         def act(number: int) -> Answer:
@@ -452,13 +460,15 @@ class TestAtOnce:
         assert {a.status for a in answers} <= {200, 400}
         check_tree(api)
 
-    def test_parents_and_children_deleted_at_once_leave_a_tree(self, api: Api) -> None:
+    def test_concurrent_deletions_of_parents_and_children_leave_a_valid_tree(
+        self, api: Api
+    ) -> None:
         ids = chain(api, 5)
         answers = at_once(4, lambda n: api.call("POST", DELETE, {"id": ids[n]}))
         assert {a.status for a in answers} == {200}
         assert parents(api) == {ids[4]: None}
 
-    def test_products_made_while_their_category_is_deleted_are_not_left_in_it(
+    def test_products_created_while_their_category_is_deleted_do_not_stay_in_it(
         self, api: Api, owner: Owner
     ) -> None:
         bread = create(api)["id"]
@@ -475,12 +485,12 @@ class TestAtOnce:
         assert products_of(api, bread) == 0
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
 
-    def test_ten_created_at_once_are_all_there(self, api: Api) -> None:
+    def test_ten_categories_created_concurrently_are_all_stored(self, api: Api) -> None:
         answers = at_once(10, lambda _: api.call("POST", CREATE, {"name": "Хлеб"}))
         assert outcomes(answers) == {(200, None): 10}
         assert len({category["slug"] for category in listed(api)}) == 10
 
 
-def test_every_kind_that_holds_items_counts_them_by_category() -> None:
+def test_every_kind_of_category_counts_its_items() -> None:
     for listing in map(categories.items, categories.KINDS):
         assert "category_id" in listing.counted

@@ -1,4 +1,4 @@
-"""Many products in one call: their order and bulk changes."""
+"""Many products in one call: reordering and bulk changes."""
 
 import itertools
 from collections import Counter
@@ -33,7 +33,7 @@ from tests.support.effort import examples
 
 
 class TestReorderProducts:
-    def test_puts_the_listed_first_and_keeps_the_rest(self, api: Api) -> None:
+    def test_the_listed_products_come_first_and_the_rest_keep_their_order(self, api: Api) -> None:
         ids = {name: create(api, name)["id"] for name in "ABCDE"}
         answer = api.post(REORDER, {"ids": [ids["D"], ids["B"]]})
         assert names(api) == "D B A C E"
@@ -41,20 +41,20 @@ class TestReorderProducts:
         orders = {product["id"]: product["sortOrder"] for product in listed(api)}
         assert all(orders[place["id"]] == place["sortOrder"] for place in answer["products"])
 
-    def test_rewrites_only_what_moves(self, api: Api) -> None:
+    def test_only_moved_products_are_rewritten(self, api: Api) -> None:
         ids = [create(api, name)["id"] for name in "ABCDE"]
         before = {p["id"]: p for p in listed(api)}
         api.post(REORDER, {"ids": [ids[1], ids[2], ids[0], ids[3], ids[4]]})
         assert names(api) == "B C A D E"
         assert [p["name"] for p in listed(api) if p != before[p["id"]]] == ["A"]
 
-    def test_of_what_is_in_order_writes_nothing(self, api: Api) -> None:
+    def test_reordering_what_is_in_order_writes_nothing(self, api: Api) -> None:
         ids = [create(api, name)["id"] for name in "ABC"]
         before = everything()
         api.post(REORDER, {"ids": ids[:2]})
         assert everything().keys() == before.keys()
 
-    def test_too_many_for_one_transaction_are_finished_by_the_runner_if_need_be(
+    def test_a_reorder_too_large_for_one_transaction_can_be_finished_by_the_runner(
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         bread = category(api)
@@ -65,7 +65,7 @@ class TestReorderProducts:
         assert run_jobs()["late-entries"] == 1
         assert [p["id"] for p in listed(api, categoryId=bread, size=60)] == ids[::-1]
 
-    def test_in_a_category_leaves_the_others_alone(self, api: Api) -> None:
+    def test_reordering_a_category_leaves_other_products_alone(self, api: Api) -> None:
         bread = category(api)
         ids = {
             name: create(api, name, categoryId=bread if name in "BDF" else None)["id"]
@@ -75,7 +75,7 @@ class TestReorderProducts:
         assert names(api, categoryId=bread) == "F D B"
         assert [n for n in names(api).split() if n in "ACE"] == ["A", "C", "E"]
 
-    def test_names_the_missing_and_moves_nothing(self, api: Api, new_owner: Any) -> None:
+    def test_an_unknown_id_is_named_and_nothing_moves(self, api: Api, new_owner: Any) -> None:
         ids = [create(api, name)["id"] for name in "ABC"]
         foreign, unknown = create(new_owner().api())["id"], new_id()
         answer = api.refused("POST", REORDER, {"ids": [ids[2], foreign, unknown]})
@@ -85,7 +85,7 @@ class TestReorderProducts:
         assert ids[2] not in answer.data["message"]
         assert names(api) == "A B C"
 
-    def test_takes_only_products_of_the_category(self, api: Api) -> None:
+    def test_only_products_of_the_category_are_accepted(self, api: Api) -> None:
         bread = category(api)
         inside, outside = create(api, categoryId=bread)["id"], create(api)["id"]
         body = {"ids": [inside, outside], "categoryId": bread}
@@ -96,24 +96,28 @@ class TestReorderProducts:
         assert refusal(api, REORDER, {"ids": [inside], "categoryId": new_id()})[0] == 404
 
     @pytest.mark.parametrize("ids", [[], ["a", "a"], [str(n) for n in range(91)]])
-    def test_takes_one_to_ninety_different_ids(self, ids: list[str], api: Api) -> None:
+    def test_one_to_ninety_different_ids_are_accepted(self, ids: list[str], api: Api) -> None:
         assert refused_field(api, REORDER, {"ids": ids})["field"] == "ids"
 
-    def test_ninety_at_once_fit_a_transaction(self, api: Api, owner: Owner) -> None:
+    def test_reordering_ninety_products_fits_a_transaction(self, api: Api, owner: Owner) -> None:
         bread = category(api)
         ids = make(owner, 90, category_id=bread)[::-1]
         api.post(REORDER, {"ids": ids, "categoryId": bread})
         assert [product["id"] for product in listed(api)] == ids
 
     @pytest.mark.slow
-    def test_ninety_with_60_kb_of_description_move_without_it(self, api: Api, owner: Owner) -> None:
+    def test_moving_ninety_long_products_does_not_write_their_descriptions(
+        self, api: Api, owner: Owner
+    ) -> None:
         ids = make(owner, 90, description="ー" * 20_000)[::-1]
         api.post(REORDER, {"ids": ids})
         found = PRODUCTS.fetch(owner.workspace.id, ids)
         assert [product.id for product in sorted(found, key=lambda p: p.sort_order)] == ids
         assert {product.description for product in found} == {"ー" * 20_000}
 
-    def test_without_room_before_the_first_is_409(self, api: Api, owner: Owner) -> None:
+    def test_a_reorder_without_room_before_the_first_product_is_409(
+        self, api: Api, owner: Owner
+    ) -> None:
         lowest, other = create(api, "A"), create(api, "B")
         unit = UnitOfWork(owner.workspace.id, "test")
         product = PRODUCTS.find(owner.workspace.id, lowest["id"])
@@ -125,7 +129,7 @@ class TestReorderProducts:
 
     @examples(20)
     @given(moves=st.lists(st.tuples(st.permutations(range(6)), st.integers(1, 6)), max_size=5))
-    def test_any_sequence_of_moves_is_that_of_a_list(
+    def test_any_sequence_of_reorders_matches_a_plain_list(
         self, moves: list[tuple[list[int], int]], new_owner: Any
     ) -> None:
         owner = new_owner()
@@ -145,7 +149,7 @@ def outcomes(answer: Any) -> list[tuple[int, str]]:
 class TestBulkProducts:
     @pytest.fixture
     def some(self, api: Api) -> list[Any]:
-        """Three products, the last inactive."""
+        """Three products. The last one is inactive."""
         return [
             create(api, "A", 105, stock=1),
             create(api, "B", 15, sku="B"),
@@ -170,7 +174,7 @@ class TestBulkProducts:
             ("setStock", {"value": None}, "stock", [None, None, None]),
         ],
     )
-    def test_does_it_to_each(
+    def test_the_action_is_applied_to_each_product(
         self, action: str, more: Any, field: str, after: Any, api: Api, some: list[Any]
     ) -> None:
         before = [product[field] for product in some]
@@ -182,14 +186,16 @@ class TestBulkProducts:
         assert answer["summary"] == {"ok": 3, "failed": 0}
         assert [product[field] for product in listed(api)] == after
 
-    def test_moves_to_a_category_and_out_of_it(self, api: Api, some: list[Any]) -> None:
+    def test_a_bulk_action_moves_products_into_and_out_of_a_category(
+        self, api: Api, some: list[Any]
+    ) -> None:
         bread = category(api)
         self.bulk(api, some, "setCategory", value=bread)
         assert names(api, categoryId=bread) == "A B C"
         self.bulk(api, some[:1], "setCategory", value=None)
         assert names(api, categoryId=bread) == "B C"
 
-    def test_an_unknown_category_is_404_for_the_call(self, api: Api, some: list[Any]) -> None:
+    def test_an_unknown_category_fails_the_whole_call(self, api: Api, some: list[Any]) -> None:
         for unknown in (new_id(), category(api, kind="service")):
             body = {"ids": [some[0]["id"]], "action": "setCategory", "value": unknown}
             assert refusal(api, BULK, body) == (404, "not_found")
@@ -204,7 +210,7 @@ class TestBulkProducts:
         assert answer["summary"] == {"ok": 2, "failed": 2}
         assert answer["status"] is True
 
-    def test_a_price_past_the_limit_fails_alone(self, api: Api, some: list[Any]) -> None:
+    def test_a_price_above_the_limit_fails_alone(self, api: Api, some: list[Any]) -> None:
         dear = create(api, "D", 10**11)
         answer = self.bulk(api, [dear, some[0]], "changePricePercent", value=1)
         assert [result["status"] for result in answer["results"]] == [400, 200]
@@ -212,7 +218,7 @@ class TestBulkProducts:
         assert [result["after"] for result in answer["results"]] == [None, 106]
         assert read(api, dear) == dear
 
-    def test_deletes_when_confirmed(self, api: Api, some: list[Any]) -> None:
+    def test_products_are_deleted_when_confirmed(self, api: Api, some: list[Any]) -> None:
         body = {"ids": [product["id"] for product in some], "action": "delete"}
         assert refusal(api, BULK, body) == (400, "confirmation_required")
         assert len(listed(api)) == 3
@@ -230,7 +236,7 @@ class TestBulkProducts:
             ("deactivate", None, "changed", "would change"),
         ],
     )
-    def test_dry_changes_nothing_and_says_what_would_be(
+    def test_a_dry_run_changes_nothing_and_reports_the_changes(
         self, action: str, value: Any, done: str, would: str, api: Api, some: list[Any]
     ) -> None:
         more = {"confirm": True} | ({} if value is None else {"value": value})
@@ -244,7 +250,7 @@ class TestBulkProducts:
             assert one["message"] == {done: would}.get(other["message"], other["message"])
             assert one | {"message": ""} == other | {"message": ""}
 
-    def test_a_deletion_names_what_goes(self, api: Api, some: list[Any]) -> None:
+    def test_a_deletion_names_the_deleted_products(self, api: Api, some: list[Any]) -> None:
         dry = self.bulk(api, some, "delete", dryRun=True)["results"]
         assert [(each["before"], each["after"]) for each in dry] == [(name, None) for name in "ABC"]
 
@@ -267,7 +273,7 @@ class TestBulkProducts:
             ("changePricePercent", True),
         ],
     )
-    def test_refuses_a_value_that_the_action_does_not_take(
+    def test_a_value_of_the_wrong_type_for_the_action_is_refused(
         self, action: str, value: Any, api: Api, some: list[Any]
     ) -> None:
         body = {"ids": [some[0]["id"]], "action": action, "value": value}
@@ -277,18 +283,18 @@ class TestBulkProducts:
     @pytest.mark.parametrize(
         "action", ["setPrice", "setStock", "setCategory", "changePricePercent"]
     )
-    def test_demands_the_value_of_an_action_that_takes_one(
+    def test_an_action_without_its_required_value_is_refused(
         self, action: str, api: Api, some: list[Any]
     ) -> None:
         error = refused_field(api, BULK, {"ids": [some[0]["id"]], "action": action})
         assert error == {"field": "value", "message": "is required"}
 
-    def test_warns_of_a_value_without_meaning(self, api: Api, some: list[Any]) -> None:
+    def test_a_value_without_effect_is_a_warning(self, api: Api, some: list[Any]) -> None:
         answer = self.bulk(api, some, "activate", value=1)
         assert answer["warnings"] == ["value has no meaning for activate and was ignored."]
 
     @pytest.mark.parametrize("ids", [[], ["a", "a"], [str(n) for n in range(101)]])
-    def test_takes_one_to_a_hundred_different_ids(self, ids: list[str], api: Api) -> None:
+    def test_one_to_a_hundred_different_ids_are_accepted(self, ids: list[str], api: Api) -> None:
         assert refused_field(api, BULK, {"ids": ids, "action": "activate"})["field"] == "ids"
 
     def test_an_id_that_is_not_valid_fails_alone(self, api: Api, some: list[Any]) -> None:
@@ -316,7 +322,7 @@ class TestBulkProducts:
         assert api.post(BULK, body)["summary"] == {"ok": 100, "failed": 0}
         assert counters.read(owner.workspace.id, "PRODUCT") == {}
 
-    def test_what_fails_midway_is_told_and_the_rest_is_done(
+    def test_a_failure_midway_is_reported_and_the_rest_is_done(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         made = hundred(owner)
@@ -333,10 +339,10 @@ class TestBulkProducts:
         assert answer["summary"] == {"ok": 85, "failed": 15}
 
     @pytest.mark.slow
-    def test_a_call_that_died_goes_on_under_its_key(
+    def test_a_call_that_died_continues_under_its_key(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Prices are raised once, however far the first call came."""
+        """Prices are raised once, wherever the first call stopped."""
         made = hundred(owner)
         body = {"ids": made, "action": "changePricePercent", "value": 10}
         commit, commits = UnitOfWork.commit, itertools.count()
@@ -369,5 +375,5 @@ class TestBulkProducts:
 
 
 def hundred(owner: Owner) -> list[str]:
-    """Make a hundred products with SKU and barcode: the most to change of each."""
+    """Create a hundred products with SKU and barcode, so that each writes the most items."""
     return make(owner, 100, sku=lambda number: f"S{number}", barcode=EAN)

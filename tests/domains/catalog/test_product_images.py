@@ -1,4 +1,4 @@
-"""A product's images: copied into the workspace, kept while they cannot be replaced."""
+"""A product's images: copied into the workspace, and kept if they cannot be replaced."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from tests.fakes.internet import Server
 
 
 class TestImages:
-    def test_become_files_of_the_workspace(self, api: Api, away: Server) -> None:
+    def test_images_become_files_of_the_workspace(self, api: Api, away: Server) -> None:
         urls = [f"{AWAY}/{number}.png" for number in range(10)]
         product = create(api, images=[{"url": url} for url in urls])
         assert [(i["width"], i["height"]) for i in product["images"]] == [
@@ -35,7 +35,7 @@ class TestImages:
         assert all(AWAY not in image["url"] for image in product["images"])
         assert read(api, product) == product
 
-    def test_that_cannot_be_taken_are_warnings(self, api: Api, away: Server) -> None:
+    def test_images_that_cannot_be_imported_are_warnings(self, api: Api, away: Server) -> None:
         bad = [f"{AWAY}/none.png", "https://127.0.0.1/x.png", "http://a.example/x.png", "x"]
         body = {"name": "x", "price": 1, "images": [{"url": u} for u in [*bad, f"{AWAY}/1.png"]]}
         answer = api.post(CREATE, body)
@@ -44,7 +44,9 @@ class TestImages:
         for url, warning in zip(bad, answer["warnings"], strict=True):
             assert url in warning
 
-    def test_are_replaced_as_a_whole_and_own_ones_are_kept(self, api: Api, away: Server) -> None:
+    def test_an_update_replaces_all_images_and_keeps_own_files(
+        self, api: Api, away: Server
+    ) -> None:
         product = create(api, images=[{"url": f"{AWAY}/{n}.png"} for n in (0, 1)])
         first, second = product["images"]
         asked = len(away.requests)
@@ -57,7 +59,7 @@ class TestImages:
         assert update(api, product, images=[{"url": first["url"]}])["images"] == [first]
         assert update(api, product, images=None)["images"] == []
 
-    def test_stay_with_a_warning_if_none_of_the_new_ones_can_be_taken(
+    def test_old_images_stay_with_a_warning_if_all_new_ones_fail(
         self, api: Api, away: Server
     ) -> None:
         product = create(api, images=[{"url": f"{AWAY}/{n}.png"} for n in (0, 1)])
@@ -70,7 +72,7 @@ class TestImages:
         some = update(api, product, images=[*new, {"url": f"{AWAY}/2.png"}])
         assert [image["width"] for image in some["images"]] == [10]
 
-    def test_may_be_files_of_the_workspace_by_their_ids(self, api: Api, away: Server) -> None:
+    def test_images_may_be_given_as_file_ids_of_the_workspace(self, api: Api, away: Server) -> None:
         (first,) = create(api, images=[{"url": f"{AWAY}/0.png"}])["images"]
         asked = len(away.requests)
         product = create(api, images=[{"fileId": first["fileId"]}])
@@ -79,7 +81,7 @@ class TestImages:
         assert update(api, product, images=mixed)["images"][1:] == [first, first]
         assert len(away.requests) == asked + 1
 
-    def test_of_an_unknown_file_are_404_before_anything_is_fetched(
+    def test_an_unknown_file_id_is_404_before_anything_is_fetched(
         self, api: Api, away: Server, new_owner: Any
     ) -> None:
         (theirs,) = create(new_owner().api(), images=[{"url": f"{AWAY}/0.png"}])["images"]
@@ -92,14 +94,14 @@ class TestImages:
             assert refusal(api, UPDATE, body) == (404, "not_found")
         assert len(away.requests) == asked
 
-    def test_of_a_file_that_is_no_image_are_400(self, api: Api) -> None:
+    def test_a_file_that_is_not_an_image_is_400(self, api: Api) -> None:
         text = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
         body = {"name": "x", "price": 1, "images": [{"fileId": text["id"]}]}
         answer = api.refused("POST", CREATE, body)
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "images.0.fileId")
         assert "text/plain" in answer.data["message"]
 
-    def test_are_not_fetched_for_an_unknown_category(
+    def test_images_are_not_fetched_if_the_category_is_unknown(
         self, api: Api, away: Server, new_owner: Any
     ) -> None:
         product, images = create(api), [{"url": f"{AWAY}/1.png"}]
@@ -110,7 +112,7 @@ class TestImages:
         assert refusal(api, UPDATE, {"id": new_id(), "images": images}) == (404, "not_found")
         assert away.paths == []
 
-    def test_from_elsewhere_make_a_heavy_call_and_own_ones_do_not(
+    def test_external_images_make_a_call_heavy_and_own_files_do_not(
         self, api: Api, away: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         mine = create(api, images=[{"url": f"{AWAY}/1.png"}])["images"][0]["url"]
@@ -130,7 +132,7 @@ class TestImages:
             assert int(answer.headers["Retry-After"]) <= 60
         assert away.paths == ["/1.png"]
 
-    def test_of_a_refused_call_leave_nothing(self, api: Api, away: Server) -> None:
+    def test_a_refused_call_leaves_no_image(self, api: Api, away: Server) -> None:
         create(api, sku="S")
         body = {"name": "x", "price": 1, "sku": "s", "images": [{"url": f"{AWAY}/1.png"}]}
         assert refusal(api, CREATE, body) == (409, "sku_taken")

@@ -1,4 +1,4 @@
-"""A product's stock, added to and taken from, by many at once."""
+"""A product's stock, increased and decreased by concurrent calls."""
 
 import itertools
 from collections import Counter
@@ -29,21 +29,21 @@ from tests.factories.products import (
 
 
 class TestStockDelta:
-    def test_adds_and_takes(self, api: Api) -> None:
+    def test_a_delta_adds_and_subtracts(self, api: Api) -> None:
         product = create(api, stock=5)
         assert update(api, product, stockDelta=-5)["stock"] == 0
         assert update(api, product, stockDelta=7)["stock"] == 7
         assert update(api, product, stockDelta=0)["stock"] == 7
         assert read(api, product)["stock"] == 7
 
-    def test_goes_with_other_changes(self, api: Api) -> None:
+    def test_a_delta_combines_with_other_changes(self, api: Api) -> None:
         product = create(api, stock=5)
         after = update(api, product, stockDelta=-2, price=9)
         assert (after["stock"], after["price"]) == (3, 9)
         assert read(api, product) == after
 
     @pytest.mark.parametrize("more", [{}, {"price": 9}])
-    def test_below_zero_is_409_with_what_there_is(self, more: Any, api: Api) -> None:
+    def test_a_stock_below_zero_is_409_with_the_current_stock(self, more: Any, api: Api) -> None:
         product = create(api, stock=5)
         answer = api.refused("POST", UPDATE, {"id": product["id"], "stockDelta": -6, **more})
         assert (answer.status, answer.data["code"]) == (409, "insufficient_stock")
@@ -51,33 +51,33 @@ class TestStockDelta:
         assert read(api, product) == product
 
     @pytest.mark.parametrize("more", [{}, {"price": 9}])
-    def test_past_the_limit_is_409(self, more: Any, api: Api) -> None:
+    def test_a_stock_above_the_limit_is_409(self, more: Any, api: Api) -> None:
         product = create(api, stock=10**9)
         body = {"id": product["id"], "stockDelta": 1, **more}
         assert refusal(api, UPDATE, body) == (409, "conflict")
         assert read(api, product) == product
 
-    def test_of_a_stock_that_is_not_tracked_is_409(self, api: Api) -> None:
+    def test_a_delta_of_an_untracked_stock_is_409(self, api: Api) -> None:
         product = create(api)
         answer = api.refused("POST", UPDATE, {"id": product["id"], "stockDelta": 1})
         assert (answer.status, answer.data["code"]) == (409, "conflict")
         assert "Set stock to a number first" in answer.data["message"]
 
-    def test_with_stock_is_400(self, api: Api) -> None:
+    def test_a_delta_together_with_a_stock_is_400(self, api: Api) -> None:
         product = create(api, stock=1)
         body = {"id": product["id"], "stock": 2, "stockDelta": 1}
         answer = api.refused("POST", UPDATE, body)
         assert answer.status == 400
         assert "not both" in answer.data["message"]
 
-    def test_alone_is_audited_as_a_change_of_the_product(self, api: Api, owner: Owner) -> None:
+    def test_a_delta_is_audited_as_an_update_of_the_product(self, api: Api, owner: Owner) -> None:
         product = create(api, stock=1)
         update(api, product, stockDelta=1)
         last = audit.latest(owner.workspace.id)[0]
         assert (last.operation, last.resources[0]) == ("update_product", f"product:{product['id']}")
         assert last.fields == ["stockDelta"]
 
-    def test_under_a_key_is_added_once(self, api: Api) -> None:
+    def test_a_delta_with_an_idempotency_key_is_added_once(self, api: Api) -> None:
         product = create(api, stock=5)
         body = {"id": product["id"], "stockDelta": -1}
         assert api.post(UPDATE, body, key="k") == api.post(UPDATE, body, key="k")
@@ -89,9 +89,9 @@ def statuses(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
 
 
 @pytest.mark.store
-class TestAtOnce:
+class TestConcurrency:
     @pytest.mark.slow
-    def test_fifty_sell_one_stock_exactly_and_never_below_zero(self, api: Api) -> None:
+    def test_fifty_concurrent_sales_end_exactly_at_zero_stock(self, api: Api) -> None:
         product = create(api, stock=30)
         body = {"id": product["id"], "stockDelta": -1}
         answers = at_once(50, lambda _: api.call("POST", UPDATE, body))
@@ -100,7 +100,7 @@ class TestAtOnce:
         told = [a.data for a in answers if a.status == 200 and "warnings" not in a.data]
         assert len({data["product"]["stock"] for data in told}) == len(told)
 
-    def test_who_does_not_insist_on_the_stock_it_read_is_exact_as_well(
+    def test_concurrent_sales_without_an_expected_stock_are_exact_as_well(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(stock_changes, "EXACT_TRIES", 0)
@@ -115,7 +115,7 @@ class TestAtOnce:
         assert read(api, product)["stock"] == 30 + sum(deltas)
         assert all(answer.data["warnings"] for answer in answers)
 
-    def test_a_stock_survives_other_changes_of_its_product(self, api: Api) -> None:
+    def test_a_stock_change_is_not_lost_by_other_concurrent_changes(self, api: Api) -> None:
         product = create(api, stock=100)
 
         def act(number: int) -> Answer:
@@ -130,7 +130,7 @@ class TestAtOnce:
         answers = at_once(20, lambda _: api.call("POST", CREATE, body))
         assert statuses(answers) == {(200, None): 1, (409, "sku_taken"): 19}
 
-    def test_of_ten_reorders_of_the_same_products_one_wins_whole(self, api: Api) -> None:
+    def test_of_ten_reorders_of_the_same_products_one_wins_completely(self, api: Api) -> None:
         ids = [create(api, str(number))["id"] for number in range(6)]
         wanted = [
             list(order) for order in itertools.islice(itertools.permutations(ids), 0, 700, 70)
@@ -139,7 +139,7 @@ class TestAtOnce:
         assert statuses(answers) == {(200, None): 10}
         assert [product["id"] for product in listed(api)] in wanted
 
-    def test_reorders_of_different_products_come_one_after_the_other(self, api: Api) -> None:
+    def test_concurrent_reorders_of_different_products_are_serialised(self, api: Api) -> None:
         ids = [create(api, str(number))["id"] for number in range(13)]
         groups = [ids[start : start + 3] for start in range(0, 12, 3)]
         answers = at_once(4, lambda n: api.call("POST", REORDER, {"ids": groups[n]}))
@@ -148,9 +148,7 @@ class TestAtOnce:
         assert order[12] == ids[12]
         assert sorted(order[start : start + 3] for start in range(0, 12, 3)) == sorted(groups)
 
-    def test_bulk_changes_of_the_same_products_do_not_mix_up_the_counters(
-        self, api: Api, owner: Owner
-    ) -> None:
+    def test_concurrent_bulk_changes_keep_the_counters_exact(self, api: Api, owner: Owner) -> None:
         ids = [create(api, str(number))["id"] for number in range(30)]
 
         def act(number: int) -> Answer:
@@ -162,7 +160,7 @@ class TestAtOnce:
         states = Counter(f"status:{product['status']}" for product in listed(api))
         assert counters.read(owner.workspace.id, "PRODUCT") == states | {"total": 30}
 
-    def test_a_bulk_call_repeated_at_once_under_one_key_is_done_once(self, api: Api) -> None:
+    def test_concurrent_repeats_of_a_bulk_call_under_one_key_are_done_once(self, api: Api) -> None:
         ids = [create(api, str(number), 100)["id"] for number in range(30)]
         body = {"ids": ids, "action": "changePricePercent", "value": 10}
         answers = at_once(6, lambda _: api.call("POST", BULK, body, {"Idempotency-Key": "k"}))
@@ -170,7 +168,7 @@ class TestAtOnce:
         assert len({answer.body for answer in answers}) == 1
         assert {product["price"] for product in listed(api)} == {110}
 
-    def test_lost_races_past_patience_are_a_503_for_their_items(
+    def test_items_that_keep_conflicting_until_the_deadline_are_503(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(retry, "sleep", lambda _: None)
@@ -206,13 +204,15 @@ class TestFilteringByStock:
             ({"maxStock": 3, "inStock": "false"}, "none"),
         ],
     )
-    def test_a_list_holds_the_products_whose_stock_fits(
+    def test_the_stock_filter_lists_matching_products(
         self, query: dict[str, Any], expected: str, api: Api, shelf: str
     ) -> None:
         assert names(api, sort="name", **query) == expected
         assert names(api, sort="name", categoryId=shelf, **query) == expected
 
-    def test_a_list_follows_every_way_of_changing_the_stock(self, api: Api, shelf: str) -> None:
+    def test_the_stock_filter_reflects_every_way_of_changing_the_stock(
+        self, api: Api, shelf: str
+    ) -> None:
         (one,) = listed(api, maxStock=1, inStock="true")
         update(api, one, stockDelta=-1)
         for query in ({}, {"categoryId": shelf}):

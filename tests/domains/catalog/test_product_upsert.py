@@ -1,4 +1,4 @@
-"""Products by their SKUs, many in one call (contract, Operations without a tool)."""
+"""Upserts: many products by their SKUs in one call."""
 
 import itertools
 from collections import Counter
@@ -46,7 +46,7 @@ def item(sku: str, **fields: Any) -> dict[str, Any]:
 
 
 class TestUpsertProducts:
-    def test_creates_what_is_new_and_updates_what_is_there(self, api: Api) -> None:
+    def test_new_skus_are_created_and_existing_ones_updated(self, api: Api) -> None:
         old = create(api, "Loaf", 100, sku="Ёж-1", stock=3, description="d")
         bread = category(api)
         answer = upsert(
@@ -70,7 +70,7 @@ class TestUpsertProducts:
         assert wanted.items() <= second.items()
         assert third["status"] == "active"
 
-    def test_repeated_changes_nothing(self, api: Api, owner: Owner) -> None:
+    def test_repeating_an_upsert_changes_nothing(self, api: Api, owner: Owner) -> None:
         items = [item(f"S{number}", categoryId=category(api, f"c{number}")) for number in range(3)]
         upsert(api, *items)
         before = listed(api)
@@ -80,7 +80,7 @@ class TestUpsertProducts:
         assert listed(api) == before
         assert len(audit.latest(owner.workspace.id)) == changes
 
-    def test_null_clears_what_is_optional_and_what_is_omitted_stays(self, api: Api) -> None:
+    def test_null_clears_optional_fields_and_omitted_fields_stay(self, api: Api) -> None:
         made = create(api, sku="S", description="d", barcode=EAN, stock=1, categoryId=category(api))
         upsert(api, {"sku": "S", "stock": None, "barcode": None})
         assert read(api, made) | {"updatedAt": ""} == made | {
@@ -92,7 +92,7 @@ class TestUpsertProducts:
         after = read(api, made)
         assert (after["categoryId"], after["description"]) == (None, None)
 
-    def test_what_is_wrong_with_an_item_is_its_own(self, api: Api, new_owner: Any) -> None:
+    def test_an_error_of_one_item_affects_only_that_item(self, api: Api, new_owner: Any) -> None:
         create(api, sku="T")
         answer = upsert(
             api,
@@ -122,7 +122,9 @@ class TestUpsertProducts:
         assert answer["summary"] == {"ok": 1, "failed": 9}
         assert names(api) == "Loaf Name G"
 
-    def test_dry_changes_nothing_and_says_what_would_be(self, api: Api, away: Server) -> None:
+    def test_a_dry_run_changes_nothing_and_reports_the_changes(
+        self, api: Api, away: Server
+    ) -> None:
         for sku in "ABC":
             create(api, f"Name {sku}", sku=sku)
         bread = category(api)
@@ -160,7 +162,7 @@ class TestUpsertProducts:
             ),
         ],
     )
-    def test_an_item_that_is_not_valid_fails_alone_among_a_hundred(
+    def test_an_invalid_item_fails_alone_among_a_hundred(
         self, field: Any, message: str, api: Api
     ) -> None:
         items = [item(f"S{number}") for number in range(100)]
@@ -188,7 +190,7 @@ class TestUpsertProducts:
             ("S", "", 'item: expected an object, received text "S"'),
         ],
     )
-    def test_an_item_without_a_valid_sku_fails_alone_and_is_named_as_far_as_it_can_be(
+    def test_an_item_without_a_valid_sku_fails_alone_and_is_identified_as_well_as_possible(
         self, sent: Any, sku: str, message: str, api: Api
     ) -> None:
         answer = upsert(api, item("A"), sent, item("B"))
@@ -196,14 +198,14 @@ class TestUpsertProducts:
         assert answer["results"][1]["sku"] == sku
         assert answer["results"][1]["message"].startswith(message)
 
-    def test_a_dry_run_reports_an_item_that_is_not_valid(self, api: Api) -> None:
+    def test_a_dry_run_reports_an_invalid_item(self, api: Api) -> None:
         answer = upsert(api, item("A"), item("B", stock=-2), dryRun=True)
         assert outcomes(answer) == [
             (200, "would create"),
             (400, "stock: expected at least 0, received number -2"),
         ]
 
-    def test_a_valid_item_with_the_sku_of_one_that_is_not_valid_is_refused(self, api: Api) -> None:
+    def test_a_valid_item_with_the_sku_of_an_invalid_one_is_refused(self, api: Api) -> None:
         answer = upsert(api, item("A", stock=-2), item("a"))
         assert [result["status"] for result in answer["results"]] == [400, 400]
         assert "Several items have this SKU" in answer["results"][1]["message"]
@@ -222,24 +224,24 @@ class TestUpsertProducts:
         assert (other.status, other.data["code"]) == (409, "idempotency_mismatch")
 
     @pytest.mark.parametrize("count", [0, 101])
-    def test_takes_one_to_a_hundred_items(self, count: int, api: Api) -> None:
+    def test_one_to_a_hundred_items_are_accepted(self, count: int, api: Api) -> None:
         body = {"items": [item(f"S{number}") for number in range(count)]}
         assert refused_field(api, UPSERT, body)["field"] == "items"
 
     @pytest.mark.parametrize("items", [None, {}, "x", {"sku": "A", "name": "A", "price": 1}])
-    def test_items_that_are_no_list_fail_as_a_whole(self, items: Any, api: Api) -> None:
+    def test_items_that_are_not_a_list_fail_as_a_whole(self, items: Any, api: Api) -> None:
         assert refused_field(api, UPSERT, {"items": items})["field"] == "items"
 
-    def test_new_ones_come_last_in_the_order_of_the_items(self, api: Api) -> None:
+    def test_new_products_come_last_in_the_order_of_the_items(self, api: Api) -> None:
         create(api, "Z", sku="z")
         skus = [f"S{number:02}" for number in range(25)]
         upsert(api, *(item(sku) for sku in skus))
         assert [product["sku"] for product in listed(api)] == ["z", *skus]
 
-    def test_the_most_that_ten_can_change_fits_a_transaction(
+    def test_the_largest_change_of_ten_items_fits_a_transaction(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Names too long for an entry, another category each, other barcodes."""
+        """Names too long for an index entry, new categories and new barcodes."""
         long = "\ufdfa" * 255
         places = [[category(api, f"{kind}{n}") for n in range(10)] for kind in "ab"]
         codes = [f"{number:07}" for number in range(20)]
@@ -262,7 +264,7 @@ class TestUpsertProducts:
         assert len(made) == 10
         assert {tuple(row.fields) for row in made} == {("items",)}
 
-    def test_what_fails_midway_is_said_and_the_rest_is_done(
+    def test_a_failure_midway_is_reported_and_the_rest_is_done(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         commit, commits = UnitOfWork.commit, itertools.count()
@@ -277,7 +279,7 @@ class TestUpsertProducts:
         statuses = [result["status"] for result in answer["results"]]
         assert statuses == [200] * 10 + [503] * 10 + [200] * 5
 
-    def test_a_call_that_died_goes_on_under_its_key(
+    def test_a_call_that_died_continues_under_its_key(
         self, api: Api, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         body = {"items": [item(f"S{number}") for number in range(25)]}
@@ -295,7 +297,7 @@ class TestUpsertProducts:
         done = listed(api)
         assert len(done) == 10
         update(api, done[0], price=5)
-        time.pass_by(minutes=3)  # the mark of the dead call has expired
+        time.pass_by(minutes=3)  # the dead call's record has expired
         answer = api.post(UPSERT, body, key="k")
         assert outcomes(answer) == [(200, "created")] * 25
         assert read(api, done[0])["price"] == 5
@@ -309,7 +311,7 @@ def _check_digit(digits: str) -> str:
 
 
 class TestImages:
-    def test_become_files_and_own_ones_are_kept(self, api: Api, away: Server) -> None:
+    def test_images_become_files_and_own_files_are_kept(self, api: Api, away: Server) -> None:
         images = [{"url": f"{AWAY}/{number}.png"} for number in range(4)]
         answer = upsert(api, item("A", images=images[:2]), item("B"), item("C", images=images[2:]))
         assert outcomes(answer) == [(200, "created")] * 3
@@ -327,7 +329,7 @@ class TestImages:
         assert read(api, by_sku["A"])["images"] == []
         assert len(away.paths) == 4
 
-    def test_may_be_named_by_their_files_of_which_an_unknown_one_fails_its_item(
+    def test_images_may_be_file_ids_and_an_unknown_id_fails_its_item(
         self,
         api: Api,
         away: Server,
@@ -347,14 +349,14 @@ class TestImages:
         shown = {product["sku"]: product["images"] for product in listed(api)}
         assert (shown["A"], shown["B"][1:]) == ([image], [image])
 
-    def test_that_several_items_show_are_one_file(self, api: Api, away: Server) -> None:
+    def test_an_image_shown_by_several_items_is_one_file(self, api: Api, away: Server) -> None:
         same = [{"url": f"{AWAY}/1.png"}]
         answer = upsert(api, *(item(sku, images=same) for sku in "ABC"))
         assert [result["warnings"] for result in answer["results"]] == [[], [], []]
         assert len({product["images"][0]["fileId"] for product in listed(api)}) == 1
         assert len(files_of(api)) == len(away.paths) == 1
 
-    def test_that_cannot_be_taken_are_warnings_and_lose_nothing(
+    def test_images_that_cannot_be_imported_are_warnings_and_old_ones_stay(
         self,
         api: Api,
         away: Server,
@@ -370,7 +372,7 @@ class TestImages:
         assert (first["images"], first["price"]) == (kept, 7)
         assert second["images"] == []
 
-    def test_for_which_the_time_is_too_short_stay_and_the_items_are_done(
+    def test_images_stay_unchanged_if_time_is_short_and_the_items_are_done(
         self, api: Api, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from tests.factories.products import png
@@ -392,7 +394,7 @@ class TestImages:
         first, second = listed(api)
         assert (first["images"], first["price"], second["images"]) == (kept, 7, [])
 
-    def test_are_not_fetched_again_by_a_repeated_call(
+    def test_a_repeated_call_does_not_fetch_images_again(
         self,
         api: Api,
         away: Server,
@@ -418,7 +420,7 @@ class TestImages:
         assert [len(product["images"]) for product in listed(api)] == [1] * 4
         assert len(files_of(api)) == 4
 
-    def test_of_ten_items_are_one_heavy_call(
+    def test_the_images_of_ten_items_count_as_one_heavy_call(
         self,
         api: Api,
         away: Server,
@@ -438,8 +440,10 @@ class TestImages:
 
 
 @pytest.mark.store
-class TestAtOnce:
-    def test_of_many_upserts_of_one_sku_one_creates_and_the_rest_update(self, api: Api) -> None:
+class TestConcurrency:
+    def test_of_many_concurrent_upserts_of_one_sku_one_creates_and_the_rest_update(
+        self, api: Api
+    ) -> None:
         def act(number: int) -> Answer:
             return api.call(
                 "POST", UPSERT, {"items": [item("S", price=number), item(f"T{number}")]}
@@ -452,7 +456,7 @@ class TestAtOnce:
         assert {answer.data["summary"]["failed"] for answer in answers} == {0}
         assert len(listed(api)) == 9
 
-    def test_a_category_that_goes_meanwhile_fails_its_items_alone(
+    def test_a_category_deleted_meanwhile_fails_only_its_items(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         gone = category(api)

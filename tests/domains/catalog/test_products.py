@@ -1,4 +1,4 @@
-"""Products: listed, created, changed, deleted and copied (tools.md, Products)."""
+"""Products: listed, created, updated, deleted and duplicated."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ from tests.fakes.internet import Server
 
 
 class TestListProducts:
-    def test_is_ordered_by_their_own_order_creation_price_or_name(self, api: Api) -> None:
+    def test_the_list_sorts_by_own_order_creation_price_or_name(self, api: Api) -> None:
         for name, price in (("Ёлка", 300), ("ель", 100), ("Дуб", 200)):
             create(api, name, price)
         assert names(api) == "Ёлка ель Дуб"
@@ -44,7 +44,7 @@ class TestListProducts:
         assert names(api, sort="price") == "ель Дуб Ёлка"
         assert names(api, sort="name") == "Дуб Ёлка ель"
 
-    def test_finds_by_a_part_of_the_name_or_the_sku_in_any_case(self, api: Api) -> None:
+    def test_the_search_finds_part_of_the_name_or_sku_in_any_case(self, api: Api) -> None:
         create(api, "Ёлка", sku="AB-17")
         create(api, "Oak", sku="CD-18")
         assert names(api, q="елк") == "Ёлка"
@@ -52,7 +52,7 @@ class TestListProducts:
         assert names(api, q="-1") == "Ёлка Oak"
         assert names(api, q="nothing") == ""
 
-    def test_may_be_turned_around(self, api: Api) -> None:
+    def test_the_order_may_be_reversed(self, api: Api) -> None:
         for name, price in (("A", 300), ("C", 100), ("B", 200)):
             create(api, name, price)
         assert names(api, sortDir="desc") == "B C A"
@@ -61,7 +61,7 @@ class TestListProducts:
         assert names(api, sort="createdAt", sortDir="asc") == "A C B"
         assert names(api, sort="createdAt", sortDir="desc") == names(api, sort="createdAt")
 
-    def test_filters_by_price_with_both_bounds_included(self, api: Api) -> None:
+    def test_the_price_filter_includes_both_bounds(self, api: Api) -> None:
         for price in (0, 100, 199, 200, 201):
             create(api, str(price), price)
         assert names(api, minPrice=100, maxPrice=200) == "100 199 200"
@@ -70,7 +70,7 @@ class TestListProducts:
         assert names(api, minPrice=100, maxPrice=100) == "100"
         assert names(api, minPrice=1, maxPrice=200, q="19", sortDir="desc") == "199"
 
-    def test_finds_the_one_with_an_sku_or_those_with_a_barcode(self, api: Api) -> None:
+    def test_filters_find_an_sku_or_a_barcode(self, api: Api) -> None:
         bread = category(api)
         create(api, "A", sku="Ёж-1", barcode=EAN, categoryId=bread)
         create(api, "B", sku="Ёж-10", barcode="0" + EAN, status="inactive", price=7)
@@ -86,7 +86,9 @@ class TestListProducts:
         found = api.get(f"{LIST}?{urlencode({'barcode': EAN, 'size': 1, 'page': 2})}")
         assert ([p["name"] for p in found["products"]], found["total"]) == (["B"], 2)
 
-    def test_of_a_category_can_include_those_below_it(self, api: Api, new_owner: Any) -> None:
+    def test_the_list_of_a_category_can_include_its_subcategories(
+        self, api: Api, new_owner: Any
+    ) -> None:
         bakery = category(api, "Bakery")
         bread, cakes = category(api, parentId=bakery), category(api, "Cakes", parentId=bakery)
         rye = category(api, "Rye", parentId=bread)
@@ -106,7 +108,7 @@ class TestListProducts:
         warned = api.get(f"{LIST}?subcategories=true")
         assert (warned["total"], len(warned["warnings"])) == (5, 1)
 
-    def test_filters_by_status_and_by_category(self, api: Api) -> None:
+    def test_the_list_filters_by_status_and_category(self, api: Api) -> None:
         bread, cakes = category(api), category(api, "Cakes")
         create(api, "A", categoryId=bread)
         create(api, "B", categoryId=bread, status="inactive")
@@ -117,14 +119,16 @@ class TestListProducts:
         assert names(api, categoryId=bread) == "A B"
         assert names(api, categoryId=bread, status="active") == "A"
 
-    def test_of_an_unknown_or_foreign_category_is_empty(self, api: Api, new_owner: Any) -> None:
+    def test_the_list_of_an_unknown_or_foreign_category_is_empty(
+        self, api: Api, new_owner: Any
+    ) -> None:
         create(api, categoryId=category(api))
         foreign = category(new_owner().api())
         for unknown in (foreign, new_id(), "x"):
             found = api.get(f"{LIST}?categoryId={unknown}")
             assert (found["products"], found["total"]) == ([], 0)
 
-    def test_has_pages_of_twenty_and_a_total(self, api: Api) -> None:
+    def test_the_list_has_pages_of_twenty_and_a_total(self, api: Api) -> None:
         for number in range(23):
             create(api, f"{number:02}")
         first, second = api.get(LIST), api.get(f"{LIST}?page=2")
@@ -141,10 +145,10 @@ class TestListProducts:
             *("barcode=4006381333932", "barcode=x"),
         ],
     )
-    def test_refuses_what_it_does_not_know(self, query: str, api: Api) -> None:
+    def test_an_unknown_value_is_refused(self, query: str, api: Api) -> None:
         assert api.refused("GET", f"{LIST}?{query}").status == 400
 
-    def test_cuts_long_descriptions_and_says_so(self, api: Api) -> None:
+    def test_long_descriptions_are_cut_with_a_warning(self, api: Api) -> None:
         whole = create(api, description="ж" * 20_000)
         short = create(api, description="ж" * 500)
         found = api.get(LIST)
@@ -181,7 +185,7 @@ class TestListProducts:
         short = api.get(f"{LIST}?descriptions=short&size=100")["products"]
         assert {p["descriptionTruncated"] for p in short} == {True}
 
-    def test_a_list_written_back_by_update_or_upsert_loses_no_description(self, api: Api) -> None:
+    def test_writing_a_listed_product_back_loses_no_description(self, api: Api) -> None:
         whole = create(api, sku="A", description="ж" * 6007)
         short = create(api, sku="B", description="ж" * 500)
         shown = [{k: p[k] for k in ("sku", "description")} | {"price": 7} for p in listed(api)]
@@ -198,7 +202,7 @@ class TestListProducts:
         assert [each["status"] for each in dry["results"]] == [400, 200]
 
     @pytest.mark.parametrize("text", ["ж" * 499, "ж" * 500, "ж" * 498 + "…", "ё" * 499 + "…", "…"])
-    def test_a_description_that_no_list_has_cut_replaces_a_long_one(
+    def test_a_new_description_that_only_looks_cut_replaces_a_long_one(
         self, text: str, api: Api
     ) -> None:
         product = create(api, description="ж" * 6007)
@@ -210,7 +214,7 @@ class TestListProducts:
 
 
 class TestCreateProduct:
-    def test_shows_all_its_fields(self, api: Api, owner: Owner) -> None:
+    def test_create_returns_all_fields(self, api: Api, owner: Owner) -> None:
         bread = category(api)
         product = create(
             api,
@@ -240,13 +244,13 @@ class TestCreateProduct:
         assert product["createdAt"] == product["updatedAt"]
         assert counters.read(owner.workspace.id, "PRODUCT")["status:inactive"] == 1
 
-    def test_needs_no_more_than_a_name_and_a_price(self, api: Api) -> None:
+    def test_create_needs_only_a_name_and_a_price(self, api: Api) -> None:
         product = create(api, price=0)
         assert product["status"] == "active"
         empty = ("description", "sku", "barcode", "stock", "categoryId")
         assert [product[name] for name in empty] == [None] * 5
 
-    def test_comes_last_whatever_orders_there_are(self, api: Api) -> None:
+    def test_a_new_product_comes_last_whatever_the_existing_sort_orders(self, api: Api) -> None:
         first = create(api, "A")
         update(api, first, sortOrder=10**12)
         create(api, "B")
@@ -277,12 +281,12 @@ class TestCreateProduct:
             ("images", [{"url": "https://a.example/1.png", "fileId": "a"}]),
         ],
     )
-    def test_refuses_what_is_out_of_bounds(self, field: str, value: Any, api: Api) -> None:
+    def test_values_out_of_bounds_are_refused(self, field: str, value: Any, api: Api) -> None:
         body = {"name": "x", "price": 1, field: value}
         assert refused_field(api, CREATE, body)["field"].split(".")[0] == field
         assert listed(api) == []
 
-    def test_takes_what_is_on_the_bounds(self, api: Api) -> None:
+    def test_values_on_the_bounds_are_accepted(self, api: Api) -> None:
         fields = {"description": "a" * 20_000, "sku": "ﷺ" * 64, "stock": 10**9}
         product = create(api, "a" * 255, 10**11, **fields)
         assert read(api, product) == product
@@ -295,7 +299,7 @@ class TestCreateProduct:
             ("400638133393x", "expected 8, 12, 13 or 14 digits"),
         ],
     )
-    def test_refuses_a_wrong_barcode_with_the_digit_it_expected(
+    def test_a_wrong_barcode_is_refused_with_the_expected_check_digit(
         self, barcode: str, message: str, api: Api
     ) -> None:
         product = create(api)
@@ -308,7 +312,7 @@ class TestCreateProduct:
             assert error["field"] == "barcode"
             assert message in error["message"]
 
-    def test_an_empty_barcode_is_left_out_of_creates_and_lists_and_explained_in_updates(
+    def test_an_empty_barcode_is_omitted_in_creates_and_lists_and_explained_in_updates(
         self, api: Api
     ) -> None:
         product = api.post(CREATE, {"name": "x", "price": 1, "barcode": "", "sku": ""})["product"]
@@ -318,14 +322,12 @@ class TestCreateProduct:
         error = refused_field(api, UPDATE, {"id": product["id"], "barcode": ""})
         assert error["message"].endswith("; send null to clear it")
 
-    def test_a_price_in_rubles_is_told_in_kopecks(self, api: Api) -> None:
+    def test_a_price_in_rubles_is_refused_with_the_amount_in_kopecks(self, api: Api) -> None:
         error = refused_field(api, CREATE, {"name": "x", "price": 199.9})
         assert error["field"] == "price"
         assert "kopecks: 19990" in error["message"]
 
-    def test_an_sku_is_unique_in_the_workspace_whatever_its_case(
-        self, api: Api, new_owner: Any
-    ) -> None:
+    def test_an_sku_is_unique_in_the_workspace_in_any_case(self, api: Api, new_owner: Any) -> None:
         create(api, sku="Ёж-1")
         for sku in ("Ёж-1", " ЁЖ-1", "еж-1"):
             assert refusal(api, CREATE, {"name": "x", "price": 1, "sku": sku}) == (409, "sku_taken")
@@ -333,7 +335,7 @@ class TestCreateProduct:
         create(api, sku="Ёж-2")
         assert len(listed(api)) == 2
 
-    def test_a_taken_sku_names_who_has_it_and_what_the_call_can_do(self, api: Api) -> None:
+    def test_a_taken_sku_names_its_product_and_the_next_step(self, api: Api) -> None:
         first, second = create(api, sku="S"), create(api, sku="T")
         made = api.refused("POST", CREATE, {"name": "x", "price": 1, "sku": "s"}).data
         changed = api.refused("POST", UPDATE, {"id": second["id"], "sku": "s"}).data
@@ -353,12 +355,12 @@ class TestCreateProduct:
             assert "GET /api/categories/list" in answer.data["message"]
         assert listed(api) == []
 
-    def test_the_same_key_makes_one_product(self, api: Api) -> None:
+    def test_the_same_idempotency_key_creates_one_product(self, api: Api) -> None:
         body = {"name": "x", "price": 1, "sku": "S"}
         assert api.post(CREATE, body, key="k") == api.post(CREATE, body, key="k")
         assert len(listed(api)) == 1
 
-    def test_is_found_by_its_barcode_in_any_form(self, api: Api, owner: Owner) -> None:
+    def test_a_product_is_found_by_its_barcode_in_any_form(self, api: Api, owner: Owner) -> None:
         workspace = owner.workspace.id
         product = create(api, barcode="012345678905")
         create(api, barcode="12345670")
@@ -370,7 +372,7 @@ class TestCreateProduct:
 
 
 class TestUpdateProduct:
-    def test_changes_what_is_sent_and_nothing_else(self, api: Api, time: Time) -> None:
+    def test_an_update_changes_only_the_given_fields(self, api: Api, time: Time) -> None:
         product = create(
             api, sku="S", stock=3, barcode=EAN, description="d", categoryId=category(api)
         )
@@ -380,7 +382,7 @@ class TestUpdateProduct:
         assert after == product | changes | {"updatedAt": "2027-01-15T12:05:00.000Z"}
         assert read(api, product) == after
 
-    def test_null_clears_what_is_optional(self, api: Api, owner: Owner) -> None:
+    def test_null_clears_optional_fields(self, api: Api, owner: Owner) -> None:
         product = create(
             api, sku="S", stock=3, barcode=EAN, description="d", categoryId=category(api)
         )
@@ -391,18 +393,18 @@ class TestUpdateProduct:
         assert products.with_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
 
     @pytest.mark.parametrize("field", ["name", "price", "status", "sortOrder", "stockDelta"])
-    def test_null_does_not_clear_what_is_not(self, field: str, api: Api) -> None:
+    def test_null_does_not_clear_required_fields(self, field: str, api: Api) -> None:
         product = create(api, stock=1)
         after = update(api, product, **{field: None}, description="Kept")
         assert (after.get(field), after["stock"]) == (product.get(field), 1)
 
-    def test_without_a_change_is_400(self, api: Api) -> None:
+    def test_an_empty_update_is_400(self, api: Api) -> None:
         answer = api.refused("POST", UPDATE, {"id": create(api)["id"], "color": "red"})
         assert answer.status == 400
         assert answer.data["message"].startswith("Nothing to change")
         assert '"color"' in answer.data["warnings"][0]
 
-    def test_moves_the_claim_on_the_sku(self, api: Api) -> None:
+    def test_a_new_sku_frees_the_old_one(self, api: Api) -> None:
         first, second = create(api, sku="A"), create(api, sku="B")
         assert refusal(api, UPDATE, {"id": second["id"], "sku": "a"}) == (409, "sku_taken")
         assert update(api, first, sku="a")["sku"] == "a"
@@ -410,7 +412,7 @@ class TestUpdateProduct:
         assert update(api, second, sku="A")["sku"] == "A"
         assert refusal(api, UPDATE, {"id": second["id"], "sku": "C"}) == (409, "sku_taken")
 
-    def test_moves_the_look_up_by_barcode(self, api: Api, owner: Owner) -> None:
+    def test_a_new_barcode_replaces_the_old_one_in_lookups(self, api: Api, owner: Owner) -> None:
         product = create(api, barcode="012345678905")
         assert update(api, product, barcode="0012345678905")["barcode"] == "0012345678905"
         update(api, product, barcode=EAN)
@@ -424,7 +426,7 @@ class TestUpdateProduct:
             body = {"id": product["id"], "categoryId": unknown}
             assert refusal(api, UPDATE, body) == (404, "not_found")
 
-    def test_counts_it_in_its_new_category(self, api: Api, owner: Owner) -> None:
+    def test_a_moved_product_counts_in_its_new_category(self, api: Api, owner: Owner) -> None:
         bread, cakes = category(api), category(api, "Cakes")
         product = create(api, categoryId=bread)
         update(api, product, categoryId=cakes)
@@ -434,7 +436,7 @@ class TestUpdateProduct:
 
 
 class TestDeleteProduct:
-    def test_frees_its_sku_and_barcode(self, api: Api, owner: Owner) -> None:
+    def test_delete_frees_the_sku_and_barcode(self, api: Api, owner: Owner) -> None:
         product = create(api, sku="S", barcode=EAN, categoryId=category(api))
         assert api.post(DELETE, {"id": product["id"]}) == {
             "status": True,
@@ -448,19 +450,21 @@ class TestDeleteProduct:
         assert products.with_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
         create(api, sku="S")
 
-    def test_keeps_it_for_a_month_out_of_sight(self, api: Api, owner: Owner, time: Time) -> None:
+    def test_a_deleted_product_is_hidden_and_kept_for_a_month(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
         product = create(api)
         api.post(DELETE, {"id": product["id"]})
         kept = PRODUCTS.row.find(PRODUCTS.trash(owner.workspace.id), product["id"])
         assert kept is not None
         assert (kept.expires - time.now).days == 30
 
-    def test_again_is_404(self, api: Api) -> None:
+    def test_a_second_deletion_is_404(self, api: Api) -> None:
         product = create(api)
         api.post(DELETE, {"id": product["id"]})
         assert refusal(api, DELETE, {"id": product["id"]}) == (404, "not_found")
 
-    def test_dry_changes_nothing(self, api: Api) -> None:
+    def test_a_dry_run_changes_nothing(self, api: Api) -> None:
         product = create(api, sku="S")
         before = everything()
         answer = api.post(DELETE, {"id": product["id"], "dryRun": True})
@@ -469,7 +473,7 @@ class TestDeleteProduct:
 
 
 class TestDuplicateProduct:
-    def test_makes_an_inactive_copy_without_what_is_unique(self, api: Api, away: Server) -> None:
+    def test_a_copy_is_inactive_and_without_unique_fields(self, api: Api, away: Server) -> None:
         source = create(
             api,
             sku="S",
@@ -495,32 +499,34 @@ class TestDuplicateProduct:
         assert read(api, copy) == copy
         assert read(api, source) == source
 
-    def test_stands_right_behind_its_source(self, api: Api) -> None:
+    def test_a_copy_follows_its_source(self, api: Api) -> None:
         first = create(api, "A")
         create(api, "B")
         api.post(DUPLICATE, {"id": first["id"], "name": "A2"})
         api.post(DUPLICATE, {"id": first["id"], "name": "A1"})
         assert names(api) == "A A1 A2 B"
 
-    def test_stands_behind_its_source_where_there_is_no_room(self, api: Api) -> None:
+    def test_a_copy_follows_its_source_even_without_room_between_sort_orders(
+        self, api: Api
+    ) -> None:
         for number, name in enumerate("ABC"):
             update(api, create(api, name), sortOrder=number)
         source = listed(api)[1]
         api.post(DUPLICATE, {"id": source["id"], "name": "B2"})
         assert names(api) == "A B B2 C"
 
-    def test_of_a_long_name_fits_and_a_given_one_is_taken(self, api: Api) -> None:
+    def test_a_copy_of_a_long_name_fits_and_a_given_name_is_used(self, api: Api) -> None:
         source = create(api, "x" * 255)
         copy = api.post(DUPLICATE, {"id": source["id"]})["product"]
         assert copy["name"] == "x" * 247 + " (копия)"
         assert api.post(DUPLICATE, {"id": source["id"], "name": " Y "})["product"]["name"] == "Y"
 
-    def test_of_an_unknown_product_is_404(self, api: Api) -> None:
+    def test_duplicating_an_unknown_product_is_404(self, api: Api) -> None:
         assert refusal(api, DUPLICATE, {"id": new_id()}) == (404, "not_found")
 
 
-class TestOverTheToolServer:
-    def test_a_product_lives_and_dies_by_tools(self, api: Api) -> None:
+class TestTools:
+    def test_a_product_is_created_updated_and_deleted_by_tools(self, api: Api) -> None:
         def call(tool: str, **arguments: Any) -> Any:
             params = {"name": f"svc_{tool}", "arguments": arguments}
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}

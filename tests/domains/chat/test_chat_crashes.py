@@ -1,4 +1,4 @@
-"""A chat whose process dies between any two of its steps: its job brings it to an end, once."""
+"""Chats whose process dies between two steps: a job ends each exactly once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -39,11 +39,11 @@ WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """The simulated end of the process."""
 
 
 class Process:
-    """Counts the writes of a process, and dies before or after one of them."""
+    """Counts the writes of a process, and ends it before or after one of them."""
 
     def __init__(self) -> None:
         self.writes: list[str] = []
@@ -105,7 +105,7 @@ def bot(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Bot:
 
 @pytest.fixture
 def scripted(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> Scripts:
-    """Have the bot's model say what a test wants."""
+    """Set the bot's model to a scripted one."""
 
     def set_(*steps: Any) -> Scripted:
         model = Scripted(steps)
@@ -116,7 +116,7 @@ def scripted(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> Scripts:
 
 
 def check_ledger(bot: Bot) -> list[str]:
-    """Check the invariants; return what became of each hold."""
+    """Check the ledger's invariants, and return the outcome of each hold."""
     entries = list(reversed(ledger.entries(bot.account_id)))
     available = reserved = 0
     ends: dict[str, list[str]] = {}
@@ -135,7 +135,7 @@ def check_ledger(bot: Bot) -> list[str]:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["unsent", "unheard"])
-def test_wherever_it_dies_the_request_is_charged_once_or_not_at_all(
+def test_a_process_that_dies_at_any_step_charges_once_or_not_at_all(
     after: bool,
     bot: Bot,
     api: Api,
@@ -175,7 +175,7 @@ NEVER = 10_000.0
 
 @pytest.fixture
 def no_timer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Let no checkpoint be due because of the time; pings come at once, and nothing is read on."""
+    """Disable checkpoints by time. Pings are sent at once, and no reading ahead takes place."""
     monkeypatch.setattr(chat_answer, "CHECKPOINT_SECONDS", NEVER)
     monkeypatch.setattr(chat_answer, "FIRST_PAUSE", NEVER)
     monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.01)
@@ -184,14 +184,14 @@ def no_timer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 class Crash:
-    """A chat whose process dies once its answer has a checkpoint that a test waits for."""
+    """A chat whose process dies once its answer has the checkpoint that a test waits for."""
 
     def __init__(self, bot: Bot, api: Api, run: Callable[..., Any]) -> None:
         self.bot, self.api, self.run = bot, api, run
         self.shown = ""
 
     def when(self, recorded: Callable[[str], bool]) -> None:
-        """Read an answer until its checkpoint is as it should be, and let the process die."""
+        """Read an answer until its checkpoint is as expected, then end the process."""
         with self.run() as it:
             response = answer_to(request_to(self.bot.id, "Tell me a tale"))
             try:
@@ -211,7 +211,7 @@ class Crash:
         pytest.fail("the answer ended")
 
     def settled(self, time: Time) -> dict[str, Any]:
-        """Let the job end the exchange; return the answer as the dialog keeps it."""
+        """Let the job end the exchange. Return the answer as the dialog stores it."""
         time.pass_by(minutes=10, seconds=1)
         schedules.run_jobs()
         assert check_ledger(self.bot) == ["settle"]
@@ -224,7 +224,7 @@ def crash(bot: Bot, api: Api, process: Callable[..., Any]) -> Crash:
 
 
 def cost(model: Scripted, output_tokens: int) -> int:
-    """Return the kopecks that a question and so many tokens of output come to."""
+    """Return the price in kopecks of a question and this many output tokens."""
     return -(-(count_input(model.asked[0]) * 150_000 + output_tokens * 750_000) // 10**6)
 
 
@@ -260,7 +260,7 @@ def test_two_hundred_tokens_shown_get_a_checkpoint_without_waiting(
     assert bot.money == (RICH - cost(model, count_tokens(text)), 0)
 
 
-def test_words_that_the_visitor_has_not_been_sent_are_in_no_checkpoint(
+def test_words_that_were_not_sent_to_the_visitor_are_in_no_checkpoint(
     bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
     model = scripted(*["word "] * 20, Event())
@@ -271,7 +271,7 @@ def test_words_that_the_visitor_has_not_been_sent_are_in_no_checkpoint(
     assert bot.money == (RICH - cost(model, count_tokens(text)), 0)
 
 
-def test_the_job_settles_the_reasoning_that_came_before_a_crash(
+def test_the_job_charges_reasoning_from_before_a_crash(
     bot: Bot, crash: Crash, scripted: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
     no_timer.setattr(chat_answer, "CHECKPOINT_SECONDS", 0.01)

@@ -1,4 +1,4 @@
-"""A chat whose database is throttled: refused in time, by a process that stays small."""
+"""Chats with a throttled database are refused within the deadline and need little memory."""
 
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ MOST_BYTES = 5_000_000
 
 @pytest.fixture(autouse=True)
 def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return the seconds spent in pauses: each takes its longest, and nobody waits for it."""
+    """Record the seconds spent in pauses. Each pause takes its longest, without real waiting."""
     passed = [0.0]
 
     def pause(longest: float) -> None:
@@ -43,7 +43,7 @@ def bot(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Bot:
 
 
 def cancelled(reason: str) -> ClientError:
-    """Return the refusal of a transaction of which one item is the reason."""
+    """Return the rejection of a transaction, caused by one of its items."""
     return ClientError(
         {
             "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
@@ -62,7 +62,7 @@ WALLET = {
 
 @contextmanager
 def little_memory() -> Iterator[None]:
-    """Check that a ``with`` block needs no more memory than a request may."""
+    """Check that a ``with`` block needs no more memory than a request may use."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
@@ -80,7 +80,7 @@ def test_a_chat_whose_wallet_stays_busy_is_503_in_time_and_in_little_memory(
     seconds: list[float],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    ask(bot, "Hi")  # loads what is loaded once
+    ask(bot, "Hi")  # imports everything that is imported once
     before, began = bot.money, seconds[0]
     with failing("TransactWriteItems", ALWAYS, fault) as sent, little_memory():
         refused = ask(bot, "Hi").answer
@@ -96,7 +96,7 @@ def test_a_chat_whose_wallet_stays_busy_is_503_in_time_and_in_little_memory(
 
 
 def test_thirty_throttled_writes_of_a_wallet_leave_memory_as_it_was(bot: Bot) -> None:
-    ask(bot, "Hi")  # as above
+    ask(bot, "Hi")  # imports everything that is imported once
     statuses: list[int] = []
     with failing("TransactWriteItems", 30, throttled) as sent, little_memory():
         while len(sent) <= 30:

@@ -1,4 +1,4 @@
-"""What of a dialog a model is told again."""
+"""The part of a dialog's history that the model receives."""
 
 from itertools import count as numbers
 
@@ -22,7 +22,7 @@ texts = st.text(max_size=40)
 
 
 @given(st.lists(st.builds(Turn, texts, texts), max_size=60), st.integers(0, 2_000))
-def test_what_fits_is_the_newest_turns_whole_and_in_their_order(
+def test_the_newest_turns_that_fit_are_sent_whole_and_in_order(
     turns: list[Turn], room: int
 ) -> None:
     told, spent = fit([SYSTEM], iter(turns), QUESTION, count_input, room)
@@ -41,7 +41,7 @@ def test_what_fits_is_the_newest_turns_whole_and_in_their_order(
         assert spent + count_input(pair) > room
 
 
-def test_no_more_turns_are_read_than_are_told() -> None:
+def test_no_more_turns_are_read_than_are_sent() -> None:
     read = []
 
     def endless() -> object:
@@ -54,7 +54,7 @@ def test_no_more_turns_are_read_than_are_told() -> None:
     assert len(read) == MAX_TURNS
 
 
-def test_an_answer_has_the_room_that_the_context_leaves() -> None:
+def test_an_answer_may_use_the_rest_of_the_context() -> None:
     fixed = [SYSTEM, QUESTION]
     sent = count_input(fixed)
     assert room_for_answer(fixed, count_input, 32_000, 10_000) == MAX_OUTPUT
@@ -65,7 +65,7 @@ def test_an_answer_has_the_room_that_the_context_leaves() -> None:
 
 
 @given(texts)
-def test_a_hold_counts_more_than_any_estimate(text: str) -> None:
+def test_a_hold_covers_more_tokens_than_any_estimate(text: str) -> None:
     messages = [Message("user", text)]
     assert count_safely(messages) >= count_input(messages)
     assert counter("demo") is count_input

@@ -1,4 +1,4 @@
-"""A chat's real process, killed in the midst of an answer: what was shown is kept and charged."""
+"""A real process that is killed during an answer: the words shown are stored and charged."""
 
 import json
 import os
@@ -29,7 +29,7 @@ WORDS = [f"word{number} " for number in range(20)]
 
 @pytest.fixture
 def endpoint(database: None) -> Iterator[str]:
-    """The address at which another process finds the test's database."""
+    """The address at which another process reaches the test's database."""
     if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ:
         yield os.environ["AWS_ENDPOINT_URL_DYNAMODB"]
         return
@@ -44,7 +44,7 @@ def endpoint(database: None) -> Iterator[str]:
 
 @pytest.fixture
 def provider() -> Iterator[OpenAiApi]:
-    """A provider that says twenty words, and then nothing."""
+    """A provider that sends twenty words, and then nothing."""
     with openai_api.serving() as server:
         said = [openai_api.event(openai_api.piece(word)) for word in WORDS]
         server.answers = [openai_api.silent_after(*said)]
@@ -53,7 +53,7 @@ def provider() -> Iterator[OpenAiApi]:
 
 @pytest.fixture
 def chat(endpoint: str, provider: OpenAiApi) -> Iterator[lambda_runtime_api.Function]:
-    """The streaming function, in a process of its own."""
+    """The streaming function in a process of its own."""
     environment = {
         "STAGE": "test",
         "LLM_PROVIDER": "openai",
@@ -71,7 +71,7 @@ def chat(endpoint: str, provider: OpenAiApi) -> Iterator[lambda_runtime_api.Func
         yield function
 
 
-def test_twenty_words_shown_before_a_kill_are_kept_and_charged(
+def test_twenty_words_shown_before_a_kill_are_stored_and_charged(
     chat: lambda_runtime_api.Function, owner: Owner, api: Api, time: Time
 ) -> None:
     bot = new_bot(owner, model="our-own-model")

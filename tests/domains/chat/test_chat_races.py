@@ -1,4 +1,4 @@
-"""Many messages at once: one answer a session, every chat counted, nothing left held."""
+"""Concurrent messages: one answer at a time per session, every chat counted, no money left held."""
 
 from collections import Counter
 
@@ -15,7 +15,7 @@ def bot(owner: Owner) -> Bot:
     return new_bot(owner)
 
 
-def test_of_messages_that_meet_in_a_session_one_at_a_time_is_answered(bot: Bot, api: Api) -> None:
+def test_of_concurrent_messages_in_a_session_one_at_a_time_is_answered(bot: Bot, api: Api) -> None:
     session = ask(bot, "Hi").session
     told = at_once(8, lambda n: ask(bot, f"Question {n}", sessionId=session))
     answered = [each for each in told if each.status == 200]
@@ -29,7 +29,7 @@ def test_of_messages_that_meet_in_a_session_one_at_a_time_is_answered(bot: Bot, 
     assert ask(bot, "And now?", sessionId=session).status == 200
 
 
-def test_chats_at_once_are_each_charged_and_counted(bot: Bot, api: Api) -> None:
+def test_concurrent_chats_are_each_charged_and_counted(bot: Bot, api: Api) -> None:
     told = at_once(12, lambda n: ask(bot, f"How much is rye bread, {n}?", ip=f"203.0.113.{n}"))
     assert {each.status for each in told} == {200}
     assert Counter(bot.kinds) == {"topup": 1, "reserve": 12, "settle": 12}
@@ -41,14 +41,14 @@ def test_chats_at_once_are_each_charged_and_counted(bot: Bot, api: Api) -> None:
     assert bot.money[0] < RICH
 
 
-def test_the_same_call_at_once_is_answered_once(bot: Bot) -> None:
+def test_concurrent_repeats_of_one_call_are_answered_once(bot: Bot) -> None:
     told = at_once(6, lambda _: ask(bot, "How much is rye bread?", key="k"))
     assert {each.status for each in told} <= {200, 409}
     assert len({each.session for each in told if each.status == 200}) == 1
     assert bot.kinds == ["topup", "reserve", "settle"]
 
 
-def test_a_person_who_writes_from_many_dialogs_is_one_client(bot: Bot, api: Api) -> None:
+def test_a_person_with_several_concurrent_dialogs_is_one_client(bot: Bot, api: Api) -> None:
     at_once(6, lambda n: ask(bot, "I am ada@example.com", ip=f"203.0.113.{n}"))
     (client,) = api.get("/api/clients/list")["clients"]
     assert client["leadsCount"] == 6

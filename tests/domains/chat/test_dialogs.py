@@ -1,4 +1,4 @@
-"""Dialogs and statistics of bots (tools.md, rows 67-70), leads of chats, the widget's events."""
+"""Dialogs and statistics of bots, leads from chats, and the widget's events."""
 
 import json
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def stats(api: Api, bot: Bot, **query: Any) -> Any:
 
 
 class TestList:
-    def test_lists_newest_first_by_channel_lead_period_and_words(
+    def test_dialogs_are_listed_newest_first_with_all_filters(
         self, api: Api, bot: Bot, time: Time
     ) -> None:
         told = ask(
@@ -84,7 +84,7 @@ class TestList:
         assert listed(api, bot, **{"from": "2027-01-16"}) == [second, first]
         assert listed(api, bot, search="still there") == [first]
 
-    def test_a_dialog_tells_how_it_went(self, api: Api, bot: Bot, time: Time) -> None:
+    def test_a_listed_dialog_shows_its_outcome(self, api: Api, bot: Bot, time: Time) -> None:
         told = ask(bot, "How much is\nrye bread?", channel="widget")
         time.pass_by(minutes=1)
         more = ask(bot, "And cakes?", sessionId=told.session)
@@ -98,14 +98,14 @@ class TestList:
         assert dialog["lastMessageAt"] == "2027-01-15T12:01:00.000Z"
         assert told.session not in json.dumps(dialog)
 
-    def test_searches_the_first_two_kilobytes(self, api: Api, bot: Bot) -> None:
+    def test_the_search_covers_the_first_two_kilobytes(self, api: Api, bot: Bot) -> None:
         told = ask(bot, "а" * 900)
         ask(bot, "needle " + "x" * 2000, sessionId=told.session)
         ask(bot, "haystack", sessionId=told.session)
         assert len(listed(api, bot, search="needle")) == 1
         assert listed(api, bot, search="haystack") == []
 
-    def test_another_bots_dialogs_are_not_among_them(self, api: Api, bot: Bot) -> None:
+    def test_another_bots_dialogs_are_not_listed(self, api: Api, bot: Bot) -> None:
         other = new_bot(bot.owner, money=0)
         ask(bot, "Hi")
         assert listed(api, other) == []
@@ -114,7 +114,7 @@ class TestList:
 
 
 class TestGet:
-    def test_returns_the_messages_as_they_were_said(self, api: Api, bot: Bot) -> None:
+    def test_messages_are_returned_unchanged(self, api: Api, bot: Bot) -> None:
         told = ask(bot, " How much\nis rye? ", pageUrl="https://a.example/x?token=1#y")
         dialog = newest(api, bot)
         found = api.get(f"{GET}?id={dialog['id']}")
@@ -135,7 +135,7 @@ class TestGet:
         )
         assert (question["status"], answer["status"]) == ("ok", "ok")
 
-    def test_pages_through_messages(self, api: Api, bot: Bot) -> None:
+    def test_messages_are_paged(self, api: Api, bot: Bot) -> None:
         told = ask(bot, "one")
         ask(bot, "two", sessionId=told.session)
         path = f"{GET}?id={newest(api, bot)['id']}"
@@ -152,7 +152,7 @@ class TestGet:
         assert api.refused("GET", f"{path}&agentId={new_id()}").status == 404
         assert api.get(f"{path}&agentId={bot.id}")["messages"]
 
-    def test_what_is_too_long_for_an_answer_is_413(
+    def test_a_dialog_too_long_for_one_answer_is_413(
         self, api: Api, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ask(bot, "Hi")
@@ -165,7 +165,7 @@ class TestGet:
 
 
 class TestStats:
-    def test_counts_what_happened(
+    def test_statistics_count_all_events(
         self, api: Api, bot: Bot, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         told = ask(bot, "How much is rye?", channel="widget")
@@ -198,7 +198,7 @@ class TestStats:
             "tokens": sent + said,
         }
 
-    def test_tries_of_the_bots_own_people_are_outside_the_totals_and_make_no_lead(
+    def test_tests_by_the_workspaces_own_people_are_not_counted_and_make_no_lead(
         self, api: Api, bot: Bot, owner: Owner
     ) -> None:
         asked = request_to(bot.id, "Call ada@example.com", channel="test")
@@ -221,11 +221,11 @@ class TestStats:
     @pytest.mark.parametrize(
         "query", ["from=2027-01-02&to=2027-01-01", "from=2020-01-01&to=2027-01-01", "from=x"]
     )
-    def test_refuses_what_is_no_period(self, query: str, api: Api, bot: Bot) -> None:
+    def test_an_invalid_period_is_refused(self, query: str, api: Api, bot: Bot) -> None:
         for path in (STATS, FUNNEL):
             assert api.refused("GET", f"{path}?agentId={bot.id}&{query}").status == 400
 
-    def test_days_are_the_workspaces(self, api: Api, bot: Bot, time: Time) -> None:
+    def test_days_are_in_the_workspaces_zone(self, api: Api, bot: Bot, time: Time) -> None:
         time.now = datetime(2027, 1, 15, 22, 0, tzinfo=UTC)  # 01:00 in Moscow
         ask(bot, "Hi")
         day = {"from": "2027-01-16", "to": "2027-01-16"}
@@ -236,7 +236,7 @@ class TestLeads:
     def leads(self, api: Api) -> Any:
         return api.get("/api/forms/collection-list")["collections"]
 
-    def test_an_address_or_a_number_makes_one_lead_a_dialog(self, api: Api, bot: Bot) -> None:
+    def test_an_email_or_phone_makes_one_lead_per_dialog(self, api: Api, bot: Bot) -> None:
         told = ask(bot, "Hi", pageUrl="https://a.example/x?y=1")
         assert self.leads(api) == []
         text = "Please write to Ada@Example.com."
@@ -256,7 +256,7 @@ class TestLeads:
         crm = api.get("/api/crm/stats")
         assert (crm["created"], crm["bySource"]) == (1, [{"source": "chat", "count": 1}])
 
-    def test_the_form_of_the_widget_says_who_it_is(self, api: Api, bot: Bot) -> None:
+    def test_the_widgets_form_names_the_visitor(self, api: Api, bot: Bot) -> None:
         contact = {"name": "Ada", "phone": "8 495 123-45-67"}
         told = ask(bot, "My name is Ada, 8 495 123-45-67", contact=contact)
         again = {"email": "ada@example.com", "name": "Somebody"}
@@ -267,12 +267,12 @@ class TestLeads:
         (client,) = api.get("/api/clients/list")["clients"]
         assert (client["name"], client["phone"], client["email"]) == ("Ada", "+74951234567", None)
 
-    def test_a_form_that_does_not_fit_is_refused_by_its_field(self, bot: Bot) -> None:
+    def test_an_invalid_form_is_refused_by_field(self, bot: Bot) -> None:
         refused = answer_to(request_to(bot.id, "Hi", contact={"email": "nobody"}))
         assert refused.status == 400
         assert b'"contact.email"' in refused.whole_body()
 
-    def test_a_lead_of_a_chat_can_be_worked_on(self, api: Api, bot: Bot) -> None:
+    def test_a_lead_from_a_chat_can_be_processed(self, api: Api, bot: Bot) -> None:
         ask(bot, "ada@example.com")
         (lead,) = self.leads(api)
         body = {"id": lead["id"], "data": {"city": "Tver"}, "notes": "Call"}
@@ -285,11 +285,11 @@ class TestLeads:
     @pytest.mark.parametrize(
         "text", ["Price 10 000 000?", "Order 2027-01-15 12:30", "me@home", "@ada", "1234567"]
     )
-    def test_other_numbers_and_signs_make_none(self, text: str, api: Api, bot: Bot) -> None:
+    def test_other_numbers_and_at_signs_make_no_lead(self, text: str, api: Api, bot: Bot) -> None:
         ask(bot, text)
         assert self.leads(api) == []
 
-    def test_a_lead_beyond_the_plan_is_kept_and_marked(
+    def test_a_lead_beyond_the_plan_is_stored_and_marked(
         self, api: Api, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 0)
@@ -300,7 +300,7 @@ class TestLeads:
 
 
 class TestErasure:
-    def test_what_a_person_said_goes_and_counts_stay(
+    def test_erasure_removes_messages_and_keeps_counts(
         self, api: Api, bot: Bot, owner: Owner
     ) -> None:
         told = ask(bot, "My secret garden, ada@example.com", key="k", pageUrl="https://a.example/")
@@ -328,7 +328,7 @@ class TestErasure:
             {"phone": "+79161234567"},
         ],
     )
-    def test_every_contact_that_a_visitor_names_leads_to_the_dialog(
+    def test_every_contact_that_a_visitor_enters_leads_to_the_dialog(
         self, contact: dict[str, str], channel: str, api: Api, bot: Bot, owner: Owner
     ) -> None:
         told = ask(bot, "I am ada@example.com or ada@home.example.com", channel=channel)
@@ -340,7 +340,7 @@ class TestErasure:
         for word in ("garden", "ada@", "9161234567"):
             assert word not in kept
 
-    def test_a_dialog_without_a_lead_is_found_by_what_was_named_in_it(
+    def test_a_dialog_without_a_lead_is_found_by_contacts_in_its_text(
         self, api: Api, bot: Bot, owner: Owner
     ) -> None:
         row = DIALOGS.new(
@@ -360,7 +360,7 @@ class TestErasure:
         assert (erased["dialogs"], erased["leads"], erased["clientIds"]) == (1, 0, [])
         assert "ada@example" not in repr(everything())
 
-    def test_an_answer_that_is_under_way_leaves_nothing_behind(
+    def test_an_answer_in_progress_leaves_nothing_after_erasure(
         self, api: Api, bot: Bot, owner: Owner
     ) -> None:
         stream = answer_to(request_to(bot.id, "I am ada@example.com"))
@@ -373,7 +373,7 @@ class TestErasure:
 
 
 class TestExpiry:
-    def test_a_dialog_goes_with_its_messages_a_year_after_the_last(
+    def test_a_dialog_expires_with_its_messages_a_year_after_the_last(
         self, api: Api, bot: Bot, time: Time
     ) -> None:
         told = ask(bot, "Hi")
@@ -410,7 +410,7 @@ def funnel(api: Api, bot: Bot, **query: Any) -> tuple[dict[str, int], list[dict[
 
 
 class TestWidget:
-    def test_a_visit_counts_once_a_stage_with_the_stages_it_lacks(
+    def test_a_visit_counts_once_per_stage_and_fills_in_missing_stages(
         self, api: Api, bot: Bot, time: Time
     ) -> None:
         page = "https://a.example/shop"
@@ -427,18 +427,20 @@ class TestWidget:
         rates = api.get(f"{FUNNEL}?agentId={bot.id}")["stages"]
         assert [each["rate"] for each in rates] == [1.0, 1.0, 0.5, 0.5, 0.0]
 
-    def test_a_chats_lead_is_the_last_stage_of_its_visit(self, api: Api, bot: Bot) -> None:
+    def test_a_lead_from_a_chat_is_the_last_stage_of_its_visit(self, api: Api, bot: Bot) -> None:
         report(bot, "a", "opened")
         told = ask(bot, "Hi", channel="widget", visitId="a")
         ask(bot, "ada@example.com", sessionId=told.session)
         assert set(funnel(api, bot)[0].values()) == {1}
 
-    def test_no_page_may_report_a_lead(self, bot: Bot) -> None:
+    def test_a_page_cannot_report_a_lead(self, bot: Bot) -> None:
         api = Api(None)
         body = {"agentId": bot.id, "visitId": "a", "stage": "lead"}
         assert api.refused("POST", "/api/public/widget-event", body).status == 400
 
-    def test_beacons_send_it_as_plain_text_and_nobody_audits_it(self, api: Api, bot: Bot) -> None:
+    def test_beacons_send_events_as_plain_text_and_are_not_audited(
+        self, api: Api, bot: Bot
+    ) -> None:
         before = everything().keys()
         body = json.dumps({"agentId": bot.id, "visitId": "a", "stage": "loaded"}).encode()
         answer = Api(None).call(
@@ -450,7 +452,7 @@ class TestWidget:
         assert made
         assert not any(key.startswith("audit/") for key in made)
 
-    def test_counts_a_site_apart(self, api: Api, bot: Bot) -> None:
+    def test_each_site_is_counted_separately(self, api: Api, bot: Bot) -> None:
         site = api.post("/api/projects/create", {"title": "Shop"})["project"]["id"]
         report(bot, "a", "loaded", projectId=site)
         report(bot, "b", "loaded")

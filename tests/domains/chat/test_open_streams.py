@@ -1,4 +1,4 @@
-"""How many streams a visitor may have open, behind the edge."""
+"""Limit on the number of streams that a visitor may have open, behind the edge."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def unscaled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_streams, "settings", lambda: chosen)
 
 
-def test_ten_at_a_time_and_another_when_one_ends() -> None:
+def test_ten_streams_are_open_at_most_and_an_ended_one_makes_room() -> None:
     for number in range(10):
         open_streams.begin("v", f"{number}")
     with pytest.raises(RateLimitedError):
@@ -30,14 +30,14 @@ def test_ten_at_a_time_and_another_when_one_ends() -> None:
         open_streams.begin("v", "and more")
 
 
-def test_those_that_never_end_are_forgotten(time: Time) -> None:
+def test_streams_that_never_end_expire(time: Time) -> None:
     for number in range(10):
         open_streams.begin("v", f"{number}")
     time.pass_by(minutes=6, seconds=1)
     open_streams.begin("v", "more")
 
 
-def test_of_many_that_begin_at_once_ten_do() -> None:
+def test_of_many_concurrent_streams_ten_are_admitted() -> None:
     def begin(number: int) -> bool:
         try:
             open_streams.begin("v", f"{number}")

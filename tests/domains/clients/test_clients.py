@@ -1,4 +1,4 @@
-"""Clients: one a person, and what the client calls promise (tools.md, rows 22, 23 and 27)."""
+"""Clients: one per person, and the promises of the client calls."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -34,7 +34,7 @@ def names(api: Api, **query: str) -> list[str]:
 
 
 class TestOneClientAPerson:
-    def test_known_by_address_or_number(self, api: Api, form: str) -> None:
+    def test_a_person_is_recognised_by_email_or_phone(self, api: Api, form: str) -> None:
         first = client_of(
             api, submit(form, name="Ada", email="ada@example.com", phone="84951234567")
         )
@@ -45,7 +45,7 @@ class TestOneClientAPerson:
         assert (third["phone"], third["leadsCount"]) == ("+74951234567", 3)
         assert api.get(LIST)["total"] == 1
 
-    def test_the_address_wins_over_the_number_and_nothing_is_merged(
+    def test_the_email_takes_precedence_over_the_phone_and_nothing_is_merged(
         self, api: Api, form: str
     ) -> None:
         by_email = client_of(api, submit(form, name="Ada", email="ada@example.com"))
@@ -64,7 +64,7 @@ class TestOneClientAPerson:
             ({"email": "ada@example.com", "phone": "+74951234567"}, {"phone": "+74951234568"}),
         ],
     )
-    def test_what_a_visitor_gives_stays_on_the_lead_and_changes_no_client(
+    def test_a_visitors_contacts_stay_on_the_lead_and_change_no_client(
         self, has: dict[str, str], gives: dict[str, str], api: Api, form: str
     ) -> None:
         before = client_of(api, submit(form, name="Ada", **has))
@@ -77,9 +77,7 @@ class TestOneClientAPerson:
         assert {name: lead[name] for name in gives} == gives
         assert client_of(api, submit(form, name="Mallory", **gives))["id"] != kept["id"]
 
-    def test_a_key_fills_what_is_empty_of_a_client_with_what_it_gives_alone(
-        self, api: Api, form: str
-    ) -> None:
+    def test_a_key_fills_in_only_the_clients_empty_fields(self, api: Api, form: str) -> None:
         ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
         theirs = submit(form, name="Mallory", email="m@example.com", phone="84951234567")
         change = {"id": theirs, "email": "ada@example.com"}
@@ -91,7 +89,7 @@ class TestOneClientAPerson:
 
 
 class TestListClients:
-    def test_sorts_by_name_as_people_do(self, api: Api, form: str) -> None:
+    def test_names_sort_as_people_expect(self, api: Api, form: str) -> None:
         for number, name in enumerate(("Жуков", "ёлкина", "Ева", "Ежов")):
             submit(form, name=name, email=f"{number}@example.com")
         assert names(api, sort="nameAsc") == ["Ева", "Ежов", "ёлкина", "Жуков"]
@@ -104,12 +102,12 @@ class TestListClients:
         assert names(api, sort="createdAtDesc") == ["Eve", "Bob", "Ada"]
 
     @pytest.mark.parametrize("search", ["ёлк", "ADA@", "4951234567"])
-    def test_searches_name_address_and_number(self, search: str, api: Api, form: str) -> None:
+    def test_the_search_covers_name_email_and_phone(self, search: str, api: Api, form: str) -> None:
         submit(form, name="Ёлкина", email="ada@example.com", phone="84951234567")
         submit(form, name="Bob", email="bob@example.com")
         assert names(api, search=search) == ["Ёлкина"]
 
-    def test_filters_by_a_whole_tag(self, api: Api, form: str) -> None:
+    def test_the_tag_filter_matches_whole_tags(self, api: Api, form: str) -> None:
         ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
         bob = client_of(api, submit(form, name="Bob", email="bob@example.com"))
         api.post(UPDATE, {"id": ada["id"], "tags": ["VIP", "new"]})
@@ -119,7 +117,7 @@ class TestListClients:
 
 
 class TestUpdateClient:
-    def test_sets_tags_notes_and_contacts(self, api: Api, form: str) -> None:
+    def test_an_update_sets_tags_notes_and_contacts(self, api: Api, form: str) -> None:
         client = client_of(api, submit(form, name="Ada", email="ada@example.com"))
         change = {
             "name": "Countess",
@@ -136,7 +134,7 @@ class TestUpdateClient:
         assert client_of(api, submit(form, name="A", email="ada@example.com"))["id"] != client["id"]
 
     @pytest.mark.parametrize("field", ["email", "phone"])
-    def test_refuses_a_contact_of_another_and_names_it(
+    def test_a_contact_of_another_client_is_refused_and_named(
         self, field: str, api: Api, form: str
     ) -> None:
         theirs = {"email": "bob@example.com", "phone": "84951234567"}
@@ -150,7 +148,7 @@ class TestUpdateClient:
         api.post(UPDATE, body)
         api.post(UPDATE, body)
 
-    def test_refuses_a_phone_that_is_no_number(self, api: Api, form: str) -> None:
+    def test_an_invalid_phone_is_refused(self, api: Api, form: str) -> None:
         client = client_of(api, submit(form, name="Ada", email="ada@example.com"))
         body = {"id": client["id"], "phone": "only evenings"}
         assert api.refused("POST", UPDATE, body).status == 400
@@ -165,7 +163,7 @@ class TestEraseClient:
         return as_operator("erase_client", workspaceId=owner.workspace.id, **whom)
 
     @pytest.mark.parametrize("by", ["clientId", "email", "phone"])
-    def test_removes_what_is_known_and_keeps_what_was_counted(
+    def test_erasure_removes_personal_data_and_keeps_counts(
         self, by: str, api: Api, owner: Owner, form: str
     ) -> None:
         first = submit(form, **ADA, message="Ржаной " * 500)
@@ -205,14 +203,14 @@ class TestEraseClient:
         assert api.get(f"/api/forms/collection/{bob}")["lead"]["name"] == "Bob"
         assert client_of(api, submit(form, **ADA))["id"] != client["id"]
 
-    def test_stored_answers_of_others_stay(self, api: Api, owner: Owner, form: str) -> None:
+    def test_stored_answers_for_other_clients_stay(self, api: Api, owner: Owner, form: str) -> None:
         submit(form, **ADA)
         api.post("/api/products/create", {"name": "Rye", "price": 1}, key="k")
         (stored,) = [key for key in everything() if "IDEMPOTENCY" in key]
         assert self.erase(owner, email="ada@example.com")["storedAnswers"] == 0
         assert stored in everything()
 
-    def test_takes_leads_of_others_that_have_the_number(
+    def test_erasure_includes_other_peoples_leads_with_the_phone(
         self, api: Api, owner: Owner, form: str
     ) -> None:
         submit(form, name="Eve", email="eve@example.com")
@@ -222,13 +220,13 @@ class TestEraseClient:
         assert api.get(f"/api/forms/collection/{eve}")["lead"]["phone"] is None
         assert client_of(api, eve)["name"] == "Eve"
 
-    def test_works_through_any_number_of_leads(self, api: Api, owner: Owner, form: str) -> None:
+    def test_erasure_processes_any_number_of_leads(self, api: Api, owner: Owner, form: str) -> None:
         for _ in range(23):
             submit(form, **ADA)
         assert self.erase(owner, email="ada@example.com")["leads"] == 23
         assert self.erase(owner, clientId=api.get(LIST)["clients"][0]["id"])["leads"] == 23
 
-    def test_a_stranger_with_an_address_of_somebody_is_erased_alone(
+    def test_a_stranger_with_the_email_of_a_client_is_erased_alone(
         self, api: Api, owner: Owner, form: str
     ) -> None:
         ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
@@ -262,7 +260,7 @@ class TestEraseClient:
         ]
 
     @pytest.mark.parametrize("former", ["ada@example.com", "84951234567"])
-    def test_a_former_contact_of_the_client_leads_to_it(
+    def test_a_former_contact_of_the_client_is_found(
         self, former: str, api: Api, owner: Owner, form: str
     ) -> None:
         client = client_of(api, submit(form, **ADA))
@@ -276,7 +274,7 @@ class TestEraseClient:
         secrets = (*SECRETS, "ada@new", "4951234568")
         assert [secret for secret in secrets if secret in rows] == []
 
-    def test_a_former_contact_of_before_there_was_an_index_leads_to_the_client(
+    def test_a_former_contact_from_before_the_index_existed_is_found(
         self, api: Api, owner: Owner, form: str
     ) -> None:
         client = client_of(api, submit(form, name="Ада", email="ada@example.com"))
@@ -293,7 +291,7 @@ class TestEraseClient:
         assert "ada@new" not in str(everything())
 
     @pytest.mark.parametrize("where", ["changed by a key", "in the text"])
-    def test_another_contact_of_a_lead_leads_to_it(
+    def test_another_contact_of_a_lead_is_found(
         self, where: str, api: Api, owner: Owner, form: str
     ) -> None:
         text = "Ржаной, or 8 916 123-45-67, ada@work.example.com" if where == "in the text" else ""
@@ -309,7 +307,7 @@ class TestEraseClient:
         assert [secret for secret in SECRETS if secret in str(everything())] == []
 
     @pytest.mark.parametrize("stop", range(1, 6))
-    def test_is_finished_by_a_second_call_wherever_the_first_one_broke_off(
+    def test_a_second_call_finishes_an_erasure_interrupted_at_any_step(
         self, stop: int, api: Api, owner: Owner, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         client = client_of(api, submit(form, name="Ада", email="ada@example.com"))
@@ -325,7 +323,7 @@ class TestEraseClient:
                 raise RuntimeError
             return commit(unit, *args, **options)
 
-        monkeypatch.setattr(erasure, "ITEMS_A_UNIT", 1)  # a lead a transaction
+        monkeypatch.setattr(erasure, "ITEMS_A_UNIT", 1)  # one transaction per lead
         monkeypatch.setattr(UnitOfWork, "commit_batch", breaking)
         with pytest.raises(RuntimeError):
             self.erase(owner, email="ada@example.com")
@@ -333,7 +331,7 @@ class TestEraseClient:
         rows = str(everything())
         assert [secret for secret in (*SECRETS, "ada@new") if secret in rows] == []
 
-    def test_nobody_is_not_found(self, owner: Owner) -> None:
+    def test_an_unknown_contact_is_not_found(self, owner: Owner) -> None:
         for whom in ({"email": "nobody@example.com"}, {"clientId": new_id()}):
             with pytest.raises(NotFoundError):
                 self.erase(owner, **whom)

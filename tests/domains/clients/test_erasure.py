@@ -1,7 +1,7 @@
-"""Random histories of people who submit, chat and book: what an erasure takes, and what it leaves.
+"""Random histories of people who submit forms, chat and book, and of the erasure of one of them.
 
-Contacts that one record names are one person's, in the model as for the operator, who looks at a
-dry run and erases by each contact that it shows.
+The model treats contacts in one record as one person's. The operator does the same: after a dry
+run, each contact that it shows is erased as well.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,12 +30,12 @@ PEOPLE = (
     ("zoe@home.example", "zoe@work.example", "89161110001", "89161110002"),
     ("bob@home.example", "bob@work.example", "89162220001", "89162220002"),
 )
-"""Nobody shares a contact with the other."""
+"""No two people share a contact."""
 
 
 @dataclass(frozen=True)
 class World:
-    """A workspace with a form, a salon of many seats and a bot."""
+    """A workspace with a form, a salon with many seats and a bot."""
 
     owner: Owner
     api: Api
@@ -57,7 +57,7 @@ def world(
     snapshots: Snapshots,
     time: Time,
 ) -> Callable[[], World]:
-    """Return a new world in an empty database, for each example."""
+    """Return a function that creates a new world in an empty database, for each example."""
 
     def make() -> World:
         empty()
@@ -69,27 +69,27 @@ def world(
 
 
 def digits(contact: str) -> str:
-    """Return what of a contact no spelling changes."""
+    """Return the part of a contact that is the same in every spelling."""
     return contact if "@" in contact else contact[1:]
 
 
 def by_kind(contacts: Iterable[str]) -> dict[str, str]:
-    """Return one contact of a kind as the fields of a form."""
+    """Return a contact as the form field of its kind."""
     return {"email" if "@" in each else "phone": each for each in contacts}
 
 
 @dataclass
 class History:
-    """What people did, and which of their contacts became known together."""
+    """The events so far, and the contacts that became known together."""
 
     world: World
     groups: list[set[str]] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
-    """A word of each event that no other has, and one of its contacts."""
+    """For each event, a word that occurs only in it, and one of its contacts."""
     sessions: dict[int, str] = field(default_factory=dict)
     told: dict[int, str] = field(default_factory=dict)
 
-    def happens(self, number: int, step: "Step") -> None:
+    def run_step(self, number: int, step: "Step") -> None:
         getattr(self, step.kind)(f"word{number}x", step)
 
     def form(self, word: str, step: "Step") -> None:
@@ -164,7 +164,7 @@ class History:
         return next(group for group in self.groups if contact in group)
 
     def erase(self, contact: str) -> None:
-        """Erase whoever a contact leads to, as the operator does who looks at a dry run first."""
+        """Erase the person behind a contact as the operator does, after reading a dry run."""
         pending, done = [contact], set[str]()
         while pending:
             each = pending.pop()
@@ -195,14 +195,14 @@ class History:
 
 
 def _digits_of(record: Any) -> set[str]:
-    """Return the contacts of a lead, a client, or a record that an erasure shows."""
+    """Return the contacts of a lead, of a client, or of a record that an erasure shows."""
     values = [record["email"], record["phone"], *record.get("namedContacts", ())]
     return {each if "@" in each else each.removeprefix("+7") for each in values if each}
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a person does, with which of their contacts."""
+    """An action of a person, and the contacts that it uses."""
 
     kind: str
     person: int
@@ -225,12 +225,12 @@ steps = st.integers(0, 1).flatmap(
 @pytest.mark.timeout(600)
 @settings(max_examples=min(settings.default.max_examples, 60))
 @given(history=st.lists(steps, min_size=1, max_size=7), chosen=st.integers(0, 100))
-def test_an_erasure_leaves_nothing_of_a_person_and_all_of_everybody_else(
+def test_an_erasure_removes_all_data_of_one_person_and_none_of_others(
     world: Callable[[], World], history: list[Step], chosen: int
 ) -> None:
     past = History(world())
     for number, step in enumerate(history):
-        past.happens(number, step)
+        past.run_step(number, step)
     known = sorted(set().union(*past.groups))
     if not known:
         return

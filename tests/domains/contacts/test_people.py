@@ -1,4 +1,4 @@
-"""A corpus of how people write phone numbers and e-mail addresses."""
+"""Spellings of phone numbers and e-mail addresses, as people write them."""
 
 import pytest
 
@@ -79,7 +79,7 @@ NO_ADDRESSES = ["", "ada", "ada@", "@example.com", "ada@example", "a b@example.c
 
 
 @pytest.mark.parametrize("text", IN_RUSSIA)
-def test_a_number_has_one_form_whatever_its_spelling(text: str) -> None:
+def test_all_spellings_of_a_number_have_one_form(text: str) -> None:
     assert find_phone(text, "RU") == IN_RUSSIA[text]
 
 
@@ -89,22 +89,22 @@ def test_national_numbers_are_read_by_the_country(country: str, text: str) -> No
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_what_is_no_number_is_none(text: str) -> None:
+def test_an_invalid_number_is_none(text: str) -> None:
     assert find_phone(text, "RU") is None
 
 
 @pytest.mark.parametrize("number", sorted({*IN_RUSSIA.values(), *ELSEWHERE.values()}))
-def test_the_one_form_reads_as_itself(number: str) -> None:
+def test_the_normal_form_of_a_number_reads_as_itself(number: str) -> None:
     assert find_phone(number, "US") == number
     assert is_number(number)
     assert not is_number(f"{number}, please")
 
 
 @pytest.mark.parametrize("text", ADDRESSES)
-def test_an_address_has_one_form_whatever_its_spelling(text: str) -> None:
+def test_all_spellings_of_an_address_have_one_form(text: str) -> None:
     assert find_email(text) == ADDRESSES[text]
 
 
 @pytest.mark.parametrize("text", NO_ADDRESSES)
-def test_what_is_no_address_is_none(text: str) -> None:
+def test_an_invalid_address_is_none(text: str) -> None:
     assert find_email(text) is None

@@ -1,4 +1,4 @@
-"""Folders of files: a tree that is made, moved and deleted."""
+"""Folders of files: a tree whose folders are created, moved and deleted."""
 
 from collections import Counter
 from typing import Any
@@ -23,23 +23,23 @@ from tests.factories.files import (
 
 
 class TestFolders:
-    def test_names_are_unique_beside_their_siblings_only(self, api: Api) -> None:
+    def test_names_are_unique_among_siblings_only(self, api: Api) -> None:
         first = folder(api, "Ёлка")
         answer = api.refused("POST", FOLDERS, {"name": " елка "})
         assert (answer.status, answer.data["code"]) == (409, "name_taken")
         folder(api, "елка", parentId=first["id"])
 
     @pytest.mark.store
-    def test_of_twenty_of_one_name_one_is_made(self, api: Api) -> None:
+    def test_of_twenty_concurrent_folders_with_one_name_one_is_created(self, api: Api) -> None:
         answers = at_once(20, lambda _: api.call("POST", FOLDERS, {"name": "One"}))
         assert Counter(a.status for a in answers) == {200: 1, 409: 19}
 
     @pytest.mark.parametrize("name", ["", "  ", "a/b", "a\\b", "a\x00b", "x" * 101, "\u200b"])
-    def test_a_name_that_misleads_is_400(self, name: str, api: Api) -> None:
+    def test_a_misleading_name_is_400(self, name: str, api: Api) -> None:
         assert api.refused("POST", FOLDERS, {"name": name}).status == 400
 
     @pytest.mark.parametrize("letter", ["ŉ", "ΐ", "ﬃ", "\ufdfa"])
-    def test_a_name_may_have_a_hundred_letters_that_grow_when_folded(
+    def test_a_name_may_have_a_hundred_letters_even_if_folding_lengthens_it(
         self, letter: str, api: Api
     ) -> None:
         made = folder(api, letter * 100)
@@ -49,14 +49,16 @@ class TestFolders:
         for name, status in ((letter * 100, 409), (letter * 99, 200)):
             assert api.call("POST", FOLDERS, {"name": name}).status == status
 
-    def test_lie_ten_deep_at_most(self, api: Api) -> None:
+    def test_folders_nest_at_most_ten_deep(self, api: Api) -> None:
         parent: dict[str, Any] = {}
         for number in range(folders.MAX_DEPTH):
             parent = {"parentId": folder(api, str(number), **parent)["id"]}
         answer = api.refused("POST", FOLDERS, {"name": "deeper", **parent})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "parentId")
 
-    def test_are_so_many_at_most(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_number_of_folders_is_limited(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(folders, "MAX_FOLDERS", 2)
         folder(api, "1")
         folder(api, "2")
@@ -67,7 +69,7 @@ class TestFolders:
 
 
 class TestUpdateFolder:
-    def test_renames_and_moves_with_all_that_is_in_it(self, api: Api) -> None:
+    def test_an_update_renames_and_moves_a_folder_with_its_content(self, api: Api) -> None:
         a, b = folder(api, "a"), folder(api, "b")
         inside = folder(api, "inside", parentId=b["id"])
         file = upload(api, folderId=inside["id"])
@@ -81,7 +83,7 @@ class TestUpdateFolder:
         assert (back["name"], back["parentId"]) == ("Б", None)
         folder(api, "b")
 
-    def test_refuses_a_cycle_a_taken_name_and_what_lies_too_deep(self, api: Api) -> None:
+    def test_a_cycle_a_taken_name_and_too_deep_a_place_are_refused(self, api: Api) -> None:
         top = folder(api, "top")
         chain = [top]
         for number in range(folders.MAX_DEPTH - 1):
@@ -99,7 +101,9 @@ class TestUpdateFolder:
         assert api.refused("POST", FOLDER_UPDATE, {"id": top["id"]}).status == 400
 
     @pytest.mark.store
-    def test_two_that_would_lie_in_each_other_do_not_both_move(self, api: Api) -> None:
+    def test_two_folders_moved_into_each_other_concurrently_do_not_both_move(
+        self, api: Api
+    ) -> None:
         a, b = folder(api, "a")["id"], folder(api, "b")["id"]
         moves = [{"id": a, "parentId": b}, {"id": b, "parentId": a}]
         answers = at_once(2, lambda number: api.call("POST", FOLDER_UPDATE, moves[number]))
@@ -107,7 +111,7 @@ class TestUpdateFolder:
 
 
 class TestDeleteFolder:
-    def test_without_a_place_for_its_content_only_an_empty_one_goes(self, api: Api) -> None:
+    def test_only_an_empty_folder_is_deleted_without_a_target(self, api: Api) -> None:
         empty, full, nested = (folder(api, name) for name in ("empty", "full", "nested"))
         upload(api, folderId=full["id"])
         folder(api, "x", parentId=nested["id"])
@@ -121,7 +125,7 @@ class TestDeleteFolder:
         assert [f["name"] for f in listed(api)["folders"]] == ["full", "nested"]
 
     @pytest.mark.parametrize("to_root", [True, False])
-    def test_its_content_moves_where_it_is_told(
+    def test_the_content_moves_to_the_given_target(
         self, to_root: bool, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(folder_deletion, "FILES_AT_ONCE", 2)
@@ -144,7 +148,7 @@ class TestDeleteFolder:
         assert listed(api, folderId=inside[0]["id"])["files"] == [deep]
         assert api.refused("GET", f"{LIST}?folderId={gone['id']}").status == 404
 
-    def test_refuses_a_place_in_itself_or_where_a_name_is_taken(self, api: Api) -> None:
+    def test_a_target_inside_the_folder_or_with_a_taken_name_is_refused(self, api: Api) -> None:
         gone = folder(api, "gone")
         inside = folder(api, "Same", parentId=gone["id"])
         for target in (gone, inside):
@@ -156,7 +160,7 @@ class TestDeleteFolder:
         api.post(FOLDER_DELETE, {"id": gone["id"], "moveTo": taken["id"]})
         assert [f["name"] for f in listed(api, folderId=taken["id"])["folders"]] == ["Same"]
 
-    def test_what_a_killed_process_left_moves_later(
+    def test_the_runner_moves_what_a_killed_process_left(
         self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         target, gone = folder(api, "target"), folder(api, "gone")
@@ -173,7 +177,7 @@ class TestDeleteFolder:
         assert len(there["files"]) == 1
 
     @pytest.mark.store
-    def test_raced_by_uploads_loses_none_of_them(self, api: Api) -> None:
+    def test_deleting_during_uploads_loses_no_file(self, api: Api) -> None:
         gone = folder(api, "gone")["id"]
 
         def act(number: int) -> Any:

@@ -1,4 +1,4 @@
-"""File types by content: what a file claims to be does not count."""
+"""File types by content. The declared type does not count."""
 
 import io
 import zipfile
@@ -73,20 +73,20 @@ def zipped(*names: str) -> bytes:
         (b"", UNKNOWN),
     ],
 )
-def test_tells_a_file_by_its_first_bytes(body: bytes, mime_type: str) -> None:
+def test_a_file_type_is_recognised_by_its_first_bytes(body: bytes, mime_type: str) -> None:
     assert sniff(body) == mime_type
 
 
 @given(st.binary(max_size=300))
-def test_has_an_answer_for_any_bytes(body: bytes) -> None:
+def test_any_bytes_have_a_type(body: bytes) -> None:
     assert "/" in sniff(body)
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1).map(str.encode))
-def test_never_takes_text_that_begins_with_a_letter_for_a_program_or_picture(body: bytes) -> None:
+def test_text_that_begins_with_a_letter_is_never_a_program_or_image(body: bytes) -> None:
     assert sniff(b"z" + body) == "text/plain"
 
 
-def test_looks_at_megabytes_of_markup_in_no_time() -> None:
+def test_megabytes_of_markup_are_recognised_quickly() -> None:
     for piece in (b"<!--", b"<!doctype svg [", b"<?", b" ", b"<!-- -->"):
         assert sniff(piece * 500_000) in {"text/html", "text/plain", "image/svg+xml"}

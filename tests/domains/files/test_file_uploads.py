@@ -1,4 +1,4 @@
-"""Uploads, at once or in two steps (spec, Files; contract)."""
+"""Uploads, in one step or in two."""
 
 import base64
 import http.client
@@ -41,7 +41,7 @@ HOSTILE = bytes(range(256)) + b"\r\n--X\x00--\r\n\xff\xfe"
 
 
 def form(*parts: tuple[str, bytes], boundary: str = "X") -> tuple[bytes, dict[str, str]]:
-    """Return a body of parts, each with its Content-Disposition, and its header."""
+    """Return a multipart body and its content type. Each part has its own Content-Disposition."""
     body = b"".join(
         f"--{boundary}\r\nContent-Disposition: form-data; {about}\r\n\r\n".encode()
         + content
@@ -53,7 +53,7 @@ def form(*parts: tuple[str, bytes], boundary: str = "X") -> tuple[bytes, dict[st
 
 
 class TestUpload:
-    def test_keeps_any_bytes_and_tells_their_type(self, time: Time, api: Api) -> None:
+    def test_any_bytes_are_stored_and_their_type_detected(self, time: Time, api: Api) -> None:
         place = folder(api, "Papers")
         file = upload(api, " Отчёт №1.pdf ", b"%PDF-1.7\n" + HOSTILE, folderId=place["id"])
         assert file | {"id": "", "url": ""} == {
@@ -85,7 +85,7 @@ class TestUpload:
             ("я" * 200, "я" * 200),
         ],
     )
-    def test_a_name_stays_as_it_was_sent_without_its_path(
+    def test_a_name_is_stored_as_sent_without_its_path(
         self, name: str, kept: str, api: Api
     ) -> None:
         file = upload(api, name)
@@ -94,17 +94,17 @@ class TestUpload:
         assert devserver_files.read(HttpRequest("GET", "/files/", {}, path=path)).body == b"hello"
 
     @pytest.mark.parametrize("name", ["..", ".", "a/", "C:\\", "../ ."])
-    def test_a_name_that_is_only_a_path_is_400(self, name: str, api: Api) -> None:
+    def test_a_name_with_only_a_path_is_400(self, name: str, api: Api) -> None:
         answer = api.refused("POST", UPLOAD, {"name": name, "content": "aGk="})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "name")
 
-    def test_two_files_never_share_an_address(self, api: Api) -> None:
+    def test_two_files_never_share_a_url(self, api: Api) -> None:
         one, other = upload(api), upload(api)
         assert one["url"] != other["url"]
         secret = key(one["url"]).split("/")[1].removeprefix(one["id"])
         assert len(secret) >= 20
 
-    def test_a_form_brings_its_bytes_as_they_are(self, api: Api) -> None:
+    def test_a_forms_bytes_arrive_unchanged(self, api: Api) -> None:
         place = folder(api, "f")
         body, headers = form(
             ('name="folderId"', place["id"].encode()),
@@ -133,7 +133,7 @@ class TestUpload:
         body, headers = form((f'name="file"; {sent}', b"a;b"))
         assert api._ok(api.call("POST", UPLOAD, body, headers))["file"]["name"] == name
 
-    def test_a_form_through_the_local_server(self, api: Api, owner: Owner) -> None:
+    def test_a_form_is_accepted_by_the_local_server(self, api: Api, owner: Owner) -> None:
         import app as application
 
         body, headers = form(('name="content"; filename="b.bin"', b"\xff\x00" * 1_999_990))
@@ -145,7 +145,7 @@ class TestUpload:
             connection.close()
         assert listed(api)["files"][0]["size"] == 3_999_980
 
-    def test_a_forms_own_name_wins_over_the_file_name(self, api: Api) -> None:
+    def test_a_forms_name_field_wins_over_the_file_name(self, api: Api) -> None:
         body, headers = form(('name="name"', "Моё".encode()), ('name="f"; filename="b"', b"x"))
         assert api._ok(api.call("POST", UPLOAD, body, headers))["file"]["name"] == "Моё"
 
@@ -177,26 +177,26 @@ class TestUpload:
         headers = {"Content-Type": "multipart/form-data" + kind}
         assert api.refused("POST", UPLOAD, body, **headers).status == 400
 
-    def test_a_form_cut_short_is_400_wherever_it_is_cut(self, api: Api) -> None:
+    def test_a_form_cut_anywhere_is_400(self, api: Api) -> None:
         body, headers = form(('name="a"; filename="a.txt"', b"some text"))
         for end in range(1, len(body) - 4, 7):
             assert api.refused("POST", UPLOAD, body[:end], **headers).status == 400
 
-    def test_other_operations_take_no_forms(self, api: Api) -> None:
+    def test_other_operations_refuse_forms(self, api: Api) -> None:
         body, headers = form(('name="a"; filename="a"', b"a"))
         assert api.refused("POST", FOLDERS, body, **headers).status == 415
 
     @pytest.mark.parametrize("content", ["", "====", "a", "пр", "\n", "aG k="])
-    def test_what_is_no_base64_is_400(self, content: str, api: Api) -> None:
+    def test_invalid_base64_is_400(self, content: str, api: Api) -> None:
         answer = api.refused("POST", UPLOAD, {"name": "a", "content": content})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "content")
 
     @pytest.mark.parametrize("content", ["aGVs\nbG8=\n", "aGVs\r\nbG8="])
-    def test_takes_base64_with_line_breaks(self, content: str, api: Api) -> None:
+    def test_base64_with_line_breaks_is_accepted(self, content: str, api: Api) -> None:
         file = api.post(UPLOAD, {"name": "a.txt", "content": content})["file"]
         assert file["size"] == len(b"hello")
 
-    def test_another_type_is_told_that_forms_work(self, api: Api) -> None:
+    def test_another_content_type_is_refused_with_a_hint_at_forms(self, api: Api) -> None:
         answer = api.refused("POST", UPLOAD, b"hello", **{"Content-Type": "text/plain"})
         assert answer.status == 415
         assert answer.data["message"].endswith(
@@ -205,19 +205,19 @@ class TestUpload:
         answer = api.refused("POST", ANNOUNCE, b"hello", **{"Content-Type": "text/plain"})
         assert "form" not in answer.data["message"]
 
-    def test_a_body_over_the_limit_is_told_of_the_two_steps(self, api: Api) -> None:
+    def test_a_body_over_the_limit_is_refused_with_a_hint_at_two_steps(self, api: Api) -> None:
         answer = api.refused("POST", UPLOAD, b" " * 5_000_001)
         assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
         assert "POST /api/files/uploads/create" in answer.data["message"]
 
-    def test_takes_four_megabytes_and_names_the_other_way_beyond(self, api: Api) -> None:
+    def test_four_megabytes_are_accepted_and_more_refers_to_two_steps(self, api: Api) -> None:
         for size, status in ((4_000_000, 200), (4_000_001, 413)):
             body, headers = form(('name="a"; filename="a"', b"\x01" * size))
             answer = api.call("POST", UPLOAD, body, headers)
             assert answer.status == status
         assert "/api/files/uploads/create" in answer.data["message"]
 
-    def test_a_picture_is_written_anew_with_a_thumbnail(self, api: Api, owner: Owner) -> None:
+    def test_an_image_is_re_encoded_with_a_thumbnail(self, api: Api, owner: Owner) -> None:
         file = upload(api, "me.PNG", photo())
         assert (file["mimeType"], file["width"], file["height"]) == ("image/jpeg", 640, 480)
         assert file["url"].endswith("/me.jpg")
@@ -230,7 +230,7 @@ class TestUpload:
         assert file["size"] == len(body)
         assert used(owner) == len(body) + len(small)
 
-    def test_a_see_through_picture_has_a_see_through_thumbnail(self, api: Api) -> None:
+    def test_a_transparent_image_has_a_transparent_thumbnail(self, api: Api) -> None:
         body = io.BytesIO()
         Image.new("RGBA", (500, 500), (255, 0, 0, 0)).save(body, "PNG")
         file = upload(api, "a.png", body.getvalue())
@@ -239,7 +239,7 @@ class TestUpload:
         assert file["thumbnailUrl"].endswith(".webp")
         assert Image.open(io.BytesIO(small)).convert("RGBA").getpixel((5, 5))[3] == 0  # type: ignore[index]
 
-    def test_a_damaged_picture_is_400_and_leaves_nothing(self, api: Api, owner: Owner) -> None:
+    def test_a_damaged_image_is_400_and_leaves_nothing(self, api: Api, owner: Owner) -> None:
         before = kept()
         content = base64.b64encode(photo()[:2000]).decode()
         answer = api.refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
@@ -261,7 +261,7 @@ class TestUpload:
             ),
         ],
     )
-    def test_a_photo_that_cannot_be_freed_of_its_metadata_is_refused_with_what_to_do(
+    def test_a_photo_whose_metadata_cannot_be_removed_is_refused_with_advice(
         self, name: str, body: bytes, advice: str, api: Api, owner: Owner
     ) -> None:
         before = kept()
@@ -281,7 +281,7 @@ class TestUpload:
             (b"<!doctype html><script>x()</script>", "text/html"),
         ],
     )
-    def test_what_could_run_is_kept_but_only_downloaded(
+    def test_active_content_is_stored_and_served_only_as_a_download(
         self, body: bytes, kind: str, api: Api
     ) -> None:
         file = upload(api, "a.png", body)
@@ -291,7 +291,7 @@ class TestUpload:
         assert "sandbox" in headers["Content-Security-Policy"]
         assert headers["X-Content-Type-Options"] == "nosniff"
 
-    def test_an_idempotency_key_makes_one_file(self, api: Api, owner: Owner) -> None:
+    def test_an_idempotency_key_creates_one_file(self, api: Api, owner: Owner) -> None:
         body = {"name": "a", "content": "aGk="}
         first, again = (api.post(UPLOAD, body, key="k") for _ in range(2))
         assert first == again
@@ -318,7 +318,9 @@ class TestUpload:
 
 
 class TestTwoSteps:
-    def test_make_a_file_of_what_was_sent(self, time: Time, api: Api, owner: Owner) -> None:
+    def test_two_steps_make_a_file_of_the_sent_bytes(
+        self, time: Time, api: Api, owner: Owner
+    ) -> None:
         before, place = kept(), folder(api, "f")
         announced = announce(api, 5_000_000, "big.bin", folderId=place["id"])
         assert announced["method"] == "PUT"
@@ -330,7 +332,7 @@ class TestTwoSteps:
         assert used(owner) == 5_000_000
         assert kept() - before == {key(file["url"])}
 
-    def test_a_picture_takes_what_it_has_become(self, api: Api, owner: Owner) -> None:
+    def test_an_image_is_re_encoded_on_completion(self, api: Api, owner: Owner) -> None:
         body = photo("BMP", (300, 300))
         announced = announce(api, len(body), "a.bmp")
         put(announced, body)
@@ -339,21 +341,21 @@ class TestTwoSteps:
         assert file["mimeType"] == "image/png"
         assert used(owner) == file["size"] + len(small)
 
-    def test_before_anything_was_sent_it_says_so(self, api: Api) -> None:
+    def test_completing_before_the_bytes_were_sent_is_refused(self, api: Api) -> None:
         announced = announce(api, 3)
         answer = api.refused("POST", COMPLETE, {"id": announced["id"]})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "id")
         put(announced, b"abc")
         api.post(COMPLETE, {"id": announced["id"]})
 
-    def test_another_size_is_not_taken(self, api: Api) -> None:
+    def test_another_size_than_announced_is_refused(self, api: Api) -> None:
         announced = announce(api, 3)
         for body in (b"", b"ab", b"abcd"):
             assert put(announced, body) is False
         store().put(f"{api_workspace(announced)}/uploads/{announced['id']}", b"four", "x/y")
         assert api.refused("POST", COMPLETE, {"id": announced["id"]}).status == 400
 
-    def test_a_damaged_picture_may_be_sent_again(self, api: Api) -> None:
+    def test_a_damaged_image_may_be_sent_again(self, api: Api) -> None:
         good = photo()
         bad = good[:3].ljust(len(good), b"\0")
         announced = announce(api, len(good))
@@ -363,15 +365,15 @@ class TestTwoSteps:
         assert api.post(COMPLETE, {"id": announced["id"]})["file"]["width"] == 640
 
     @pytest.mark.parametrize("size", [0, -1, 20_000_001])
-    def test_beyond_twenty_megabytes_is_400(self, size: int, api: Api) -> None:
+    def test_more_than_twenty_megabytes_is_400(self, size: int, api: Api) -> None:
         assert api.refused("POST", ANNOUNCE, {"name": "a", "size": size}).status == 400
 
-    def test_the_address_lapses(self, time: Time, api: Api) -> None:
+    def test_the_upload_url_expires(self, time: Time, api: Api) -> None:
         announced = announce(api, 3)
         time.pass_by(minutes=31)
         assert put(announced, b"abc") is False
 
-    def test_completing_again_answers_with_the_same_file(
+    def test_completing_again_returns_the_same_file(
         self, time: Time, api: Api, owner: Owner
     ) -> None:
         announced = announce(api, 3)
@@ -396,7 +398,7 @@ class TestTwoSteps:
         assert "folder was deleted" in answer["warnings"][0]
 
     @pytest.mark.store
-    def test_raced_by_twenty_makes_one_file(self, api: Api, owner: Owner) -> None:
+    def test_twenty_concurrent_completions_make_one_file(self, api: Api, owner: Owner) -> None:
         before, announced = kept(), announce(api, 3)
         put(announced, b"abc")
         answers = at_once(20, lambda _: api.call("POST", COMPLETE, {"id": announced["id"]}))
@@ -406,7 +408,7 @@ class TestTwoSteps:
         assert used(owner) == 3
         assert kept() - before == {key(listed(api)["files"][0]["url"])}
 
-    def test_one_that_is_not_completed_is_forgotten_with_its_bytes(
+    def test_an_upload_that_is_not_completed_is_removed_with_its_bytes(
         self, time: Time, api: Api, owner: Owner
     ) -> None:
         before, announced = kept(), announce(api, 3)
@@ -423,7 +425,7 @@ class TestTwoSteps:
         for one in (announced, unsent):
             assert api.refused("POST", COMPLETE, {"id": one["id"]}).status == 404
 
-    def test_what_is_sent_after_completion_goes_with_the_sweep(
+    def test_bytes_sent_after_completion_are_removed_by_the_cleanup(
         self, time: Time, api: Api, owner: Owner
     ) -> None:
         before, announced = kept(), announce(api, 3)
@@ -437,7 +439,7 @@ class TestTwoSteps:
         assert used(owner) == 3
 
     @pytest.mark.store
-    def test_the_sweep_and_completion_at_once_agree(
+    def test_a_concurrent_cleanup_and_completion_agree(
         self, time: Time, api: Api, owner: Owner
     ) -> None:
         announced = announce(api, 3)
@@ -456,6 +458,6 @@ class TestTwoSteps:
 
 
 def api_workspace(announced: Any) -> str:
-    """Return the workspace in whose part of the store an upload lies."""
+    """Return the workspace that owns an upload."""
     told = base64.urlsafe_b64decode(announced["url"].rpartition("/")[2]).decode()
     return told.rpartition(".")[2].partition("/")[0]

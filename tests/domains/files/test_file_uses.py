@@ -1,4 +1,4 @@
-"""A file knows what shows it: deletions, and the records that would be left with a dead link."""
+"""Uses of files: deletions of files that records show."""
 
 import io
 from typing import Any
@@ -46,7 +46,7 @@ def read(api: Api, shown: Any) -> Any:
 
 
 def used_by(api: Api, file: Any) -> list[tuple[str, str]]:
-    """Return the types and names of what shows a file."""
+    """Return the types and names of the records that show a file."""
     answer = api.post(DELETE, {"id": file["id"], "dryRun": True})
     assert answer["usedByTotal"] == len(answer["usedBy"])
     return [(use["type"], use["name"]) for use in answer["usedBy"]]
@@ -57,7 +57,7 @@ def rows(owner: Owner, file: Any) -> list[str]:
 
 
 class TestDeletion:
-    def test_of_a_file_that_something_shows_is_refused_with_the_places(self, api: Api) -> None:
+    def test_deleting_a_file_in_use_is_refused_with_its_uses(self, api: Api) -> None:
         file = image(api)
         loaf = product(api, file)
         about = page(api, f"<img src='{file['url']}'>")
@@ -71,7 +71,7 @@ class TestDeletion:
         assert "force" in answer.data["message"]
         assert read(api, loaf)["images"][0]["fileId"] == file["id"]
 
-    def test_in_a_dry_run_lists_the_places_and_says_what_force_is_for(self, api: Api) -> None:
+    def test_a_dry_run_lists_the_uses_and_explains_force(self, api: Api) -> None:
         file = image(api)
         loaf, before = product(api, file), kept()
         for force, warned in ((False, True), (True, False)):
@@ -80,7 +80,7 @@ class TestDeletion:
             assert bool(answer.get("warnings")) == warned
         assert kept() == before
 
-    def test_by_force_takes_it_out_of_the_records(self, api: Api, owner: Owner) -> None:
+    def test_force_removes_the_file_from_the_records(self, api: Api, owner: Owner) -> None:
         before = kept()
         gone, stays = image(api), image(api)
         loaf = product(api, gone, stays, gone)
@@ -96,7 +96,7 @@ class TestDeletion:
         save(api, about, html + "!")
         assert rows(owner, gone) == []
 
-    def test_by_force_takes_it_out_of_more_records_than_a_transaction_holds(
+    def test_force_removes_a_file_from_more_records_than_a_transaction_holds(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(deletion, "PLACES_NAMED", 2)
@@ -109,7 +109,7 @@ class TestDeletion:
         assert [read(api, one)["images"] for one in made] == [[]] * 8
         assert rows(owner, file) == []
 
-    def test_by_force_is_finished_later_if_the_process_is_killed(
+    def test_the_runner_finishes_a_forced_deletion_after_a_kill(
         self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before, file = kept(), image(api)
@@ -124,7 +124,7 @@ class TestDeletion:
         assert [read(api, one)["images"] for one in made] == [[]] * 3
         assert kept() == before
 
-    def test_of_what_nothing_shows_any_more_is_allowed(self, api: Api, owner: Owner) -> None:
+    def test_a_file_that_is_no_longer_in_use_may_be_deleted(self, api: Api, owner: Owner) -> None:
         file = image(api)
         changed, dropped = product(api, file), product(api, file)
         about = page(api, f"<img src='{file['url']}'>")
@@ -142,7 +142,7 @@ class TestDeletion:
         assert used(owner) == len("<p>no image")
 
     @pytest.mark.store
-    def test_and_a_record_that_begins_to_show_it_at_once_agree(self, api: Api) -> None:
+    def test_a_deletion_and_a_concurrent_new_use_agree(self, api: Api) -> None:
         for _ in range(4):
             file, loaf = image(api), product(api)
 
@@ -158,7 +158,7 @@ class TestDeletion:
 
 
 class TestProducts:
-    def test_a_copy_shows_the_same_files(self, api: Api, owner: Owner) -> None:
+    def test_a_copied_product_shows_the_same_files(self, api: Api, owner: Owner) -> None:
         file = image(api)
         loaf = product(api, file)
         copy = api.post("/api/products/duplicate", {"id": loaf["id"]})["product"]
@@ -167,7 +167,9 @@ class TestProducts:
         api.post(DELETE, {"id": file["id"], "force": True})
         assert read(api, copy)["images"] == []
 
-    def test_a_copy_has_no_dead_link(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_copied_product_has_no_dead_link(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         gone, stays = image(api), image(api)
         loaf = product(api, gone, stays)
         with monkeypatch.context() as killed:
@@ -177,13 +179,13 @@ class TestProducts:
         copy = api.post("/api/products/duplicate", {"id": loaf["id"]})["product"]
         assert [one["fileId"] for one in copy["images"]] == [stays["id"]]
 
-    def test_images_from_elsewhere_are_in_use_at_once(self, api: Api, net: Internet) -> None:
+    def test_imported_images_are_in_use_at_once(self, api: Api, net: Internet) -> None:
         net.serve(AWAY, says(png(), content_type="image/png"))
         body = {"name": "Roll", "price": 1, "images": [{"url": f"{AWAY}/1.png"}]}
         made = api.post("/api/products/create", body)["product"]
         assert used_by(api, {"id": made["images"][0]["fileId"]}) == [("product", "Roll")]
 
-    def test_many_deleted_at_once_show_nothing_any_more(self, api: Api, owner: Owner) -> None:
+    def test_products_deleted_in_bulk_use_no_files(self, api: Api, owner: Owner) -> None:
         files = [image(api) for _ in range(10)]
         made = [product(api, *files) for _ in range(15)]
         assert len(rows(owner, files[0])) == 15
@@ -193,7 +195,7 @@ class TestProducts:
         assert [rows(owner, file) for file in files] == [[]] * 10
 
     @pytest.mark.store
-    def test_twenty_that_begin_to_show_one_file_at_once_all_do(
+    def test_twenty_products_that_start_to_show_one_file_concurrently_all_do(
         self, api: Api, owner: Owner
     ) -> None:
         file = image(api)
@@ -202,7 +204,7 @@ class TestProducts:
 
 
 class TestPages:
-    def test_show_the_files_whose_addresses_stand_in_their_html(
+    def test_a_page_uses_the_files_whose_urls_its_html_contains(
         self, api: Api, owner: Owner
     ) -> None:
         small, css, plain = image(api), image(api), upload(api, "menu.txt")
@@ -219,7 +221,7 @@ class TestPages:
         assert used_by(api, css) == [("page", "About")]
 
     @pytest.mark.parametrize("count", [3, 50])
-    def test_that_are_imported_show_their_images(
+    def test_an_imported_page_uses_its_images(
         self, count: int, api: Api, net: Internet, owner: Owner
     ) -> None:
         server = net.serve(AWAY, says(b"no", "404 Not Found"))
@@ -234,7 +236,7 @@ class TestPages:
         assert len(files) == count
         assert all(rows(owner, file) == [f"PAGE#{answer['page']['id']}"] for file in files)
 
-    def test_what_does_not_fit_into_a_transaction_is_written_later_if_need_be(
+    def test_uses_that_do_not_fit_the_transaction_can_be_written_by_the_runner(
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         files = [upload(api, f"{number}.txt") for number in range(60)]
@@ -250,7 +252,7 @@ class TestPages:
         save(api, about, "")
         assert [len(rows(owner, file)) for file in files] == [0] * 60
 
-    def test_of_another_workspace_use_nothing_here(
+    def test_urls_of_another_workspaces_files_are_not_uses(
         self, api: Api, owner: Owner, new_owner: Any
     ) -> None:
         file = image(api)

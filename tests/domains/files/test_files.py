@@ -1,4 +1,4 @@
-"""Files: listed, found, renamed, deleted, within the quota (spec, File listing, Files, Limits)."""
+"""Files: listed, searched, renamed and deleted, within the quota."""
 
 import base64
 from collections import Counter
@@ -45,7 +45,7 @@ def small_quota(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 class TestListFiles:
-    def test_an_empty_root(self, api: Api) -> None:
+    def test_an_empty_root_lists_nothing(self, api: Api) -> None:
         assert listed(api) == {
             "status": True,
             "folders": [],
@@ -54,7 +54,7 @@ class TestListFiles:
             "pagination": {"total": 0, "page": 1, "limit": 10},
         }
 
-    def test_shows_a_folders_files_newest_first_and_its_folders_by_name(
+    def test_a_folder_lists_files_newest_first_and_folders_by_name(
         self, time: Time, api: Api
     ) -> None:
         home = folder(api, "Home")
@@ -72,7 +72,7 @@ class TestListFiles:
         assert listed(api)["folders"] == [home | {"filesCount": 2}]
 
     @pytest.mark.parametrize("small", [0, 500])
-    def test_pages_count_files_only(
+    def test_pages_count_only_files(
         self, small: int, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(queries, "SMALL_ROWS", small)
@@ -109,7 +109,7 @@ class TestListFiles:
 
 
 class TestUpdateFile:
-    def test_renames_and_moves_and_the_address_stays(self, api: Api) -> None:
+    def test_a_file_is_renamed_and_moved_and_keeps_its_url(self, api: Api) -> None:
         place, file = folder(api, "f"), upload(api, "a.txt")
         changes = {"name": "C:\\tmp\\б.txt", "folderId": place["id"]}
         renamed = api.post(UPDATE, {"id": file["id"], **changes})["file"]
@@ -121,7 +121,7 @@ class TestUpdateFile:
         assert listed(api)["files"] == [back]
         assert [f["filesCount"] for f in listed(api)["folders"]] == [0]
 
-    def test_of_nothing_or_to_nowhere_is_refused(self, api: Api) -> None:
+    def test_an_empty_update_or_an_unknown_folder_is_refused(self, api: Api) -> None:
         file = upload(api)
         assert api.refused("POST", UPDATE, {"id": file["id"]}).status == 400
         assert api.refused("POST", UPDATE, {"id": new_id(), "name": "x"}).status == 404
@@ -130,7 +130,7 @@ class TestUpdateFile:
 
 
 class TestSearch:
-    def test_finds_files_and_folders_by_a_part_of_the_name_in_all_folders(self, api: Api) -> None:
+    def test_files_and_folders_are_found_by_part_of_the_name_in_all_folders(self, api: Api) -> None:
         place = folder(api, "Ёлки")
         inside = upload(api, "ёлка.txt", folderId=place["id"])
         other = upload(api, "Новая ЕЛКА.txt")
@@ -176,7 +176,9 @@ def test_ids_of_another_workspace_are_404_and_nothing_changes(
 
 
 class TestDelete:
-    def test_removes_the_file_its_objects_and_frees_its_bytes(self, api: Api, owner: Owner) -> None:
+    def test_a_deletion_removes_the_file_and_its_objects_and_frees_its_bytes(
+        self, api: Api, owner: Owner
+    ) -> None:
         before = kept()
         file = upload(api, "a.jpg", photo())
         assert len(kept() - before) == 2
@@ -206,7 +208,7 @@ class TestDelete:
         assert kept() == before
 
     @pytest.mark.store
-    def test_raced_by_ten_frees_the_bytes_once(self, api: Api, owner: Owner) -> None:
+    def test_ten_concurrent_deletions_free_the_bytes_once(self, api: Api, owner: Owner) -> None:
         upload(api, body=b"x" * 100)
         file = upload(api)
         answers = at_once(10, lambda _: api.call("POST", DELETE, {"id": file["id"]}))
@@ -215,7 +217,9 @@ class TestDelete:
 
 
 class TestQuota:
-    def test_ends_where_the_plan_ends(self, small_quota: int, api: Api, owner: Owner) -> None:
+    def test_uploads_end_at_the_quota_of_the_plan(
+        self, small_quota: int, api: Api, owner: Owner
+    ) -> None:
         upload(api, body=b"x" * 600)
         before = kept()
         content = base64.b64encode(b"y" * 401).decode()
@@ -227,12 +231,14 @@ class TestQuota:
         upload(api, body=b"z" * 400)
         assert used(owner) == small_quota
 
-    def test_even_the_first_file_may_not_pass_it(self, small_quota: int, api: Api) -> None:
+    def test_the_first_file_may_not_exceed_the_quota_either(
+        self, small_quota: int, api: Api
+    ) -> None:
         content = base64.b64encode(b"y" * 1001).decode()
         assert api.refused("POST", UPLOAD, {"name": "a", "content": content}).status == 409
 
     @pytest.mark.store
-    def test_is_never_passed_by_twenty_at_once(
+    def test_twenty_concurrent_uploads_never_exceed_the_quota(
         self, small_quota: int, api: Api, owner: Owner
     ) -> None:
         before = kept()
@@ -252,7 +258,7 @@ class TestQuota:
         assert listed(api)["pagination"]["total"] == len(made)
         assert kept() - before == {key(file["url"]) for file in made}
 
-    def test_a_lower_plan_stops_uploads_until_enough_is_deleted(
+    def test_after_a_downgrade_uploads_stop_until_enough_is_deleted(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.STORAGE_BYTES, "enterprise", 2000)
@@ -267,9 +273,9 @@ class TestQuota:
 
 
 class TestKilled:
-    """A process that dies between storing a file and the commit leaves nothing for long."""
+    """A process that dies between storing a file and the commit leaves nothing permanently."""
 
-    def test_before_the_commit_the_objects_go_within_the_hour(
+    def test_objects_of_a_process_killed_before_the_commit_go_within_the_hour(
         self, time: Time, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def die(*_: Any) -> None:
@@ -286,7 +292,7 @@ class TestKilled:
         run_jobs()
         assert kept() == before
 
-    def test_after_the_commit_they_stay(self, time: Time, api: Api) -> None:
+    def test_objects_of_a_process_killed_after_the_commit_stay(self, time: Time, api: Api) -> None:
         before = kept()
         file, gone = upload(api, "a.jpg", photo()), upload(api, "b.jpg", photo())
         api.post(DELETE, {"id": gone["id"]})

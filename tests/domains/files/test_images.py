@@ -1,4 +1,4 @@
-"""Images from strangers: what comes out is ours, whatever went in."""
+"""Images from untrusted sources: decoded, cleaned and re-encoded."""
 
 import contextlib
 import io
@@ -26,7 +26,7 @@ from chalicelib.domains.files.rules.images import (
 from tests.support.effort import examples, slow_but_for
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-"""As in production: what Pillow only warns of must not be needed."""
+"""As in production, a warning from Pillow does not stop the conversion."""
 
 PAYLOAD = b"<script>alert('payload')</script>"
 STAYS = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
@@ -35,7 +35,7 @@ FORMATS = STAYS | BECOMES
 
 
 def drawn(mode: str = "RGB", size: tuple[int, int] = (60, 40)) -> Image.Image:
-    """An image whose left half is red, and its right half blue."""
+    """Draw an image whose left half is red and whose right half is blue."""
     image = Image.new("RGB", size, "red")
     image.paste("blue", (size[0] // 2, 0, *size))
     return image.convert(mode)
@@ -100,9 +100,9 @@ def reason(body: bytes) -> str:
     return caught.value.reason
 
 
-class TestWhatComesOut:
+class TestConversion:
     @pytest.mark.parametrize(("kind", "mime_type"), FORMATS.items())
-    def test_has_the_size_and_colours_that_went_in(self, kind: str, mime_type: str) -> None:
+    def test_size_and_colours_are_kept(self, kind: str, mime_type: str) -> None:
         clean = sanitize(saved(drawn(), kind))
         image = opened(clean.body).convert("RGB")
         assert clean.mime_type == mime_type == Image.MIME[opened(clean.body).format or ""]
@@ -111,7 +111,7 @@ class TestWhatComesOut:
         assert not is_red(image, (55, 20))
 
     @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
-    def test_keeps_what_every_kind_of_png_shows(self, mode: str) -> None:
+    def test_the_content_of_every_kind_of_png_is_kept(self, mode: str) -> None:
         grey = Image.linear_gradient("L").resize((40, 40))
         if mode == "I;16":
             source = Image.new("I;16", (40, 40))
@@ -126,7 +126,7 @@ class TestWhatComesOut:
         )
 
     @pytest.mark.parametrize("kind", ["PNG", "WEBP", "GIF", "AVIF"])
-    def test_keeps_what_is_see_through(self, kind: str) -> None:
+    def test_transparency_is_kept(self, kind: str) -> None:
         source = Image.new("RGBA", (40, 40), (255, 0, 0, 255))
         source.paste((0, 0, 0, 0), (0, 0, 20, 40))
         clean = sanitize(saved(source, kind))
@@ -135,13 +135,13 @@ class TestWhatComesOut:
             assert (alpha.getpixel((5, 20)), alpha.getpixel((35, 20))) == (0, 255)
         assert clean.thumbnail_type == "image/webp"
 
-    def test_turns_print_colours_into_those_of_screens(self) -> None:
+    def test_print_colours_become_screen_colours(self) -> None:
         image = opened(sanitize(saved(drawn("CMYK"), "JPEG")).body)
         assert image.mode == "RGB"
         assert is_red(image, (5, 20))
 
     @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-    def test_converts_by_the_colour_profile_and_drops_it(self, kind: str) -> None:
+    def test_colours_are_converted_by_the_profile_which_is_removed(self, kind: str) -> None:
         srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
         swapped = srgb.replace(b"rXYZ", b"....").replace(b"bXYZ", b"rXYZ").replace(b"....", b"bXYZ")
         for profile, left_is_red in ((srgb, True), (swapped, False), (b"none", True)):
@@ -150,7 +150,7 @@ class TestWhatComesOut:
             assert is_red(image, (5, 20)) == left_is_red
 
     @pytest.mark.parametrize("kind", FORMATS)
-    def test_brings_a_thumbnail_of_at_most_400_pixels(self, kind: str) -> None:
+    def test_a_thumbnail_has_at_most_400_pixels(self, kind: str) -> None:
         clean = sanitize(saved(drawn(size=(1200, 300)), kind))
         assert clean.thumbnail_type == "image/jpeg"
         assert opened(clean.thumbnail).size == (THUMBNAIL_SIDE, 100)
@@ -159,18 +159,18 @@ class TestWhatComesOut:
 
     @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
     @pytest.mark.parametrize("mode", ["RGB", "P"])
-    def test_fits_what_a_page_can_use(self, kind: str, mode: str) -> None:
+    def test_a_large_image_is_scaled_down_for_pages(self, kind: str, mode: str) -> None:
         source = drawn(mode if kind == "PNG" else "RGB", (MAX_SIDE * 2, 64))
         clean = sanitize(saved(source, kind))
         assert (clean.width, clean.height) == (MAX_SIDE, 32) == opened(clean.body).size
 
-    def test_writes_lossless_webp_without_loss(self) -> None:
+    def test_lossless_webp_stays_lossless(self) -> None:
         source = Image.effect_noise((50, 50), 90).convert("RGB")
         clean = sanitize(saved(source, "WEBP", lossless=True))
         assert opened(clean.body).convert("RGB").tobytes() == source.tobytes()
 
     @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
-    def test_keeps_animations_moving(self, kind: str) -> None:
+    def test_animations_stay_animated(self, kind: str) -> None:
         clean = sanitize(animation(kind))
         image = opened(clean.body)
         assert clean.mime_type == "image/webp"
@@ -181,7 +181,7 @@ class TestWhatComesOut:
             shown.append((frame.info["duration"], pixel.index(max(pixel))))
         assert shown == [(100, 0), (200, 1), (300, 2)]
 
-    def test_takes_the_main_picture_of_a_phones_jpeg_of_several(self) -> None:
+    def test_the_main_image_of_a_phones_multi_image_jpeg_is_used(self) -> None:
         small = drawn(size=(30, 20))
         source = saved(drawn(), "MPO", save_all=True, append_images=[small])
         assert opened(source).format == "MPO"
@@ -189,14 +189,14 @@ class TestWhatComesOut:
         assert (clean.mime_type, clean.width) == ("image/jpeg", 60)
         assert b"MPF" not in clean.body
 
-    def test_takes_the_first_frame_of_an_animated_png(self) -> None:
+    def test_the_first_frame_of_an_animated_png_is_used(self) -> None:
         image = opened(sanitize(animation("PNG")).body)
         assert getattr(image, "n_frames", 1) == 1
         assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
 
 
 def scene(mode: str, size: tuple[int, int]) -> Image.Image:
-    """An image with smooth parts, edges and noise, as photos have."""
+    """Draw an image with smooth areas, edges and noise, like a photo."""
     image = Image.merge("RGB", [Image.radial_gradient("L").resize(size)] * 3)
     image.paste(Image.effect_noise((size[0] // 2 + 1, size[1]), 40).convert("RGB"))
     image.paste("teal", (size[0] // 3, size[1] // 3, size[0] // 3 * 2, size[1] // 3 * 2))
@@ -204,11 +204,11 @@ def scene(mode: str, size: tuple[int, int]) -> Image.Image:
 
 
 class TestJpegs:
-    """A JPEG never grows by being re-encoded, nor does it lose what it had."""
+    """Re-encoding a JPEG never makes it larger, and keeps its appearance."""
 
     @pytest.mark.parametrize("quality", [1, 5, 20, 40, 60, 75, 88, 95, 100])
     @pytest.mark.parametrize("size", [(1, 1), (60, 40), (801, 597)])
-    def test_never_grow(self, size: tuple[int, int], quality: int) -> None:
+    def test_a_jpeg_never_grows(self, size: tuple[int, int], quality: int) -> None:
         for mode in ("RGB", "L", "CMYK"):
             for options in (
                 {"progressive": True, "optimize": True},
@@ -218,29 +218,29 @@ class TestJpegs:
                 body = saved(scene(mode, size), "JPEG", quality=quality, **options)
                 clean = sanitize(body)
                 assert (clean.width, clean.height) == size
-                headers = 320 if mode == "CMYK" else 0  # a table more, when it is RGB
-                # None are coarser than the coarsest tables, to make up for a byte of other noise.
+                headers = 320 if mode == "CMYK" else 0  # The RGB result has one more table.
+                # With the coarsest tables, noise may cost a few bytes that nothing can save.
                 noise = 8 if quality == 1 else 0
                 assert len(clean.body) <= max(len(body) + noise, headers)
 
     @pytest.mark.parametrize("turn", range(1, 9))
-    def test_never_grow_when_they_are_turned_upright(self, turn: int) -> None:
+    def test_a_jpeg_never_grows_when_it_is_rotated_upright(self, turn: int) -> None:
         exif = Image.Exif()
         exif[0x0112] = turn
         body = saved(scene("RGB", (801, 603)), "JPEG", quality=50, optimize=True, exif=exif)
         assert len(sanitize(body).body) <= len(body)
 
     @pytest.mark.parametrize("quality", [20, 50, 80, 95])
-    def test_look_as_they_did(self, quality: int) -> None:
+    def test_a_jpeg_keeps_its_appearance(self, quality: int) -> None:
         body = saved(scene("RGB", (640, 480)), "JPEG", quality=quality)
         before, after = (opened(one).convert("L") for one in (body, sanitize(body).body))
         difference = ImageStat.Stat(ImageChops.difference(before, after)).mean[0]
         assert difference < 2.5
 
 
-class TestWhatIsLeftBehind:
+class TestRemovedData:
     @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF"])
-    def test_is_where_and_by_whom_a_picture_was_taken(self, kind: str) -> None:
+    def test_place_and_author_of_a_photo_are_removed(self, kind: str) -> None:
         exif = Image.Exif()
         exif[0x010E] = PAYLOAD.decode()
         exif.get_ifd(0x8825)[1] = "N"
@@ -254,18 +254,18 @@ class TestWhatIsLeftBehind:
             assert b"Exif" not in body
 
     @pytest.mark.parametrize("kind", FORMATS)
-    def test_is_what_follows_the_last_byte(self, kind: str) -> None:
+    def test_data_after_the_last_byte_is_removed(self, kind: str) -> None:
         clean = sanitize(sample(kind) + PAYLOAD + b"PK\x05\x06" + bytes(18))
         assert PAYLOAD not in clean.body + clean.thumbnail
         assert b"PK\x05\x06" not in clean.body
 
     @pytest.mark.parametrize("kind", ["JPEG", "GIF"])
-    def test_are_comments(self, kind: str) -> None:
+    def test_comments_are_removed(self, kind: str) -> None:
         source = saved(drawn(), kind, comment=PAYLOAD)
         assert PAYLOAD in source
         assert PAYLOAD not in sanitize(source).body
 
-    def test_are_texts_and_profiles_of_a_png(self) -> None:
+    def test_texts_and_profiles_of_a_png_are_removed(self) -> None:
         texts = PngImagePlugin.PngInfo()
         texts.add_text("Comment", PAYLOAD.decode())
         texts.add_itxt("XML:com.adobe.xmp", PAYLOAD.decode())
@@ -276,12 +276,12 @@ class TestWhatIsLeftBehind:
         assert set(opened(clean.body).info) <= {"transparency"}
 
     @pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
-    def test_is_xmp(self, kind: str) -> None:
+    def test_xmp_is_removed(self, kind: str) -> None:
         source = saved(drawn(), kind, xmp=PAYLOAD)
         assert PAYLOAD in source
         assert PAYLOAD not in sanitize(source).body
 
-    def test_is_the_script_of_a_gif_that_is_one_too(self) -> None:
+    def test_a_script_inside_a_gif_is_removed(self) -> None:
         # GIF89a=1/* … */ parses as JavaScript: the width is "/*".
         source = bytearray(saved(Image.new("P", (0x2F3D, 10)), "GIF"))
         source[6:8] = b"=1"
@@ -289,7 +289,7 @@ class TestWhatIsLeftBehind:
         assert clean.body.startswith(b"\x89PNG")
         assert b"alert" not in clean.body
 
-    def test_is_which_way_up_the_camera_was_held(self) -> None:
+    def test_the_orientation_is_applied_and_removed(self) -> None:
         for orientation in range(1, 9):
             exif = Image.Exif()
             exif[0x0112] = orientation
@@ -307,13 +307,13 @@ class TestWhatIsLeftBehind:
             }[red]
             assert is_red(image, place), orientation
 
-    def test_are_exif_data_that_make_no_sense(self) -> None:
+    def test_malformed_exif_data_is_removed(self) -> None:
         for exif in (b"Exif\0\0", b"Exif\0\0II*\0\xff\xff\xff\xff", b"Exif\0\0" + b"\xff" * 50):
             clean = sanitize(saved(drawn(), "JPEG", exif=exif))
             assert (clean.width, clean.height) == (60, 40)
 
 
-class TestRefuses:
+class TestRefusedImages:
     @pytest.mark.parametrize(
         ("body", "word"),
         [
@@ -328,34 +328,36 @@ class TestRefuses:
             (b"", "octet-stream"),
         ],
     )
-    def test_what_is_no_picture_and_says_what_to_do(self, body: bytes, word: str) -> None:
+    def test_a_file_that_is_not_an_image_is_refused_with_advice(
+        self, body: bytes, word: str
+    ) -> None:
         assert word in reason(body)
         assert reason(body).startswith("expected a JPEG, PNG, GIF, WebP, AVIF or BMP image")
 
-    def test_formats_whose_decoders_are_not_to_be_trusted(self) -> None:
+    def test_formats_with_untrusted_decoders_are_refused(self) -> None:
         for kind in ("TIFF", "PPM", "ICO", "PCX", "TGA", "JPEG2000", "EPS", "ICNS"):
             reason(saved(drawn(), kind))
 
     @pytest.mark.parametrize("kind", FORMATS)
     @pytest.mark.parametrize("tenth", range(1, 10))
-    def test_what_is_cut_short(self, kind: str, tenth: int) -> None:
+    def test_a_truncated_file_is_refused(self, kind: str, tenth: int) -> None:
         whole = sample(kind)
         assert "expected a" in reason(whole[: len(whole) * tenth // 10])
 
     @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
-    def test_animations_that_are_too_long(self, kind: str) -> None:
+    def test_a_too_long_animation_is_refused(self, kind: str) -> None:
         tiny = [Image.new("L", (1, 1), number % 2 * 255) for number in range(MAX_FRAMES + 1)]
         body = saved(tiny[0], kind, save_all=True, append_images=tiny[1:])
         if kind == "GIF":
             body = gif(1, 1, *[(1, 1)] * (MAX_FRAMES + 1))
         assert str(MAX_FRAMES) in reason(body)
 
-    def test_animations_with_too_many_pixels_in_all(self) -> None:
+    def test_an_animation_with_too_many_pixels_in_total_is_refused(self) -> None:
         assert "25 megapixels" in reason(gif(4000, 4000, *[(1, 1)] * 3))
 
 
-class TestBombs:
-    """A few bytes that say they are huge: refused before the memory for them is taken."""
+class TestDecompressionBombs:
+    """Small files that declare a huge size are refused before memory is allocated for them."""
 
     @pytest.mark.parametrize(
         "body",
@@ -390,24 +392,24 @@ class TestBombs:
             ),
         ],
     )
-    def test_are_refused_at_once(self, body: bytes) -> None:
+    def test_a_bomb_is_refused_at_once(self, body: bytes) -> None:
         tracemalloc.start()
         began = time.process_time()
         try:
             assert "50 megapixels" in reason(body)
-            assert time.process_time() - began < 5  # of the processor; it is 0.01
+            assert time.process_time() - began < 5  # CPU seconds; usually 0.01
             assert tracemalloc.get_traced_memory()[1] < 20_000_000
         finally:
             tracemalloc.stop()
 
     @pytest.mark.parametrize("kind", slow_but_for(["WEBP"], ["WEBP", "AVIF"]))
-    def test_of_formats_that_take_more_memory_have_half_the_pixels(self, kind: str) -> None:
+    def test_formats_that_need_more_memory_may_have_half_the_pixels(self, kind: str) -> None:
         fast: dict[str, Any] = {"speed": 10} if kind == "AVIF" else {"method": 0}
         body = saved(Image.new("RGB", (5001, 5000)), kind, **fast)
         assert "25 megapixels" in reason(body)
 
     @pytest.mark.parametrize("kind", slow_but_for([b"iTXt"], [b"zTXt", b"iCCP", b"iTXt"]))
-    def test_in_the_texts_of_a_png_do_no_harm(self, kind: bytes) -> None:
+    def test_a_bomb_in_the_texts_of_a_png_is_ignored(self, kind: bytes) -> None:
         head = b"a\0\0" if kind != b"iTXt" else b"a\0\1\0\0\0"
         bomb = chunk(kind, head + zlib.compress(bytes(200_000_000), 9))
         body = png(1, 1, bomb, pixels=b"\0\1\2\3")
@@ -419,12 +421,12 @@ class TestBombs:
         finally:
             tracemalloc.stop()
 
-    def test_in_the_pixels_of_a_png_stop_where_the_picture_ends(self) -> None:
+    def test_surplus_pixels_of_a_png_are_not_decoded(self) -> None:
         body = png(1, 1, pixels=b"\0\1\2\3" + bytes(100_000_000))
         clean = sanitize(body)
         assert (clean.width, clean.height) == (1, 1)
 
-    def test_of_endless_scans_are_refused_unopened(self) -> None:
+    def test_endless_scans_are_refused_without_decoding(self) -> None:
         source = saved(drawn(size=(400, 400)), "JPEG", progressive=True)
         last = source.rindex(b"\xff\xda")
         bomb = source[:-2] + source[last:-2] * 200 + source[-2:]
@@ -435,7 +437,7 @@ class TestBombs:
 class TestDamage:
     @examples(150)
     @given(st.sampled_from(sorted(FORMATS)), st.data())
-    def test_gives_a_picture_or_a_refusal_and_nothing_else(
+    def test_a_damaged_image_is_converted_or_refused_without_other_errors(
         self, kind: str, data: st.DataObject
     ) -> None:
         body = bytearray(sample(kind))
@@ -448,12 +450,12 @@ class TestDamage:
     @given(
         st.sampled_from([sample(kind)[:30] for kind in sorted(FORMATS)]), st.binary(max_size=400)
     )
-    def test_behind_a_good_beginning_is_told_too(self, start: bytes, rest: bytes) -> None:
+    def test_damage_after_a_valid_beginning_is_refused(self, start: bytes, rest: bytes) -> None:
         sanitized_or_refused(start + rest)
 
     @examples(60)
     @given(st.binary(max_size=400))
-    def test_of_any_bytes_is_told(self, body: bytes) -> None:
+    def test_random_bytes_are_refused(self, body: bytes) -> None:
         sanitized_or_refused(body)
 
 
@@ -463,5 +465,5 @@ def sanitized_or_refused(body: bytes) -> CleanImage | None:
     with contextlib.suppress(ImageError):
         clean = sanitize(body)
         assert opened(clean.body).size == (clean.width, clean.height)
-    assert time.process_time() - began < 20  # of the processor; it is 0.3 at most
+    assert time.process_time() - began < 20  # CPU seconds; 0.3 at most
     return clean

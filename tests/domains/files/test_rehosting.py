@@ -1,4 +1,4 @@
-"""Re-hosting, as the operations that name images by address use it."""
+"""Re-hosting of images that operations name by URL."""
 
 import threading
 from socket import socket
@@ -34,13 +34,13 @@ AWAY = "https://images.example.com"
 
 @pytest.fixture
 def away(net: Internet) -> Server:
-    """A host of images."""
+    """A fake image host."""
     return net.serve(AWAY, says(b"no", "404 Not Found"))
 
 
 @pytest.fixture
 def ctx(owner: Owner) -> Context:
-    """The context of a call."""
+    """A call's context."""
     home = owner.workspace
     principal = ApiKeyPrincipal(
         workspace_id=home.id, account_id=home.owner_id, plan="business", key_id="key"
@@ -52,7 +52,7 @@ def commit(ctx: Context) -> None:
     ctx.unit.commit(AuditEvent("test", "test"))
 
 
-def test_pictures_become_files_in_the_order_of_their_addresses(away: Server, ctx: Context) -> None:
+def test_images_become_files_in_the_order_of_their_urls(away: Server, ctx: Context) -> None:
     away.pages = {f"/{n}.png": says(png(n)) for n in range(3)}
     urls = [f"{AWAY}/{n}.png" for n in (2, 0, 1, 0)]
     found = rehost(ctx, urls, "products")
@@ -82,16 +82,14 @@ def test_the_folder_is_made_once_and_found_by_its_folded_name(
     assert [folder.id for folder in files.folders(ctx.workspace_id)] == [made.id]
 
 
-def test_no_folder_is_made_for_nothing(away: Server, ctx: Context) -> None:
+def test_no_folder_is_created_without_images(away: Server, ctx: Context) -> None:
     assert rehost(ctx, [], "products") == []
     assert rehost(ctx, [], "products") == []
     commit(ctx)
     assert files.folders(ctx.workspace_id) == []
 
 
-def test_a_picture_that_fails_is_a_warning_and_none_at_its_place(
-    away: Server, ctx: Context
-) -> None:
+def test_a_failed_image_is_a_warning_and_leaves_no_gap(away: Server, ctx: Context) -> None:
     away.pages = {"/a.png": says(png())}
     urls = [f"{AWAY}/none.png", f"{AWAY}/a.png", "http://images.example.com/a.png", "no url"]
     found = rehost(ctx, urls, "products")
@@ -103,7 +101,7 @@ def test_a_picture_that_fails_is_a_warning_and_none_at_its_place(
         assert warning.endswith(".")
 
 
-def test_metadata_is_gone_and_a_thumbnail_is_there(away: Server, ctx: Context) -> None:
+def test_metadata_is_removed_and_a_thumbnail_created(away: Server, ctx: Context) -> None:
     away.pages = {"/me.jpg": says(photo())}
     (one,) = rehost(ctx, [f"{AWAY}/me.jpg"], "products")
     commit(ctx)
@@ -118,7 +116,7 @@ def test_metadata_is_gone_and_a_thumbnail_is_there(away: Server, ctx: Context) -
     assert int(file.size) == len(body) + len(small) == files.used_bytes(ctx.workspace_id)
 
 
-def test_a_file_is_named_as_its_address_says(away: Server, ctx: Context) -> None:
+def test_a_file_is_named_after_its_url(away: Server, ctx: Context) -> None:
     away.pages = {"/%D0%81%D0%B6%00.png": says(png()), "/": says(png(1))}
     found, _ = import_images(ctx, [f"{AWAY}/%D0%81%D0%B6%00.png", f"{AWAY}/"], "products")
     commit(ctx)
@@ -129,7 +127,7 @@ def test_a_file_is_named_as_its_address_says(away: Server, ctx: Context) -> None
     assert [row and row.key.rpartition("/")[2] for row in rows] == ["ezh.png", "image.png"]
 
 
-def test_eight_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
+def test_eight_images_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
     together, now, most = threading.Barrier(8, timeout=PATIENCE), 0, 0
     lock = threading.Lock()
 
@@ -152,7 +150,7 @@ def test_eight_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
     assert most == 8
 
 
-def test_time_is_up_for_pictures_that_wait_to_be_cleaned(
+def test_the_time_limit_includes_the_wait_for_conversion(
     away: Server, ctx: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, clean, fetched, now = fetch.fetch, images.sanitize, threading.Semaphore(0), [0.0]

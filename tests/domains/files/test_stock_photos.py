@@ -1,4 +1,4 @@
-"""Stock photos through REST and the tool server, whatever the provider does."""
+"""Stock photos over REST and as a tool, with a provider that answers well, badly or not at all."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ def refused(api: Api) -> Answer:
 
 
 class TestSearchCardImages:
-    def test_returns_photos_with_all_that_their_licence_demands(
+    def test_photos_come_with_everything_their_licence_requires(
         self, openverse: FakeOpenverse, api: Api
     ) -> None:
         data = search(api)
@@ -55,25 +55,25 @@ class TestSearchCardImages:
             "hasMore": True,
         }
 
-    def test_page_by_page_each_photo_comes_once(self, openverse: FakeOpenverse, api: Api) -> None:
+    def test_each_photo_comes_once_across_pages(self, openverse: FakeOpenverse, api: Api) -> None:
         pages = [search(api, page=page, size=20) for page in (1, 2, 3)]
         assert [page["hasMore"] for page in pages] == [True, True, False]
         shown = [photo["id"] for page in pages for photo in page["images"]]
         assert shown == [one["id"] for one in openverse.images]
 
-    def test_the_tool_says_what_rest_says(self, openverse: FakeOpenverse, api: Api) -> None:
+    def test_the_tool_returns_the_same_as_rest(self, openverse: FakeOpenverse, api: Api) -> None:
         failed, told = api.tool("svc_search_card_images", query="bread", page=2)
         assert not failed
         assert told["data"] == search(api, page=2)
 
-    def test_needs_no_scope(self, openverse: FakeOpenverse, owner: Owner) -> None:
+    def test_a_search_needs_no_scope(self, openverse: FakeOpenverse, owner: Owner) -> None:
         assert search(owner.api("agents:read"))["total"] == 45
 
-    def test_asks_for_a_shape(self, openverse: FakeOpenverse, api: Api) -> None:
+    def test_a_search_can_ask_for_an_orientation(self, openverse: FakeOpenverse, api: Api) -> None:
         search(api, orientation="portrait")
         assert openverse.requests[0].query["aspect_ratio"] == "tall"
 
-    def test_finding_nothing_is_an_empty_page(self, openverse: FakeOpenverse, api: Api) -> None:
+    def test_no_results_are_an_empty_page(self, openverse: FakeOpenverse, api: Api) -> None:
         openverse.images = []
         data = search(api)
         assert (data["images"], data["total"], data["hasMore"]) == ([], 0, False)
@@ -94,7 +94,7 @@ class TestSearchCardImages:
             ("query=a&orientation=wide", "orientation"),
         ],
     )
-    def test_names_what_is_wrong_and_asks_nobody(
+    def test_invalid_input_is_named_and_nothing_is_requested(
         self, query: str, field: str, openverse: FakeOpenverse, api: Api
     ) -> None:
         answer = api.refused("GET", f"{PATH}?{query}")
@@ -102,13 +102,13 @@ class TestSearchCardImages:
         assert [error["field"] for error in answer.data["errors"]] == [field]
         assert openverse.requests == []
 
-    def test_the_bounds_themselves_are_taken(self, openverse: FakeOpenverse, api: Api) -> None:
+    def test_values_on_the_bounds_are_accepted(self, openverse: FakeOpenverse, api: Api) -> None:
         assert search(api, "a" * 200, page=20, size=20)["page"] == 20
         assert search(api, "a", page=1, size=1)["size"] == 1
 
 
 class TestCache:
-    def test_the_same_search_asks_once_in_24_hours_whoever_searches(
+    def test_the_same_search_makes_one_request_in_24_hours_for_all_callers(
         self, openverse: FakeOpenverse, new_owner: Callable[..., Owner], time: Time
     ) -> None:
         first = search(new_owner().api())
@@ -119,7 +119,7 @@ class TestCache:
         assert search(new_owner().api()) == first
         assert len(openverse.requests) == 2
 
-    def test_a_kept_search_costs_three_round_trips(
+    def test_a_cached_search_takes_three_round_trips(
         self, openverse: FakeOpenverse, api: Api
     ) -> None:
         search(api)
@@ -130,20 +130,20 @@ class TestCache:
     @pytest.mark.parametrize(
         "other", [{"page": 2}, {"size": 19}, {"orientation": "square"}, {"query": "cake"}]
     )
-    def test_another_search_asks_again(
+    def test_another_search_makes_another_request(
         self, other: dict[str, Any], openverse: FakeOpenverse, api: Api
     ) -> None:
         search(api)
         search(api, **other)
         assert len(openverse.requests) == 2
 
-    def test_a_failure_is_not_kept(self, openverse: FakeOpenverse, api: Api) -> None:
+    def test_a_failure_is_not_cached(self, openverse: FakeOpenverse, api: Api) -> None:
         openverse.breaks = fakes.status(500)
         assert refused(api).status == 502
         openverse.breaks = None
         assert search(api)["total"] == 45
 
-    def test_a_search_that_is_switched_off_says_so_whatever_is_kept(
+    def test_a_search_that_is_switched_off_is_refused_even_if_cached(
         self, openverse: FakeOpenverse, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         search(api)
@@ -166,7 +166,7 @@ class TestFailure:
         ],
         ids=["down", "moved", "refused", "garbage", "of another shape", "huge", "cut off"],
     )
-    def test_is_502_with_what_to_do_over_rest_and_mcp(
+    def test_a_failed_search_is_502_with_advice_over_rest_and_mcp(
         self, breaks: Any, says: str, openverse: FakeOpenverse, api: Api
     ) -> None:
         openverse.breaks = breaks
@@ -180,7 +180,7 @@ class TestFailure:
         assert (told["httpStatus"], told["data"]["code"]) == (502, "upstream_failed")
         assert told["data"]["message"] == answer.data["message"]
 
-    def test_a_provider_that_limits_us_says_when_to_return(
+    def test_a_rate_limited_provider_passes_on_when_to_retry(
         self, openverse: FakeOpenverse, api: Api
     ) -> None:
         openverse.breaks = fakes.status(429, Retry_After="7")
@@ -189,7 +189,7 @@ class TestFailure:
         assert answer.headers["Retry-After"] == "7"
         assert "Try again in 7 seconds" in answer.data["message"]
 
-    def test_a_slow_provider_is_not_waited_for(
+    def test_a_slow_provider_is_given_up(
         self, openverse: FakeOpenverse, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = flow.photo_source
@@ -199,11 +199,11 @@ class TestFailure:
         assert answer.status == 502
         assert "openverse did not answer in time" in answer.data["message"]
 
-    def test_a_provider_that_is_gone_is_502(self, openverse: FakeOpenverse, api: Api) -> None:
+    def test_an_unreachable_provider_is_502(self, openverse: FakeOpenverse, api: Api) -> None:
         openverse.close()
         assert "openverse is out of reach" in refused(api).data["message"]
 
-    def test_switched_off_is_503_over_rest_and_mcp(self, api: Api) -> None:
+    def test_a_search_that_is_switched_off_is_503_over_rest_and_mcp(self, api: Api) -> None:
         answer = refused(api)
         assert (answer.status, answer.data["code"]) == (503, "not_configured")
         assert answer.data["message"] == (
@@ -213,7 +213,7 @@ class TestFailure:
         assert failed
         assert (told["httpStatus"], told["data"]["code"]) == (503, "not_configured")
 
-    def test_photos_that_may_not_be_used_are_left_out(
+    def test_photos_without_a_usable_licence_are_left_out(
         self, openverse: FakeOpenverse, api: Api
     ) -> None:
         openverse.images = [image(1), image(2, license="by-nc"), image(3, mature=True)]
@@ -223,7 +223,7 @@ class TestFailure:
 
 
 class TestLimit:
-    def test_a_key_searches_sixty_times_a_minute(
+    def test_a_key_may_search_sixty_times_a_minute(
         self,
         openverse: FakeOpenverse,
         owner: Owner,

@@ -1,4 +1,4 @@
-"""Many visitors at once: one client a person, every lead kept, counters exact."""
+"""Concurrent visitors: one client per person, every lead stored, counters exact."""
 
 from collections import Counter
 from datetime import date
@@ -29,7 +29,7 @@ def today(owner: Owner) -> metrics.DayCounts:
     return metrics.read(owner.workspace.id, crm_metrics.subject(), day, day)[day]
 
 
-def test_thirty_submissions_of_one_person_make_one_client(
+def test_thirty_concurrent_submissions_of_one_person_make_one_client(
     api: Api, owner: Owner, form: str
 ) -> None:
     def act(number: int) -> str:
@@ -61,7 +61,7 @@ def test_thirty_submissions_of_one_person_make_one_client(
     assert api.get("/api/clients/list?sort=lastActivityDesc")["total"] == 1
 
 
-def test_thirty_times_the_same_values_of_one_visitor_are_one_lead(
+def test_thirty_concurrent_submissions_with_the_same_values_make_one_lead(
     api: Api, owner: Owner, form: str
 ) -> None:
     values = {"name": "Ada", "email": "ada@example.com"}
@@ -72,7 +72,7 @@ def test_thirty_times_the_same_values_of_one_visitor_are_one_lead(
     assert today(owner).totals == {"created": 1, "new": 1, "clients": 1}
 
 
-def test_an_address_and_a_number_that_meet_at_once_are_nobodys_twice(
+def test_concurrent_leads_with_an_email_and_a_phone_do_not_duplicate_a_client(
     api: Api, owner: Owner, form: str
 ) -> None:
     contacts: list[dict[str, Any]] = [
@@ -91,9 +91,7 @@ def test_an_address_and_a_number_that_meet_at_once_are_nobodys_twice(
     assert held == {client["id"]: client["leadsCount"] for client in clients}
 
 
-def test_a_client_keeps_what_its_merchant_says_while_its_leads_come(
-    api: Api, owner: Owner, form: str
-) -> None:
+def test_a_clients_own_changes_survive_concurrent_leads(api: Api, owner: Owner, form: str) -> None:
     values = {"name": "Ada", "email": "ada@example.com"}
     lead = submit(form, **values)
     client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
@@ -110,7 +108,7 @@ def test_a_client_keeps_what_its_merchant_says_while_its_leads_come(
     assert after["notes"] in {"0", "4", "8", "12"}
 
 
-def test_statuses_set_at_once_leave_counters_as_the_leads_are(
+def test_counters_match_the_leads_after_concurrent_status_changes(
     api: Api, owner: Owner, form: str
 ) -> None:
     ids = [submit(form, name="Ada") for _ in range(4)]
@@ -131,7 +129,7 @@ def test_statuses_set_at_once_leave_counters_as_the_leads_are(
         assert all(change.startswith("status: ") for change in changes)
 
 
-def test_an_erasure_leaves_nothing_of_a_person_who_submits_meanwhile_half_done(
+def test_an_erasure_during_submissions_leaves_no_partial_data(
     api: Api, owner: Owner, form: str
 ) -> None:
     values = {"name": "Ada", "email": "ada@example.com"}

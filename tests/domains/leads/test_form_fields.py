@@ -1,4 +1,4 @@
-"""What visitors send is checked by the fields' types, in the form's language."""
+"""Validation of submitted values by field type, with messages in the form's language."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def field(kind: str, *, required: bool = False, name: str = "a") -> FieldSpec:
 
 
 def cleaned(kind: str, value: Any, spoken: str = "ru") -> Any:
-    """Return the cleaned value, None if nothing is left of it."""
+    """Return the cleaned value, or None if nothing is left of it."""
     data, errors = validate([field(kind)], {"a": value}, spoken)
     assert errors == []
     return data.get("a")
@@ -74,7 +74,7 @@ class TestValues:
             ("date", "31.1.2030", "2030-01-31"),
         ],
     )
-    def test_are_kept_in_one_form(self, kind: str, typed: Any, kept: Any) -> None:
+    def test_values_are_stored_in_a_normal_form(self, kind: str, typed: Any, kept: Any) -> None:
         assert cleaned(kind, typed) == kept
 
     @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ class TestValues:
             (10**15, "ru", 10**15),
         ],
     )
-    def test_of_numbers_are_read_as_people_write_them(
+    def test_numbers_are_read_in_common_spellings(
         self, typed: Any, spoken: str, number: float
     ) -> None:
         found = cleaned("number", typed, spoken)
@@ -107,20 +107,20 @@ class TestValues:
 
     @pytest.mark.parametrize("kind", TYPES)
     @pytest.mark.parametrize("nothing", [None, "", "  \r\n ", "\u200b"])
-    def test_that_are_empty_are_left_out(self, kind: str, nothing: Any) -> None:
+    def test_empty_values_are_left_out(self, kind: str, nothing: Any) -> None:
         if kind in {"checkbox", "consent"} and nothing == "\u200b":
             return
         assert cleaned(kind, nothing) is None
 
     @pytest.mark.parametrize("value", ["off", "false", "0", "Нет", False, 0])
-    def test_of_boxes_that_are_not_ticked_are_left_out(self, value: Any) -> None:
+    def test_unticked_checkboxes_are_left_out(self, value: Any) -> None:
         assert cleaned("checkbox", value) is None
 
-    def test_of_fields_that_are_not_declared_are_dropped(self) -> None:
+    def test_undeclared_fields_are_dropped(self) -> None:
         data, errors = validate([field("text")], {"a": "1", "b": "2", "_page": "3"}, "en")
         assert (data, errors) == ({"a": "1"}, [])
 
-    def test_of_all_fields_are_looked_at_at_once(self) -> None:
+    def test_all_fields_are_checked_in_one_pass(self) -> None:
         fields = [field("email", name="a"), field("date", name="b"), field("text", name="c")]
         data, errors = validate(fields, {"a": "x", "b": "y", "c": "z"}, "en")
         assert data == {"c": "z"}
@@ -163,16 +163,16 @@ class TestRefusals:
             ("textarea", "a" * (MAX_TEXTAREA + 1), "10000 characters at most"),
         ],
     )
-    def test_say_what_was_expected(self, kind: str, value: Any, says: str) -> None:
+    def test_a_refusal_names_the_expected_value(self, kind: str, value: Any, says: str) -> None:
         assert says in refusal(kind, value)
 
     @pytest.mark.parametrize("kind", TYPES)
-    def test_ask_for_what_is_required_in_the_forms_language(self, kind: str) -> None:
+    def test_a_missing_required_field_is_named_in_the_forms_language(self, kind: str) -> None:
         assert refusal(kind, "", "en", required=True).startswith("Please ")
         russian = refusal(kind, None, "ru", required=True)
         assert language(russian, []) == "ru"
 
-    def test_name_the_fields_by_their_labels(self) -> None:
+    def test_fields_are_named_by_their_labels(self) -> None:
         fields = [
             FieldSpec("email", "Почта", "email"),
             FieldSpec("name", "Имя", "text", required=True),
@@ -183,7 +183,7 @@ class TestRefusals:
         assert failure.message == "Форма не отправлена. Проверьте: Почта, Имя."
         assert [error.field for error in failure.errors] == ["email", "name"]
 
-    def test_do_not_list_options_without_end(self) -> None:
+    def test_a_long_list_of_options_is_cut(self) -> None:
         options = tuple(f"Вариант {i}" for i in range(500))
         many = FieldSpec("a", "A", "select", required=True, options=options)
         _, errors = validate([many], {}, "ru")
@@ -197,27 +197,27 @@ class TestRefusals:
         ),
         st.sampled_from(["ru", "en"]),
     )
-    def test_are_all_that_happens_to_what_does_not_fit(
+    def test_any_value_is_stored_in_normal_form_or_refused(
         self, kind: str, value: Any, spoken: str
     ) -> None:
         data, errors = validate([field(kind)], {"a": value}, spoken)
         assert not (data and errors)
         again, refused = validate([field(kind)], data, spoken)
-        assert (again, refused) == (data, [])  # what is kept is in its last form
+        assert (again, refused) == (data, [])  # Cleaning a cleaned value changes nothing.
 
 
 class TestLanguage:
-    def test_is_russian_if_any_text_is(self) -> None:
+    def test_the_language_is_russian_if_any_text_is_russian(self) -> None:
         assert language("Order", ["Name", "Телефон"]) == "ru"
         assert language("Заявка", []) == "ru"
         assert language("Order", ["Name", "E-mail"]) == "en"
 
-    def test_is_english_where_none_is_known(self) -> None:
+    def test_the_language_is_english_if_it_is_unknown(self) -> None:
         assert refusal("email", "x", "fr") == refusal("email", "x", "en")
 
 
 class TestContact:
-    def test_is_the_first_that_was_given(self) -> None:
+    def test_the_first_given_contact_is_used(self) -> None:
         fields = [
             FieldSpec("topic", "Topic", "text"),
             FieldSpec("work", "Work", "email"),

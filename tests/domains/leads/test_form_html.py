@@ -1,4 +1,4 @@
-"""The HTML of forms: plain, small, and nothing that people type becomes markup."""
+"""The HTML of forms: plain, small, and free of markup from users' texts."""
 
 import base64
 import hashlib
@@ -40,7 +40,7 @@ VOID = {"input", "meta", "br"}
 
 
 class Parsed(HTMLParser):
-    """Tags in their order, and the text of each element that has any."""
+    """Collects the tags in order, and the text of each element that has any."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -81,16 +81,16 @@ def embedded(language: str = "ru", title: str = "Заявка") -> Parsed:
 
 
 class TestEmbedCode:
-    def test_of_five_fields_takes_at_most_3_kb(self) -> None:
+    def test_the_code_of_five_fields_takes_at_most_3_kb(self) -> None:
         five = [ALL_TYPES[i] for i in (0, 1, 2, 3, 9)]
         assert len(embed_html("Заявка на торт", five, URL, "ru").encode()) <= 3_000
 
-    def test_posts_without_script(self) -> None:
+    def test_the_form_posts_without_script(self) -> None:
         (form,) = embedded().all("form")
         assert (form["action"], form["method"]) == (URL, "post")
         assert (form["lang"], form["accept-charset"]) == ("ru", "utf-8")
 
-    def test_has_a_label_around_every_field_that_people_see(self) -> None:
+    def test_every_visible_field_has_a_label(self) -> None:
         found = embedded()
         seen = [field for field in ALL_TYPES if field.type != "hidden"]
         assert len(found.all("label")) == len(seen)
@@ -111,26 +111,26 @@ class TestEmbedCode:
             ("promo", "hidden", None),
         ],
     )
-    def test_tells_browsers_what_a_field_takes(
+    def test_fields_tell_browsers_their_type_and_limits(
         self, name: str, type_: str, completed: str | None
     ) -> None:
         field = embedded().named(name)
         assert (field["type"], field.get("autocomplete")) == (type_, completed)
 
-    def test_takes_fractions_and_offers_what_can_be_chosen(self) -> None:
+    def test_number_fields_accept_fractions_and_selects_offer_their_options(self) -> None:
         found = embedded("en")
         assert found.named("guests")["step"] == "any"
         assert [option.get("value") for option in found.all("option")] == ["", None, None]
         assert "Choose…МедовикНаполеон" in found.text
 
-    def test_hides_the_trap_from_people_screen_readers_and_autofill(self) -> None:
+    def test_the_honeypot_is_hidden_from_people_screen_readers_and_autofill(self) -> None:
         html = embed_html("Заявка", ALL_TYPES, URL, "ru")
         trap = Parsed(html).named(HONEYPOT)
         assert (trap["tabindex"], trap["autocomplete"]) == ("-1", "off")
         assert f'<div hidden><input name="{HONEYPOT}"' in html
         assert "[hidden]{display:none!important}" in html
 
-    def test_has_no_ids_that_could_clash_and_styles_only_itself(self) -> None:
+    def test_the_code_has_no_ids_and_styles_only_itself(self) -> None:
         html = embed_html("Заявка", ALL_TYPES, URL, "ru")
         assert not [
             tag for tag, attributes in Parsed(html).tags if {"id", "style"} & set(attributes)
@@ -139,7 +139,7 @@ class TestEmbedCode:
         for selector in re.findall(r"([^{}]+)\{", style):
             assert all(each.strip().startswith(".svc-form") for each in selector.split(","))
 
-    def test_has_one_script_that_no_text_of_a_form_gets_into(self) -> None:
+    def test_the_only_script_contains_no_text_of_the_form(self) -> None:
         (one,) = re.findall(
             r"<script>.*?</script>", embed_html("A", ALL_TYPES, URL, "en"), re.DOTALL
         )
@@ -154,7 +154,7 @@ class TestErrorPage:
             error_page("Заявка", ALL_TYPES, "ru", message="Проверьте", values=values, errors=errors)
         )
 
-    def test_keeps_what_was_typed(self) -> None:
+    def test_the_error_page_keeps_the_entered_values(self) -> None:
         values = {
             "name": "Анна",
             "email": "anna@",
@@ -175,24 +175,24 @@ class TestErrorPage:
         assert "checked" in found.named("news")
         assert "checked" not in found.named("agree")
         assert [("selected" in option) for option in found.all("option")] == [False, False, True]
-        assert "\n\nпервая\nвторая" in found.said  # of two line breaks the parser drops the first
+        assert "\n\nпервая\nвторая" in found.said  # The parser drops the first of two line breaks.
         assert "dropped" not in found.text
 
-    def test_says_what_is_wrong_within_the_fields_label(self) -> None:
+    def test_an_error_stands_inside_its_fields_label(self) -> None:
         html = error_page(
             "Заявка", ALL_TYPES, "ru", message="m", values={}, errors={"email": "Введите адрес"}
         )
         assert re.search(r"<label>Почта\s\*<input[^>]* aria-invalid=\"true\"><em>Введите", html)
         assert len(Parsed(html).all("em")) == 1
 
-    def test_posts_to_where_it_is_and_needs_no_script(self) -> None:
+    def test_the_error_page_posts_to_the_same_url_without_script(self) -> None:
         found = self.page({})
         (form,) = found.all("form")
         assert "action" not in form
         assert not found.all("script")
 
     @pytest.mark.parametrize("value", [["a"], {"a": "b"}, None, 1.5, True, False])
-    def test_takes_whatever_a_program_sends(self, value: object) -> None:
+    def test_the_error_page_accepts_any_submitted_values(self, value: object) -> None:
         values = {field.name: value for field in ALL_TYPES} | {"_page": value, "items": value}
         assert self.page(values).all("form")
 
@@ -206,27 +206,27 @@ class TestPages:
             error_page("Заявка", ALL_TYPES, "ru", message="m", values={}, errors={}),
         ],
     )
-    def test_are_readable_pages_that_nobody_indexes(self, html: str) -> None:
+    def test_pages_are_readable_and_not_indexed(self, html: str) -> None:
         found = Parsed(html)
         assert found.all("html") == [{"lang": "ru"}]
         assert {"name": "robots", "content": "noindex"} in found.all("meta")
         assert "width=device-width" in str(found.named("viewport")["content"])
         assert [len(found.all(tag)) for tag in ("h1", "main", "title")] == [1, 1, 1]
 
-    def test_may_have_the_one_style_that_they_have(self) -> None:
+    def test_the_policy_allows_only_the_pages_own_style(self) -> None:
         (style,) = re.findall(r"<style>(.*?)</style>", thanks_page("A", "en", None), re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         policy = PAGE_HEADERS["Content-Security-Policy"]
         assert f"style-src 'sha256-{digest}'" in policy
         assert "default-src 'none'" in policy
 
-    def test_lead_back_to_pages_only(self) -> None:
+    def test_the_link_back_leads_only_to_web_pages(self) -> None:
         url = "https://bakery.example/?a=1&b=2"
         assert Parsed(thanks_page("A", "en", url)).all("a")[0]["href"] == url
         for other in (None, "", "javascript:alert(1)", "data:text/html,a", "//evil.example"):
             assert not Parsed(failure_page("A", "en", other)).all("a")
 
-    def test_say_a_long_message_below_a_short_heading(self) -> None:
+    def test_a_long_message_stands_below_a_short_heading(self) -> None:
         assert "<h1>Bye</h1>" in thanks_page("Bye", "en", None)
         assert "<h1>Thank you!</h1>\n<p>See you\nsoon</p>" in thanks_page(
             "See you\nsoon", "en", None
@@ -263,7 +263,7 @@ class TestHostileTexts:
             ]
         )
     )
-    def test_stay_texts(self, text: str) -> None:
+    def test_hostile_texts_stay_texts(self, text: str) -> None:
         for hostile, plain in zip(_documents(text), _documents("a"), strict=True):
             found = Parsed(hostile)
             assert found.shape == Parsed(plain).shape

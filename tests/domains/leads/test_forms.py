@@ -1,4 +1,4 @@
-"""Forms: what the form calls promise, and what a submission makes (tools.md, rows 24, 28, 29)."""
+"""Forms: the promises of the form calls, and the effects of a submission."""
 
 import json
 from dataclasses import replace
@@ -56,7 +56,7 @@ def leads(api: Api) -> Any:
 
 
 class TestCreateForm:
-    def test_answers_with_where_to_submit_and_what_to_paste(self, api: Api, site: str) -> None:
+    def test_create_returns_the_submit_url_and_the_code_to_embed(self, api: Api, site: str) -> None:
         form = api.post("/api/forms/create", FORM | {"projectId": site})["form"]
         assert form["submitUrl"].endswith(f"/api/public/forms/{form['id']}/submit")
         assert form["submitUrl"] in form["embedHtml"]
@@ -113,18 +113,20 @@ class TestCreateForm:
             ({"title": " "}, "title"),
         ],
     )
-    def test_refuses_what_makes_no_form(self, change: dict[str, Any], said: str, api: Api) -> None:
+    def test_an_invalid_form_is_refused(self, change: dict[str, Any], said: str, api: Api) -> None:
         answer = api.refused("POST", "/api/forms/create", FORM | change)
         assert answer.status == 400
         assert said in answer.data["message"]
 
-    def test_refuses_a_site_that_there_is_not(self, api: Api) -> None:
+    def test_an_unknown_site_is_refused(self, api: Api) -> None:
         answer = api.refused("POST", "/api/forms/create", FORM | {"projectId": new_id()})
         assert answer.status == 404
 
 
 class TestListForms:
-    def test_lists_newest_first_with_counts_by_site_too(self, api: Api, site: str) -> None:
+    def test_forms_are_listed_newest_first_with_counts_and_filtered_by_site(
+        self, api: Api, site: str
+    ) -> None:
         first, second = made(api, projectId=site), made(api)
         submit(first, name="Ada", email="ada@example.com")
         submit(first, name="Bob", email="bob@example.com")
@@ -146,7 +148,9 @@ class TestListForms:
 
 
 class TestDeleteForm:
-    def test_keeps_its_leads_and_closes_its_submit_url(self, api: Api, form: str) -> None:
+    def test_a_deleted_form_keeps_its_leads_and_closes_its_submit_url(
+        self, api: Api, form: str
+    ) -> None:
         lead_id = submit(form, name="Ada", email="ada@example.com")
         dry = api.post("/api/forms/delete", {"id": form, "dryRun": True})
         assert (dry["deleted"], dry["leadsKept"]) == (False, 1)
@@ -161,7 +165,7 @@ class TestDeleteForm:
             public_form(form)
         assert api.get("/api/forms/list")["total"] == 0
 
-    def test_goes_with_its_site_whose_leads_stay(self, api: Api, site: str) -> None:
+    def test_a_form_is_deleted_with_its_site_and_its_leads_stay(self, api: Api, site: str) -> None:
         forms = [made(api, projectId=site) for _ in range(27)]
         other = made(api)
         lead_id = submit(forms[0], name="Ada")
@@ -176,7 +180,7 @@ class TestDeleteForm:
 
 
 class TestSubmit:
-    def test_makes_a_lead_of_a_client(self, api: Api, form: str) -> None:
+    def test_a_submission_creates_a_lead_and_a_client(self, api: Api, form: str) -> None:
         values = {"name": " Ада ", "email": "Ada@Example.com", "phone": "8 (495) 123-45-67"}
         lead_id = submit(form, **values, message="Хлеб?", unknown="dropped")
         found = lead(api, lead_id)
@@ -193,7 +197,9 @@ class TestSubmit:
         assert client["client"]["leadsCount"] == 1
         assert [each["id"] for each in client["leads"]] == [lead_id]
 
-    def test_says_thanks_in_the_forms_language_or_its_own_words(self, api: Api, form: str) -> None:
+    def test_the_thanks_are_in_the_forms_language_or_its_own_words(
+        self, api: Api, form: str
+    ) -> None:
         russian = made(api, title="Заявка")
         own = made(api, successMessage="Ждём вас!")
         said = [public_form(each).success_message for each in (form, russian, own)]
@@ -203,24 +209,26 @@ class TestSubmit:
             "Ждём вас!",
         ]
 
-    def test_refuses_what_does_not_fit_the_fields(self, api: Api, form: str) -> None:
+    def test_values_that_do_not_fit_the_fields_are_refused(self, api: Api, form: str) -> None:
         with pytest.raises(ValidationError) as refused:
             submit(form, email="ada@example.com")
         assert [error.field for error in refused.value.errors] == ["name"]
         assert leads(api) == []
 
-    def test_without_address_and_number_there_is_no_client(self, api: Api, form: str) -> None:
+    def test_a_submission_without_email_and_phone_creates_no_client(
+        self, api: Api, form: str
+    ) -> None:
         assert lead(api, submit(form, name="Ada"))["clientId"] is None
         assert api.get("/api/clients/list")["total"] == 0
 
-    def test_keeps_a_consent_with_its_words_and_time(self, api: Api, time: Time) -> None:
+    def test_a_consent_is_stored_with_its_text_and_time(self, api: Api, time: Time) -> None:
         label = "Согласен на обработку данных"
         fields = [{"name": "ok", "label": label, "type": "consent", "required": True}]
         form = made(api, fields=fields)
         kept = lead(api, submit(form, ok="on"))["data"]
         assert kept == {"ok": {"label": label, "at": "2027-01-15T12:00:00.000Z"}}
 
-    def test_keeps_where_the_visitor_came_from(self, api: Api, site: str) -> None:
+    def test_the_visitors_origin_is_stored(self, api: Api, site: str) -> None:
         form = made(api, projectId=site)
         page = api.post("/api/pages/create", {"projectId": site, "title": "Order"})["page"]
         arguments = {
@@ -251,7 +259,7 @@ class TestSubmit:
             },
         }
 
-    def test_the_same_values_of_one_visitor_are_one_lead_for_ten_minutes(
+    def test_the_same_values_from_one_visitor_are_one_lead_for_ten_minutes(
         self, api: Api, form: str, time: Time
     ) -> None:
         first = submit(form, "visitor", name="Ada", message="Hi")
@@ -266,7 +274,9 @@ class TestSubmit:
         assert submit(form, "visitor", name="Ada", message="Hi") == again
         assert api.get("/api/crm/stats")["created"] == 4
 
-    def test_a_replay_under_an_idempotency_key_is_the_same_lead(self, api: Api, form: str) -> None:
+    def test_a_replay_with_an_idempotency_key_returns_the_same_lead(
+        self, api: Api, form: str
+    ) -> None:
         replies = [
             invoke(
                 REGISTRY["submit_form"],
@@ -281,7 +291,7 @@ class TestSubmit:
         assert json.loads(replies[0].body) == json.loads(replies[1].body)
 
     @pytest.mark.parametrize("small", [500, 0])
-    def test_long_data_are_kept_whole_found_and_shortened_in_lists(
+    def test_long_data_is_stored_whole_searchable_and_shortened_in_lists(
         self, small: int, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(queries, "SMALL_ROWS", small)
@@ -299,7 +309,7 @@ class TestSubmit:
         assert api.get("/api/forms/collection-list?search=needle")["total"] == 1
         assert lead(api, lead_id)["data"]["message"] == message
 
-    def test_a_workspace_below_business_keeps_collecting(
+    def test_a_workspace_below_business_still_collects_leads(
         self, api: Api, owner: Owner, form: str
     ) -> None:
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
@@ -307,7 +317,7 @@ class TestSubmit:
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
         assert len(leads(api)) == 1
 
-    def test_the_visitor_stands_for_no_ip_address_anywhere(self, api: Api, form: str) -> None:
+    def test_no_ip_address_of_a_visitor_is_stored(self, api: Api, form: str) -> None:
         submit(form, "0a1b2c", name="Ada")
         (event,) = [
             row
@@ -338,7 +348,7 @@ class TestLimits:
         time.pass_by(minutes=1)
         submit(form, "visitor", name="Ada")
 
-    def test_a_form_has_a_cap_a_day_which_repeats_do_not_use_up(
+    def test_a_form_has_a_daily_cap_that_repeats_do_not_use(
         self, api: Api, form: str, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         cap = submission.A_DAY.__class__("form-day", "a day", 2, submission.A_DAY.window)
@@ -352,7 +362,7 @@ class TestLimits:
         time.pass_by(hours=12)
         submit(form, name="Eve")
 
-    def test_a_visitor_has_a_cap_a_day_over_all_forms_of_a_workspace(
+    def test_a_visitor_has_a_daily_cap_across_all_forms_of_a_workspace(
         self, api: Api, form: str, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         cap = submission.A_DAY_OF_VISITOR
@@ -365,7 +375,7 @@ class TestLimits:
         time.pass_by(hours=12)
         submit(form, "visitor", name="Eve")
 
-    def test_leads_beyond_the_plan_are_kept_marked_and_counted(
+    def test_leads_beyond_the_plan_are_stored_marked_and_counted(
         self, api: Api, form: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 2)
@@ -384,8 +394,8 @@ class TestLimits:
         assert (shown["leadsIncluded"], shown["leadsOverQuota"]) == (2, 2)
 
 
-class TestOrder:
-    def test_takes_names_and_prices_from_the_catalogue(self, api: Api) -> None:
+class TestOrderSubmission:
+    def test_names_and_prices_come_from_the_catalogue(self, api: Api) -> None:
         form, rye = made(api, **ORDER_FORM), product(api)
         line = {"productId": rye, "quantity": 3, "name": "Gold", "price": 1}
         lead_id = submit(form, phone="8 916 123-45-67", items=[line])
@@ -393,7 +403,9 @@ class TestOrder:
         (item,) = lead(api, lead_id)["data"]["items"]
         assert item == {"productId": rye, "name": "Rye", "quantity": 3, "price": 9900}
 
-    def test_takes_lines_as_json_text_as_a_form_without_script_sends_them(self, api: Api) -> None:
+    def test_order_lines_are_accepted_as_json_text_from_a_form_without_script(
+        self, api: Api
+    ) -> None:
         form, rye = made(api, **ORDER_FORM), product(api)
         lines = json.dumps([{"productId": rye, "quantity": "2"}, {"productId": rye}])
         items = lead(api, submit(form, items=lines))["data"]["items"]
@@ -417,7 +429,7 @@ class TestOrder:
             ([{"productId": "{rye}"}] * 51, "items"),
         ],
     )
-    def test_refuses_what_cannot_be_ordered(self, items: Any, field: str, api: Api) -> None:
+    def test_an_invalid_order_is_refused(self, items: Any, field: str, api: Api) -> None:
         rye, off = product(api), product(api, status="inactive")
         sent = json.loads(json.dumps(items).replace("{rye}", rye).replace("{off}", off))
         with pytest.raises(ValidationError) as refused:
@@ -426,7 +438,9 @@ class TestOrder:
         assert error.field == field
         assert leads(api) == []
 
-    def test_of_another_workspace_nothing_can_be_ordered(self, api: Api, new_owner: Any) -> None:
+    def test_products_of_another_workspace_cannot_be_ordered(
+        self, api: Api, new_owner: Any
+    ) -> None:
         theirs = product(new_owner().api())
         with pytest.raises(ValidationError):
             submit(made(api, **ORDER_FORM), items=[{"productId": theirs}])

@@ -1,4 +1,4 @@
-"""Leads: what the lead calls promise (tools.md, rows 17-21, 25 and 26)."""
+"""Leads: the promises of the lead calls."""
 
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
@@ -47,7 +47,9 @@ def lead(api: Api, lead_id: str) -> Any:
 
 
 class TestListLeads:
-    def test_lists_newest_first_by_status_form_and_site(self, api: Api, form: str) -> None:
+    def test_leads_are_listed_newest_first_and_filtered_by_status_form_and_site(
+        self, api: Api, form: str
+    ) -> None:
         site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
         other = new_form(api, projectId=site)
         first, second = submit(form, name="Ada"), submit(other, name="Bob")
@@ -64,7 +66,7 @@ class TestListLeads:
     @pytest.mark.parametrize(
         "search", ["ёжик", "ЕЖИК", "колючий", "ADA@", "1234567", "street", "перезвон", "日本"]
     )
-    def test_searches_all_that_was_submitted_and_the_notes(
+    def test_the_search_covers_all_submitted_values_and_the_notes(
         self, search: str, api: Api, form: str
     ) -> None:
         found = submit(
@@ -78,7 +80,7 @@ class TestListLeads:
         api.post(UPDATE, {"id": found, "notes": "Перезвонить"})
         assert listed(api, search=search) == [found]
 
-    def test_dates_are_days_of_the_workspace_times_may_say_their_offset(
+    def test_dates_are_days_of_the_workspace_and_times_may_have_an_offset(
         self, api: Api, form: str, time: Time
     ) -> None:
         moments = ["2027-03-09T20:59:59.999Z", "2027-03-09T21:00:00Z", "2027-03-10T20:59:59.999Z"]
@@ -93,12 +95,12 @@ class TestListLeads:
         assert listed(api, to="2027-03-10T02:00:00+05:00") == ids[1::-1]
 
     @pytest.mark.parametrize("when", ["yesterday", "0001-01-01", "9999-12-31", "2027-02-30", "1"])
-    def test_refuses_what_is_no_date(self, when: str, api: Api) -> None:
+    def test_an_invalid_date_is_refused(self, when: str, api: Api) -> None:
         answer = api.refused("GET", f"{LIST}?{urlencode({'from': when})}")
         assert answer.status == 400
         assert "from" in answer.data["message"]
 
-    def test_takes_pages_of_up_to_500(self, api: Api, form: str) -> None:
+    def test_pages_of_up_to_500_are_allowed(self, api: Api, form: str) -> None:
         for number in range(3):
             submit(form, name=f"Ada {number}")
         found = api.get(f"{LIST}?size=2&page=2")
@@ -109,7 +111,7 @@ class TestListLeads:
 
 class TestFindLead:
     @pytest.mark.parametrize("phone", ["8 (495) 123-45-67", "+74951234567", "4951234567"])
-    def test_finds_a_phone_in_any_spelling(self, phone: str, api: Api, form: str) -> None:
+    def test_a_phone_is_found_in_any_spelling(self, phone: str, api: Api, form: str) -> None:
         found = submit(form, name="Ada", phone="+7 495 123 45 67")
         submit(form, name="Bob", phone="+7 495 123 45 68")
         answer = api.get(f"{FIND}?{urlencode({'phone': phone})}")
@@ -124,7 +126,7 @@ class TestFindLead:
             assert [each["id"] for each in answer["leads"]] == [lead_id]
         assert lead(api, plain)["clientId"] != lead(api, inner)["clientId"]
 
-    def test_with_both_either_may_match_and_the_address_says_the_client(
+    def test_of_phone_and_email_either_may_match_and_the_email_selects_the_client(
         self, api: Api, form: str
     ) -> None:
         ada = submit(form, name="Ada", email="ada@example.com")
@@ -134,27 +136,27 @@ class TestFindLead:
         assert answer["client"]["id"] == lead(api, ada)["clientId"]
 
     @pytest.mark.parametrize("query", ["email=nobody@example.com", "phone=call me", "email=x"])
-    def test_nobody_is_an_empty_list(self, query: str, api: Api) -> None:
+    def test_no_match_is_an_empty_list(self, query: str, api: Api) -> None:
         answer = api.get(f"{FIND}?{query.replace(' ', '+')}")
         assert (answer["leads"], answer["total"], answer["client"]) == ([], 0, None)
 
-    def test_needs_one_of_them(self, api: Api) -> None:
+    def test_a_phone_or_email_is_required(self, api: Api) -> None:
         assert "email or phone" in api.refused("GET", FIND).data["message"]
 
-    def test_finding_a_lead_by_name_is_refused_with_the_call_that_can(self, api: Api) -> None:
+    def test_a_search_by_name_is_refused_with_the_call_that_supports_it(self, api: Api) -> None:
         failed, answer = api.tool("svc_find_lead", name="Ada")
         assert failed
         assert "use search of svc_list_leads" in answer["data"]["message"]
         message = api.refused("GET", f"{FIND}?name=Ada").data["message"]
         assert "use search of GET /api/forms/collection-list" in message
 
-    def test_shows_the_newest_fifty(self, api: Api, form: str) -> None:
+    def test_the_newest_fifty_leads_are_returned(self, api: Api, form: str) -> None:
         ids = [submit(form, name="Ada", email="ada@example.com") for _ in range(52)]
         answer = api.get(f"{FIND}?email=ada@example.com")
         assert [each["id"] for each in answer["leads"]] == ids[:1:-1]
         assert answer["total"] == 52
 
-    def test_reads_phones_by_the_workspaces_country(self, new_owner: Any) -> None:
+    def test_phones_are_read_by_the_workspaces_country(self, new_owner: Any) -> None:
         owner = new_owner()
         owner.workspace.country = "US"
         owner.workspace.save()
@@ -165,7 +167,7 @@ class TestFindLead:
 
 
 class TestSetStatus:
-    def test_any_may_follow_any_and_the_history_tells(
+    def test_any_status_may_follow_any_and_the_history_records_it(
         self, api: Api, form: str, time: Time
     ) -> None:
         lead_id = submit(form, name="Ada")
@@ -187,7 +189,7 @@ class TestSetStatus:
         assert api.post(STATUS, {"id": lead_id, "status": "new"})["lead"]["id"] == lead_id
         assert _without_keys(everything()) == before
 
-    def test_refuses_another_word(self, api: Api, form: str) -> None:
+    def test_an_unknown_status_is_refused(self, api: Api, form: str) -> None:
         body = {"id": submit(form, name="Ada"), "status": "done"}
         assert api.refused("POST", STATUS, body).status == 400
 
@@ -213,7 +215,9 @@ class TestUpdateLead:
         api.post(UPDATE, {"id": lead_id, "tags": []})
         assert api.get(f"{LIST}?tag=b2b")["total"] == 0
 
-    def test_sets_notes_and_tags_and_the_history_names_them(self, api: Api, form: str) -> None:
+    def test_an_update_sets_notes_and_tags_and_the_history_names_them(
+        self, api: Api, form: str
+    ) -> None:
         lead_id = submit(form, name="Ada")
         body = {"id": lead_id, "notes": "Call", "tags": ["vip", "vip", " b2b "]}
         changed = api.post(UPDATE, body)["lead"]
@@ -238,15 +242,13 @@ class TestUpdateLead:
             {"data": {"name": None}},
         ],
     )
-    def test_refuses_what_does_not_fit(self, change: dict[str, Any], api: Api, form: str) -> None:
+    def test_invalid_values_are_refused(self, change: dict[str, Any], api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", message="Hi")
         before = lead(api, lead_id)
         assert api.refused("POST", UPDATE, {"id": lead_id, **change}).status == 400
         assert lead(api, lead_id) == before
 
-    def test_a_listed_lead_written_back_loses_nothing_that_the_list_has_cut(
-        self, api: Api, form: str
-    ) -> None:
+    def test_writing_a_listed_lead_back_loses_no_data(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", message="m" * 9000)
         rows = [{"place": "p" * 2000, "size": 1}, *({"n": n} for n in range(300))]
         api.post(
@@ -269,7 +271,7 @@ class TestUpdateLead:
         kept = {"id": lead_id, "notes": before["notes"], "data": before["data"]}
         assert api.post(UPDATE, kept)["lead"] == before
 
-    def test_patches_data_and_what_is_found_by_them(self, api: Api, form: str) -> None:
+    def test_an_update_patches_the_data_and_the_search_follows(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", message="Hi", phone="84951234567")
         patch = {"message": None, "phone": "8 495 123-45-68", "extra": {"a": 1}}
         changed = api.post(UPDATE, {"id": lead_id, "data": patch})["lead"]
@@ -280,7 +282,7 @@ class TestUpdateLead:
         again = api.post(UPDATE, {"id": lead_id, "data": {"extra": {"b": 2}}})["lead"]
         assert again["data"]["extra"] == {"a": 1, "b": 2}
 
-    def test_the_whole_of_the_data_has_a_bound(self, api: Api, form: str) -> None:
+    def test_the_total_size_of_the_data_is_limited(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada")
         for name in ("one", "two"):
             api.post(UPDATE, {"id": lead_id, "data": {name: "x" * 15_000}})
@@ -306,7 +308,7 @@ class TestUpdateLead:
         changed = api.post(UPDATE, {"id": lead_id, "data": {"city": "Paris"}})["lead"]
         assert changed["data"] == {"name": "Ada", "city": "Paris"}
 
-    def test_other_contacts_find_or_make_the_client_anew(self, api: Api, form: str) -> None:
+    def test_new_contacts_find_or_create_another_client(self, api: Api, form: str) -> None:
         ada = submit(form, name="Ada", email="ada@example.com")
         bob = submit(form, name="Bob", email="bob@example.com")
         bobs, adas = (lead(api, each)["clientId"] for each in (bob, ada))
@@ -320,7 +322,7 @@ class TestUpdateLead:
         assert nobody["clientId"] is None
         assert api.get("/api/crm/stats")["clients"] == {"total": 3, "new": 3}
 
-    def test_a_phone_that_is_no_number_is_kept_but_finds_nobody(self, api: Api, form: str) -> None:
+    def test_an_invalid_phone_is_stored_but_matches_no_client(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", phone="84951234567")
         changed = api.post(UPDATE, {"id": lead_id, "phone": "only evenings"})["lead"]
         assert (changed["phone"], changed["clientId"]) == ("only evenings", None)
@@ -328,7 +330,7 @@ class TestUpdateLead:
 
 
 class TestOrders:
-    def test_are_all_orders_of_the_person(self, api: Api, form: str) -> None:
+    def test_all_orders_of_the_person_are_listed(self, api: Api, form: str) -> None:
         rye, bun = (
             api.post("/api/products/create", {"name": name, "price": price})["product"]["id"]
             for name, price in (("Rye", 9900), ("Bun", 4500))
@@ -354,7 +356,7 @@ class TestOrders:
         page = api.get(f"{ORDERS}?id={plain}&size=1&page=2")
         assert ([o["id"] for o in page["orders"]], page["total"]) == ([first], 2)
 
-    def test_without_a_client_there_is_only_its_own(self, api: Api, form: str) -> None:
+    def test_a_lead_without_a_client_has_only_its_own_order(self, api: Api, form: str) -> None:
         rye = api.post("/api/products/create", {"name": "R" * 200, "price": 1})["product"]["id"]
         order = submit(form, name="Ada", items=[{"productId": rye}] * 50)
         plain = submit(form, name="Ada")
@@ -363,7 +365,7 @@ class TestOrders:
         assert (len(found["items"]), found["total"]) == (50, 50)
         assert api.get(f"{ORDERS}?id={order}&page=2")["orders"] == []
 
-    def test_long_orders_of_a_client_are_whole(self, api: Api, form: str) -> None:
+    def test_long_orders_of_a_client_are_returned_in_full(self, api: Api, form: str) -> None:
         rye = api.post("/api/products/create", {"name": "R" * 200, "price": 1})["product"]["id"]
         ada = {"name": "Ada", "email": "ada@example.com"}
         order = submit(form, **ada, items=[{"productId": rye}] * 50)
@@ -372,7 +374,9 @@ class TestOrders:
 
 
 class TestStats:
-    def test_all_statuses_and_days_are_there_even_if_nothing_is(self, api: Api, time: Time) -> None:
+    def test_all_statuses_and_days_are_present_even_without_leads(
+        self, api: Api, time: Time
+    ) -> None:
         stats = api.get("/api/crm/stats")
         assert stats["byStatus"] == dict.fromkeys(STATUSES, 0)
         assert list(stats["byStatus"]) == list(STATUSES)
@@ -380,7 +384,7 @@ class TestStats:
         assert (len(days), days[0], days[-1]) == (30, "2026-12-17", "2027-01-15")
         assert (stats["conversion"], stats["bySource"], stats["total"]) == (0, [], 0)
 
-    def test_a_lead_counts_on_its_day_by_its_present_status(
+    def test_a_lead_counts_on_its_day_by_its_current_status(
         self, api: Api, form: str, time: Time
     ) -> None:
         ids = [submit(form, name="Ada", email=f"{n}@example.com") for n in range(4)]
@@ -399,7 +403,7 @@ class TestStats:
         }
         assert (then["conversion"], then["clients"]["new"]) == (0.5, 4)
 
-    def test_by_form_and_site(self, api: Api, form: str) -> None:
+    def test_statistics_can_be_filtered_by_form_and_site(self, api: Api, form: str) -> None:
         site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
         other = new_form(api, projectId=site)
         submit(form, name="Ada")
@@ -429,12 +433,12 @@ class TestStats:
             ({"to": "1971-01-01"}, 200),
         ],
     )
-    def test_takes_up_to_366_days(self, query: dict[str, str], status: int, api: Api) -> None:
+    def test_up_to_366_days_are_allowed(self, query: dict[str, str], status: int, api: Api) -> None:
         assert api.call("GET", f"/api/crm/stats?{urlencode(query)}").status == status
 
 
 ZONES = ("Europe/Moscow", "Europe/Berlin", "Pacific/Apia", "America/St_Johns")
-CHANGES = (  # around midnights, and the changes of Berlin's and Newfoundland's clocks
+CHANGES = (  # around midnights and the clock changes of Berlin and Newfoundland
     datetime(2027, 3, 27, 20, 58, tzinfo=UTC),
     datetime(2027, 10, 30, 21, 58, tzinfo=UTC),
     datetime(2027, 3, 14, 2, 28, tzinfo=UTC),
@@ -452,10 +456,10 @@ STEPS = st.lists(
 )
 
 
-class TestStatsOfARandomHistory:
+class TestStatsOfRandomHistories:
     @examples(20)
     @given(st.sampled_from(ZONES), st.sampled_from(CHANGES), STEPS)
-    def test_equal_a_recount(
+    def test_statistics_equal_a_recount(
         self, new_owner: Any, zone: str, start: datetime, steps: list[Any]
     ) -> None:
         owner: Owner = new_owner(timezone=zone)
@@ -500,7 +504,7 @@ def _newest(form: str) -> str:
 def _recount(
     api: Api, zone: str, first: date, last: date, form: str | None, told: Any
 ) -> dict[str, Any]:
-    """Count by reading every lead and client; who is new is told for all forms together."""
+    """Count by reading every lead and client. New clients are counted for all forms together."""
     query = f"?size=500{f'&formId={form}' if form else ''}"
     rows = api.get(f"{LIST}{query}")["collections"]
     days = [first + timedelta(n) for n in range((last - first).days + 1)]

@@ -1,4 +1,4 @@
-"""What is kept of where a visitor came from, and of long data."""
+"""Sources of visitors, and patches of long data."""
 
 import pytest
 from hypothesis import given
@@ -29,13 +29,13 @@ JSON = st.recursive(
         (None, "http://[broken", {}, "direct"),
     ],
 )
-def test_a_lead_counts_under_its_campaign_else_under_the_host_it_came_from(
+def test_a_lead_counts_under_its_campaign_or_else_under_its_referring_host(
     page: str | None, referrer: str | None, campaign: dict[str, str], name: str
 ) -> None:
     assert source_of(page, referrer, campaign)["name"] == name
 
 
-def test_query_and_fragment_of_a_page_are_not_kept() -> None:
+def test_query_and_fragment_of_a_page_are_not_stored() -> None:
     kept = source_of(PAGE, "https://example.org/private/path", {"term": "rye"})
     assert kept == {
         "name": "example.org",
@@ -61,12 +61,12 @@ def test_query_and_fragment_of_a_page_are_not_kept() -> None:
         ("http://[broken", None),
     ],
 )
-def test_a_sites_page_is_known_by_its_url(url: str | None, slug: str | None) -> None:
+def test_a_sites_page_is_recognised_by_its_url(url: str | None, slug: str | None) -> None:
     assert page_slug(url, "http://127.0.0.1:8000", "bakery", "www.example.com") == slug
 
 
 @given(st.dictionaries(st.text(max_size=40), JSON), st.integers(2, 5000))
-def test_shortened_data_fit_and_short_ones_are_left_alone(
+def test_long_data_is_shortened_to_fit_and_short_data_unchanged(
     data: dict[str, object], limit: int
 ) -> None:
     short = shorten(data, limit)

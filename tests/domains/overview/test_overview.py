@@ -1,4 +1,4 @@
-"""A workspace at a glance: what came in, what is next, and what there is, of nobody else."""
+"""The overview of a workspace: recent events, upcoming bookings, and totals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,50 +29,50 @@ NOTHING = {"leads": 0, "bookings": 0, "dialogs": 0, "visitors": 0}
 
 
 @dataclass
-class Place:
-    """A workspace, and what can happen in it."""
+class Workspace:
+    """A workspace, and the events that can happen in it."""
 
     owner: Owner
     api: Api
     time: Time
 
-    def look(self, **who: str) -> Any:
+    def overview(self, **who: str) -> Any:
         who = {"account_id": self.owner.workspace.owner_id, **who}
         return in_console(self.owner.workspace.id, "get_overview", **who)
 
     def today(self) -> Any:
-        """Return what came in today."""
-        return self.look()["days"][-1]["income"]
+        """Return today's numbers."""
+        return self.overview()["days"][-1]["income"]
 
-    def opens_a_form(self) -> str:
+    def create_form(self) -> str:
         made: str = self.api.post("/api/forms/create", FORM)["form"]["id"]
         return made
 
-    def makes_a_bot(self, **fields: Any) -> str:
+    def create_bot(self, **fields: Any) -> str:
         made: str = self.api.post("/api/agents/create", AGENT | fields)["agent"]["id"]
         top_up(self.owner.workspace.owner_id, 100_000)
         return made
 
-    def makes_a_site(self) -> tuple[str, str]:
-        """Make a site with a page; return their ids."""
+    def create_site(self) -> tuple[str, str]:
+        """Create a site with a page, and return their ids."""
         site = self.api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
         body = {"projectId": site, "title": "Home"}
         return site, self.api.post("/api/pages/create", body)["page"]["id"]
 
-    def visits(self, site: str, page: str, visitor: str) -> None:
+    def visit(self, site: str, page: str, visitor: str) -> None:
         operation, seen = REGISTRY["record_hit"], {"projectId": site, "pageId": page}
         invoke(operation, VisitorPrincipal(visitor=visitor), lambda: seen, request_id=new_id())
 
 
 @pytest.fixture
-def place(new_owner: Callable[..., Owner], time: Time) -> Place:
-    """A new workspace, at three in the afternoon of a Friday in Moscow."""
+def workspace(new_owner: Callable[..., Owner], time: Time) -> Workspace:
+    """A new workspace. In Moscow it is a Friday, three in the afternoon."""
     owner = new_owner()
-    return Place(owner, owner.api(), time)
+    return Workspace(owner, owner.api(), time)
 
 
-def test_a_new_workspace_shows_zeros(place: Place) -> None:
-    shown = place.look()
+def test_a_new_workspace_shows_zeros(workspace: Workspace) -> None:
+    shown = workspace.overview()
     days = [f"2027-01-{day:02}" for day in range(2, 16)]
     assert shown == {
         "timezone": "Europe/Moscow",
@@ -94,77 +94,84 @@ def test_a_new_workspace_shows_zeros(place: Place) -> None:
 
 
 class TestIncome:
-    def test_counts_leads_bookings_dialogs_and_visitors_of_today(self, place: Place) -> None:
-        form, bot = place.opens_a_form(), place.makes_a_bot()
+    def test_leads_bookings_dialogs_and_visitors_of_today_are_counted(
+        self, workspace: Workspace
+    ) -> None:
+        form, bot = workspace.create_form(), workspace.create_bot()
         submit(form, name="Ada")
         submit(form, name="Bob")
-        Salon.opened(place.api).book("2027-03-01T12:00")
+        Salon.opened(workspace.api).book("2027-03-01T12:00")
         talk(bot, "Do you sell bread?")
-        site, page = place.makes_a_site()
+        site, page = workspace.create_site()
         for visitor in ("a", "b", "a"):
-            place.visits(site, page, visitor)
-        assert place.today() == {"leads": 2, "bookings": 1, "dialogs": 1, "visitors": 2}
+            workspace.visit(site, page, visitor)
+        assert workspace.today() == {"leads": 2, "bookings": 1, "dialogs": 1, "visitors": 2}
 
-    def test_counts_over_all_sites_services_and_bots(self, place: Place) -> None:
+    def test_counts_include_all_sites_services_and_bots(self, workspace: Workspace) -> None:
         for number in range(2):
-            talk(place.makes_a_bot(), "Hi", ip=f"203.0.113.{number}")
-            place.visits(*place.makes_a_site(), visitor="a")
+            talk(workspace.create_bot(), "Hi", ip=f"203.0.113.{number}")
+            workspace.visit(*workspace.create_site(), visitor="a")
         salon, with_site = (
-            Salon.opened(place.api),
-            Salon.opened(place.api, siteId=place.makes_a_site()[0]),
+            Salon.opened(workspace.api),
+            Salon.opened(workspace.api, siteId=workspace.create_site()[0]),
         )
         salon.book("2027-03-01T12:00")
         with_site.book("2027-03-01T12:00")
-        assert place.today() == {"leads": 0, "bookings": 2, "dialogs": 2, "visitors": 2}
+        assert workspace.today() == {"leads": 0, "bookings": 2, "dialogs": 2, "visitors": 2}
 
-    def test_counts_a_dialog_once_however_long_it_is(self, place: Place) -> None:
-        bot = place.makes_a_bot()
+    def test_a_dialog_counts_once_whatever_its_length(self, workspace: Workspace) -> None:
+        bot = workspace.create_bot()
         session = next(iter(read_events(talk(bot, "Hi").body)))["sessionId"]
         talk(bot, "And rolls?", sessionId=session)
-        assert place.today()["dialogs"] == 1
+        assert workspace.today()["dialogs"] == 1
 
-    def test_leaves_out_what_ones_own_people_try(self, place: Place) -> None:
-        counts = Increments(place.owner.workspace.id)
-        day = place.time.now.date()
+    def test_tests_by_the_workspaces_own_people_are_not_counted(self, workspace: Workspace) -> None:
+        counts = Increments(workspace.owner.workspace.id)
+        day = workspace.time.now.date()
         bot_metrics.count(counts, "bot", "test", day, {bot_metrics.DIALOGS: 1})
         counts.write()
-        assert place.today() == NOTHING
+        assert workspace.today() == NOTHING
 
-    def test_is_of_two_weeks_beside_the_two_before(self, place: Place) -> None:
-        form = place.opens_a_form()
+    def test_two_weeks_are_compared_with_the_two_before(self, workspace: Workspace) -> None:
+        form = workspace.create_form()
         for days, count in ((0, 1), (1, 2), (13, 3), (1, 4), (14, 5)):
-            place.time.pass_by(days=days)
+            workspace.time.pass_by(days=days)
             for _ in range(count):
                 submit(form, name=new_id())
-        # Submitted on the days -29, -28, -15, -14 and 0.
-        shown = place.look()
+        # Submitted on days -29, -28, -15, -14 and 0.
+        shown = workspace.overview()
         assert [day["income"]["leads"] for day in shown["days"]] == [0] * 13 + [5]
         assert (shown["total"]["leads"], shown["totalBefore"]["leads"]) == (5, 7)
         assert (shown["days"][0]["date"], shown["days"][-1]["date"]) == ("2027-01-31", "2027-02-13")
 
-    def test_is_of_days_in_the_workspaces_zone(self, place: Place) -> None:
-        form = place.opens_a_form()
-        place.time.now = datetime(2027, 1, 15, 20, 59, tzinfo=UTC)
+    def test_days_are_in_the_workspaces_zone(self, workspace: Workspace) -> None:
+        form = workspace.create_form()
+        workspace.time.now = datetime(2027, 1, 15, 20, 59, tzinfo=UTC)
         submit(form, name="Ada")
-        place.time.pass_by(minutes=1)
-        assert place.today()["leads"] == 0
-        assert place.look()["days"][-2] == {"date": "2027-01-15", "income": NOTHING | {"leads": 1}}
+        workspace.time.pass_by(minutes=1)
+        assert workspace.today()["leads"] == 0
+        assert workspace.overview()["days"][-2] == {
+            "date": "2027-01-15",
+            "income": NOTHING | {"leads": 1},
+        }
 
-    def test_keeps_a_booking_that_was_cancelled(self, place: Place) -> None:
-        booking = Salon.opened(place.api).book("2027-03-01T12:00")
-        place.api.post(STATUS, {"id": booking["id"], "status": "cancelled"})
-        assert place.today()["bookings"] == 1
+    def test_a_cancelled_booking_still_counts(self, workspace: Workspace) -> None:
+        booking = Salon.opened(workspace.api).book("2027-03-01T12:00")
+        workspace.api.post(STATUS, {"id": booking["id"], "status": "cancelled"})
+        assert workspace.today()["bookings"] == 1
 
 
 class TestLeads:
-    def test_are_the_last_five_and_how_many_are_new(self, place: Place) -> None:
-        form = place.opens_a_form()
+    def test_the_last_five_leads_and_the_number_of_new_ones_are_shown(
+        self, workspace: Workspace
+    ) -> None:
+        form = workspace.create_form()
         ids = []
         for number in range(7):
-            place.time.pass_by(minutes=1)
+            workspace.time.pass_by(minutes=1)
             ids.append(submit(form, name=f"N{number}", email=f"n{number}@example.com"))
-        place.api.post("/api/forms/collection-status", {"id": ids[6], "status": "completed"})
-        shown = place.look()
+        workspace.api.post("/api/forms/collection-status", {"id": ids[6], "status": "completed"})
+        shown = workspace.overview()
         assert [lead["id"] for lead in shown["latestLeads"]] == ids[:1:-1]
         assert shown["latestLeads"][0] == {
             "id": ids[6],
@@ -177,12 +184,12 @@ class TestLeads:
         }
         assert shown["newLeads"] == 6
 
-    def test_the_console_says_how_many_came_beyond_the_plan_and_what_to_do(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    def test_the_console_shows_the_leads_beyond_the_plan_with_advice(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        form, path = place.opens_a_form(), f"/console/w/{place.owner.workspace.slug}"
+        form, path = workspace.create_form(), f"/console/w/{workspace.owner.workspace.slug}"
         submit(form, name="Ada")
-        boss = person(place.owner)
+        boss = person(workspace.owner)
         assert b"beyond the plan" not in boss.get(path, **{"Accept-Language": "en"}).body
         monkeypatch.setitem(LEADS_A_MONTH, "business", 0)
         submit(form, name="Bob")
@@ -192,11 +199,13 @@ class TestLeads:
 
 
 class TestBookings:
-    def test_are_the_next_ones_and_how_many_come_soon(self, place: Place) -> None:
-        salon = Salon.opened(place.api)
+    def test_the_next_bookings_and_the_number_of_upcoming_ones_are_shown(
+        self, workspace: Workspace
+    ) -> None:
+        salon = Salon.opened(workspace.api)
         starts = ("15T17:00", "16T09:00", "15T10:00", "21T17:00", "22T09:00", "29T09:00")
         made = {each: salon.book(f"2027-01-{each}", ignoreSchedule=True)["id"] for each in starts}
-        shown = place.look()
+        shown = workspace.overview()
         assert (shown["bookingsToday"], shown["bookingsWeek"]) == (1, 3)
         coming = [starts[n] for n in (0, 1, 3, 4, 5)]
         assert [booking["id"] for booking in shown["nextBookings"]] == [made[e] for e in coming]
@@ -211,47 +220,49 @@ class TestBookings:
             "timezone": "Europe/Moscow",
         }
 
-    def test_are_five_at_most(self, place: Place) -> None:
-        salon = Salon.opened(place.api)
+    def test_at_most_five_bookings_are_shown(self, workspace: Workspace) -> None:
+        salon = Salon.opened(workspace.api)
         for hour in range(9, 17):
             salon.book(f"2027-01-16T{hour:02}:00")
-        shown = place.look()
+        shown = workspace.overview()
         assert len(shown["nextBookings"]) == 5
         assert (shown["bookingsToday"], shown["bookingsWeek"]) == (0, 8)
 
-    def test_leave_out_what_does_not_take_place(self, place: Place) -> None:
-        salon = Salon.opened(place.api)
+    def test_cancelled_bookings_are_left_out(self, workspace: Workspace) -> None:
+        salon = Salon.opened(workspace.api)
         for start, status in (("16T09:00", "cancelled"), ("25T09:00", "cancelled")):
             booking = salon.book(f"2027-01-{start}")["id"]
-            place.api.post(STATUS, {"id": booking, "status": status})
-        shown = place.look()
+            workspace.api.post(STATUS, {"id": booking, "status": status})
+        shown = workspace.overview()
         assert (shown["bookingsWeek"], shown["nextBookings"]) == (0, [])
 
-    def test_show_an_unpaid_hold_while_it_lasts(self, place: Place) -> None:
-        salon = Salon.opened(place.api)
-        place.api.post(CREATE, salon.order("2027-01-16T09:00", status="pending_payment"))
-        assert [each["status"] for each in place.look()["nextBookings"]] == ["pending_payment"]
+    def test_an_unpaid_hold_is_shown_while_it_lasts(self, workspace: Workspace) -> None:
+        salon = Salon.opened(workspace.api)
+        workspace.api.post(CREATE, salon.order("2027-01-16T09:00", status="pending_payment"))
+        assert [each["status"] for each in workspace.overview()["nextBookings"]] == [
+            "pending_payment"
+        ]
 
 
 class TestBotsAndSites:
-    def test_count_those_that_are_there_for_visitors(self, place: Place) -> None:
-        place.makes_a_bot()
-        switched = place.makes_a_bot()
-        place.makes_a_bot(isActive=False)
-        sites = [place.makes_a_site()[0] for _ in range(3)]
-        place.api.post("/api/projects/update", {"id": sites[0], "status": "inactive"})
-        place.api.post("/api/projects/delete", {"id": sites[1]})
-        shown = place.look()
+    def test_active_bots_and_sites_are_counted(self, workspace: Workspace) -> None:
+        workspace.create_bot()
+        switched = workspace.create_bot()
+        workspace.create_bot(isActive=False)
+        sites = [workspace.create_site()[0] for _ in range(3)]
+        workspace.api.post("/api/projects/update", {"id": sites[0], "status": "inactive"})
+        workspace.api.post("/api/projects/delete", {"id": sites[1]})
+        shown = workspace.overview()
         assert (shown["activeBots"], shown["activeSites"]) == (2, 1)
-        place.api.call("PUT", f"/api/agents/{switched}", {"isActive": False})
-        assert place.look()["activeBots"] == 1
+        workspace.api.call("PUT", f"/api/agents/{switched}", {"isActive": False})
+        assert workspace.overview()["activeBots"] == 1
 
-    def test_show_the_last_five_dialogs(self, place: Place) -> None:
-        bot = place.makes_a_bot()
+    def test_the_last_five_dialogs_are_shown(self, workspace: Workspace) -> None:
+        bot = workspace.create_bot()
         for number in range(6):
-            place.time.pass_by(minutes=1)
+            workspace.time.pass_by(minutes=1)
             talk(bot, f"Do  you sell\nbread № {number}?", ip=f"203.0.113.{number}")
-        shown = place.look()["latestDialogs"]
+        shown = workspace.overview()["latestDialogs"]
         assert [each["preview"][-2:] for each in shown] == ["5?", "4?", "3?", "2?", "1?"]
         assert shown[0] | {"id": "d"} == {
             "id": "d",
@@ -265,36 +276,36 @@ class TestBotsAndSites:
 
 
 class TestFunds:
-    def test_are_the_owners_to_see(self, place: Place) -> None:
-        top_up(place.owner.workspace.owner_id, 12_345)
-        assert place.look()["funds"] == {"available": 12_345, "reserved": 0}
+    def test_the_owner_sees_the_funds(self, workspace: Workspace) -> None:
+        top_up(workspace.owner.workspace.owner_id, 12_345)
+        assert workspace.overview()["funds"] == {"available": 12_345, "reserved": 0}
 
     @pytest.mark.parametrize("membership", ["manager", "member"])
-    def test_are_nobody_elses(self, place: Place, membership: str) -> None:
+    def test_other_people_do_not_see_the_funds(self, workspace: Workspace, membership: str) -> None:
         top_up("somebody", 12_345)
-        assert place.look(account_id="somebody", membership=membership)["funds"] is None
+        assert workspace.overview(account_id="somebody", membership=membership)["funds"] is None
 
 
-def test_nothing_of_another_workspace_is_in_it(
-    place: Place, new_owner: Callable[..., Owner]
+def test_another_workspaces_data_is_not_included(
+    workspace: Workspace, new_owner: Callable[..., Owner]
 ) -> None:
-    submit(place.opens_a_form(), name="Ada")
-    talk(place.makes_a_bot(), "Hi")
-    place.visits(*place.makes_a_site(), visitor="a")
-    Salon.opened(place.api).book("2027-01-16T09:00")
+    submit(workspace.create_form(), name="Ada")
+    talk(workspace.create_bot(), "Hi")
+    workspace.visit(*workspace.create_site(), visitor="a")
+    Salon.opened(workspace.api).book("2027-01-16T09:00")
     elsewhere = new_owner()
-    bare = Place(elsewhere, elsewhere.api(), place.time).look()
+    bare = Workspace(elsewhere, elsewhere.api(), workspace.time).overview()
     assert (bare["total"], bare["newLeads"], bare["bookingsWeek"]) == (NOTHING, 0, 0)
     assert (bare["activeBots"], bare["activeSites"]) == (0, 0)
     lists = ("latestLeads", "nextBookings", "latestDialogs")
     assert [bare[each] for each in lists] == [[], [], []]
 
 
-def count_a_month(place: Place) -> None:
-    """Count what comes in on each of 28 days, without the things themselves."""
-    counts = Increments(place.owner.workspace.id)
+def count_a_month(workspace: Workspace) -> None:
+    """Count events on each of 28 days, without creating the records."""
+    counts = Increments(workspace.owner.workspace.id)
     for number in range(28):
-        day = place.time.now.date() - timedelta(number)
+        day = workspace.time.now.date() - timedelta(number)
         for source in ("direct", "search.example", "mail"):
             counts.add(crm_metrics.subject(), day, {crm_metrics.CREATED: 1}, source=source)
         for measure in ("BOOKINGS", "DIALOGS", "VISITORS"):
@@ -303,19 +314,19 @@ def count_a_month(place: Place) -> None:
     counts.write()
 
 
-def test_a_dozen_requests_and_few_units_show_a_busy_workspace(
-    place: Place, on_dynamodb_local: bool
+def test_a_busy_workspace_is_read_in_a_dozen_requests_and_few_units(
+    workspace: Workspace, on_dynamodb_local: bool
 ) -> None:
-    count_a_month(place)
-    form, bot, salon = place.opens_a_form(), place.makes_a_bot(), Salon.opened(place.api)
-    place.makes_a_site()
+    count_a_month(workspace)
+    form, bot, salon = workspace.create_form(), workspace.create_bot(), Salon.opened(workspace.api)
+    workspace.create_site()
     for number in range(5):
         submit(form, name=f"N{number}", email=f"n{number}@example.com", message="bread " * 500)
         salon.book(f"2027-03-{number + 1:02}T09:00")
     for number in range(3):
         talk(bot, "Do you sell bread? " * 100, ip=f"203.0.113.{number}")
     with metering() as usage:
-        shown = place.look()
+        shown = workspace.overview()
     before = {"leads": 42, "bookings": 28, "dialogs": 28, "visitors": 28}
     assert shown["totalBefore"] == before
     assert shown["total"] == before | {"leads": 47, "bookings": 33, "dialogs": 31}

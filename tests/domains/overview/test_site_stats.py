@@ -1,4 +1,4 @@
-"""Visits of sites: what is counted, of whom, and what the statistics make of it."""
+"""Visits of sites: how they are counted, and the statistics made of them."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.
 
 @pytest.fixture
 def hit(things: Things, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
-    """Open a page as a visitor does, whose browser tells of it."""
+    """Open a page as a visitor does whose browser reports it."""
 
     def send(
         page: str = things.home, ip: str = "192.0.2.1", browser: str = BROWSER, **fields: Any
@@ -38,7 +38,7 @@ def hit(things: Things, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer
 
 
 class from_ip:  # noqa: N801  reads as a phrase
-    """Let requests of this thread come from an IP address."""
+    """Make the requests of this thread come from an IP address."""
 
     def __init__(self, ip: str) -> None:
         self._ip = ip
@@ -86,7 +86,9 @@ class TestCounting:
         assert found["series"][-1] == {"date": "2027-01-15", "views": 3, "visitors": 2}
         assert [span["views"] for span in found["series"][:-1]] == [0] * 29
 
-    def test_it_is_switched_off_and_history_stays(self, api: Api, things: Things, hit: Any) -> None:
+    def test_counting_can_be_switched_off_and_history_stays(
+        self, api: Api, things: Things, hit: Any
+    ) -> None:
         hit()
         api.post("/api/projects/toggle-stats", {"id": things.site, "enabled": False})
         assert hit().data["counted"] is False
@@ -102,7 +104,7 @@ class TestCounting:
             "",
         ],
     )
-    def test_bots_are_answered_and_not_counted(
+    def test_crawlers_are_answered_but_not_counted(
         self, api: Api, things: Things, hit: Any, browser: str
     ) -> None:
         answer = hit(browser=browser)
@@ -119,7 +121,7 @@ class TestCounting:
         as_operator("suspend_site", id=things.site)
         assert hit().status == 404
 
-    def test_nothing_of_the_visitor_is_kept_and_nothing_is_audited(
+    def test_no_data_of_the_visitor_is_stored_and_nothing_is_audited(
         self, owner: Owner, things: Things, hit: Any
     ) -> None:
         before = len(audit.latest(owner.workspace.id))
@@ -129,10 +131,10 @@ class TestCounting:
         assert "203.0.113.77" not in kept
         assert "secret" not in kept
 
-    def test_a_visitor_counts_once_on_a_day_of_the_site(
+    def test_a_visitor_counts_once_per_day_of_the_site(
         self, new_owner: Callable[..., Owner], time: Time
     ) -> None:
-        """Los Angeles is still in the fourteenth when the fifteenth begins in UTC."""
+        """In Los Angeles it is still the fourteenth when the fifteenth begins in UTC."""
         owner = new_owner(timezone="America/Los_Angeles")
         api = owner.api()
         site = api.post("/api/projects/create", {"title": "S"})["project"]["id"]
@@ -151,7 +153,7 @@ class TestCounting:
 
     @pytest.mark.store
     @pytest.mark.slow
-    def test_two_hundred_at_once_are_counted_exactly(
+    def test_two_hundred_concurrent_views_are_counted_exactly(
         self, api: Api, things: Things, hit: Any
     ) -> None:
         def view(number: int) -> int:
@@ -172,7 +174,7 @@ class TestCounting:
         assert [r["views"] for r in found["referrers"]] == [50] * 4
         assert [p["views"] for p in found["topPages"]] == [200]
 
-    def test_there_is_a_limit_a_visitor(
+    def test_views_of_one_visitor_are_rate_limited(
         self, hit: Any, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None], time: Time
     ) -> None:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "0.05")
@@ -182,7 +184,7 @@ class TestCounting:
 
 
 class Visit(NamedTuple):
-    """A made-up visit: days after the first, and who came where from where."""
+    """A generated visit: the day, the visitor, the page and the referrer."""
 
     day: int
     page: int
@@ -204,7 +206,7 @@ VISITS = st.lists(
 
 
 def begins(day: date, granularity: str, first: date) -> date:
-    """Return the first day of a span, counted out day by day."""
+    """Return the first day of a period, counted day by day."""
     while day > first and not (
         granularity == "day"
         or (granularity == "week" and day.isoweekday() == 1)
@@ -280,7 +282,7 @@ def test_statistics_equal_a_naive_recount(
 
 @pytest.fixture
 def worlds(api: Api, owner: Owner) -> Callable[[], tuple[Api, str, str, list[str], str]]:
-    """Make a site with four pages and a form, for each example."""
+    """Return a function that creates a site with four pages and a form, for each example."""
 
     def make() -> tuple[Api, str, str, list[str], str]:
         metrics.forget_values()
@@ -320,7 +322,7 @@ class TestReport:
         (page,) = stats(api, things.site)["topPages"]
         assert page == {"pageId": things.page, "slug": None, "title": None, "views": 1}
 
-    def test_more_than_twenty_are_not_named(
+    def test_at_most_twenty_pages_are_named(
         self, api: Api, owner: Owner, things: Things, time: Time
     ) -> None:
         for number in range(25):
@@ -344,7 +346,7 @@ class TestReport:
             ({"granularity": "year"}, "granularity"),
         ],
     )
-    def test_a_period_that_is_none_is_refused(
+    def test_an_invalid_period_is_refused(
         self, api: Api, things: Things, query: dict[str, str], field: str
     ) -> None:
         text = "".join(f"&{name}={value}" for name, value in query.items())

@@ -1,4 +1,4 @@
-"""What is put into a site's page when it is served, and that nothing else changes."""
+"""Additions to a site's page when it is served. The rest of the page stays unchanged."""
 
 import re
 import time
@@ -31,7 +31,7 @@ def completed(html: str) -> str:
         ("", "<header><h1>x</h1></header>"),
     ],
 )
-def test_a_page_without_a_title_gets_one_where_a_head_begins(before: str, after: str) -> None:
+def test_a_page_without_a_title_gets_one_at_the_start_of_its_head(before: str, after: str) -> None:
     assert completed(before + after) == before + ADDED + after
 
 
@@ -43,7 +43,7 @@ def test_a_page_without_a_title_gets_one_where_a_head_begins(before: str, after:
         "<meta content='a > b' name='description'><title lang=ru>x</title>",
     ],
 )
-def test_what_a_page_says_itself_stays(html: str) -> None:
+def test_a_pages_own_title_and_description_stay(html: str) -> None:
     assert completed(html) == html
 
 
@@ -55,7 +55,7 @@ def test_a_description_is_added_only_if_there_is_one() -> None:
 
 
 @given(st.text(alphabet="<>!-/ \n\"'abdehilmnoty=T", max_size=80))
-def test_nothing_of_a_page_is_changed(html: str) -> None:
+def test_the_rest_of_a_page_is_unchanged(html: str) -> None:
     assert (
         completed(html)
         .replace("<title>T &amp; t</title>", "", 1)
@@ -64,7 +64,7 @@ def test_nothing_of_a_page_is_changed(html: str) -> None:
     )
 
 
-def test_the_beacon_is_a_line_before_the_end() -> None:
+def test_the_beacon_is_one_line_before_the_end() -> None:
     html = with_beacon("<body>x</BODY></html>", "https://a.example/hit", "s", "p</script>")
     line = (
         '<script>navigator.sendBeacon("https://a.example/hit",JSON.stringify({projectId:"s",'
@@ -77,14 +77,14 @@ def test_the_beacon_is_a_line_before_the_end() -> None:
 @pytest.mark.parametrize(
     "unit", ["<!--", "<html ", "<head a='", "<svg", "<meta name", "<", "</body"]
 )
-def test_odd_pages_take_no_time(unit: str) -> None:
+def test_malformed_pages_take_little_time(unit: str) -> None:
     html = unit * (2**20 // len(unit))
     began = time.thread_time()
     with_beacon(completed(html), "u", "s", "p")
-    assert time.thread_time() - began < 5  # of this thread alone; it is 0.04 at most
+    assert time.thread_time() - began < 5  # CPU seconds of this thread; 0.04 at most
 
 
-def test_people_are_told_from_programs() -> None:
+def test_browsers_are_told_from_crawlers() -> None:
     people = [
         (
             "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "

@@ -1,4 +1,4 @@
-"""Imported pages: absolute addresses, the images, and everything else to the letter."""
+"""Imported HTML: absolute URLs, replaced images, and everything else unchanged."""
 
 import time
 from typing import Any
@@ -17,14 +17,14 @@ from chalicelib.domains.sites.rules.html_import import (
 from tests.support.effort import examples, slow_but_for
 
 HERE = "https://example.com/shop/page.html"
-"""Where the pages of these tests come from."""
+"""URL that the pages of these tests come from."""
 
 
 def page(html: str | bytes, **options: Any) -> ImportedHtml:
     return read(html, base_url=HERE, **options)
 
 
-class TestAddresses:
+class TestUrls:
     @pytest.mark.parametrize(
         ("written", "absolute"),
         [
@@ -44,7 +44,9 @@ class TestAddresses:
             ("a.png?x=1&amp;y=2#z", "https://example.com/shop/a.png?x=1&amp;y=2#z"),
         ],
     )
-    def test_are_made_absolute_as_browsers_do(self, written: str, absolute: str) -> None:
+    def test_relative_urls_are_made_absolute_as_browsers_do(
+        self, written: str, absolute: str
+    ) -> None:
         made = page(f'<a href="{written}">').html
         assert made.startswith('<a href="http')
         assert made.endswith(f'{absolute}">')
@@ -68,7 +70,7 @@ class TestAddresses:
             "HTTPS://Example.com/A b?c=д",
         ],
     )
-    def test_that_lead_nowhere_else_or_are_absolute_stay_as_written(self, address: str) -> None:
+    def test_absolute_urls_and_anchors_stay_as_written(self, address: str) -> None:
         source = f"<a  HREF='{address}' >x</a>"
         assert page(source).html == source
 
@@ -107,11 +109,11 @@ class TestAddresses:
             "<p><b><a href=@",
         ],
     )
-    def test_are_found_wherever_they_stand(self, source: str) -> None:
+    def test_urls_are_found_in_every_attribute_and_style(self, source: str) -> None:
         relative = source.replace("@", "q.png").replace("q.pngimport", "@import")
         made = page(relative).html
         if source.endswith("@"):
-            assert made == relative  # browsers drop a tag that never ends
+            assert made == relative  # Browsers drop a tag that never ends.
         else:
             assert made.count("https://example.com/shop/q.png") == source.count("@") - source.count(
                 "@import"
@@ -131,24 +133,24 @@ class TestAddresses:
             "",
         ],
     )
-    def test_leaves_all_else_to_the_letter(self, source: str) -> None:
+    def test_everything_else_stays_unchanged(self, source: str) -> None:
         assert page(source).html == source
 
-    def test_writes_a_changed_tag_anew_with_the_same_meaning(self) -> None:
+    def test_a_changed_tag_is_rewritten_with_the_same_meaning(self) -> None:
         source = "<IMG alt='a \"b\" &amp; c' hidden SRC=a.png SRC=b.png =x=1 />"
         assert page(source).html == (
             '<img alt="a &quot;b&quot; &amp; c" hidden="" src="https://example.com/shop/a.png"'
             ' =x="1" />'
         )
 
-    def test_escapes_an_address_for_style_sheets(self) -> None:
+    def test_a_url_in_a_style_sheet_is_escaped(self) -> None:
         source = "<style>a{b:url('a\\'\\20 b(1).png')}</style>"
         made = page(source)
         assert made.html == '<style>a{b:url("https://example.com/shop/a\'%20b(1).png")}</style>'
         out = made.replaced({made.images[0]: 'x"</style><script>\\'})
         assert "</style><script>" not in out
 
-    def test_of_a_srcset_may_hold_commas(self) -> None:
+    def test_urls_in_a_srcset_may_contain_commas(self) -> None:
         source = (
             "<img srcset='a,b.png, data:image/png;base64,AA== 2x,c.png 3x , d.png (a,b) 4x,,e'>"
         )
@@ -165,7 +167,7 @@ class TestAddresses:
             "e",
         ]
 
-    def test_are_joined_with_the_pages_own_base_which_goes(self) -> None:
+    def test_urls_are_resolved_against_the_pages_base_which_is_removed(self) -> None:
         source = "<a href=a><base target=_top href='/x/'><base href=/y/><img src=b.png>"
         made = page(source)
         assert made.html == (
@@ -188,11 +190,11 @@ class TestAddresses:
             ("/a/" + "b/" * 1500, "../" * 1500 + "x", "/a/x"),
         ],
     )
-    def test_are_joined_with_a_base_of_any_form(self, base: str, link: str, absolute: str) -> None:
+    def test_a_base_in_any_form_is_used(self, base: str, link: str, absolute: str) -> None:
         made = page(f"<base href='{base}'><a href='{link}'>")
         assert made.html == f'<a href="https://example.com{absolute}">'
 
-    def test_of_pictures_that_are_malformed_are_none(self) -> None:
+    def test_malformed_image_urls_are_ignored(self) -> None:
         assert page("<img src='http://[a.png'><img src='http:///a.png'>").images == ()
 
     @pytest.mark.parametrize(
@@ -204,17 +206,17 @@ class TestAddresses:
             for length in (700, 5000)
         ],
     )
-    def test_ignore_a_base_that_is_no_place_on_the_web_or_too_long_for_one(self, base: str) -> None:
+    def test_a_base_that_is_too_long_or_not_a_web_url_is_ignored(self, base: str) -> None:
         assert page(f"<base href='{base}'><a href=a>").html == (
             '<a href="https://example.com/shop/a">'
         )
 
-    def test_stay_when_nobody_knows_where_the_page_is_from(self) -> None:
+    def test_relative_urls_stay_if_the_pages_url_is_unknown(self) -> None:
         source = "<base href='sub/'><a href=a><img src=../b.png srcset='c.png 2x'>"
         made = read(source)
         assert (made.html, made.images, made.relative) == (source, (), 3)
 
-    def test_that_lack_the_scheme_only_are_of_https_then(self) -> None:
+    def test_urls_without_a_scheme_get_https_if_the_pages_url_is_unknown(self) -> None:
         made = read("<img src=//cdn.example/a.png><a href='\\\\b.example\\c'><a href=///x>")
         assert made.images == ("https://cdn.example/a.png",)
         assert '<a href="https://b.example/c">' in made.html
@@ -239,7 +241,9 @@ class TestAddresses:
             ("", None),
         ],
     )
-    def test_of_a_refresh_are_made_absolute(self, written: str, absolute: str | None) -> None:
+    def test_the_url_of_a_refresh_is_made_absolute(
+        self, written: str, absolute: str | None
+    ) -> None:
         quote = "'" if '"' in written else '"'
         source = f"<meta http-equiv=Refresh content={quote}{written}{quote}>"
         expected = (
@@ -249,7 +253,7 @@ class TestAddresses:
 
 
 class TestImages:
-    def test_come_once_each_in_order_without_fragments(self) -> None:
+    def test_images_are_listed_once_in_order_without_fragments(self) -> None:
         made = page(
             "<link rel='shortcut icon' href=/icon.png><link rel=icon href=/favicon.ico>"
             "<link rel=stylesheet href=s.css><meta property='og:image' content='/og.jpg'>"
@@ -269,7 +273,7 @@ class TestImages:
         ]
         assert made.images[-2] == "https://cdn.example/9.png"
 
-    def test_are_replaced_wherever_they_stand(self) -> None:
+    def test_images_are_replaced_wherever_they_occur(self) -> None:
         made = page(
             "<img src=a.png srcset='a.png 1x, b.png 2x'><a href=a.png#top>big</a>"
             "<i style='background:url(a.png)'></i><style>b{c:url(a.png)}</style>"
@@ -282,7 +286,7 @@ class TestImages:
         assert "shop/b.png 2x" in out
         assert "shop/aa.png" in out
 
-    def test_leave_the_page_as_it_was_when_none_is_replaced(self) -> None:
+    def test_the_page_is_unchanged_if_no_image_is_replaced(self) -> None:
         made = page("<IMG src=a.png><P Class=x>&nbsp;")
         assert made.replaced({}) == made.html
         assert made.replaced({"https://other.example/a.png": "b"}) == made.html
@@ -303,7 +307,7 @@ class TestTitle:
             ("<!-- <title>no</title> --><noscript><title>no</title></noscript>", None),
         ],
     )
-    def test_is_that_of_the_page_on_one_line(self, source: str, title: str | None) -> None:
+    def test_the_title_is_the_pages_own_on_one_line(self, source: str, title: str | None) -> None:
         assert page(source).title == title
 
 
@@ -324,13 +328,15 @@ class TestDescription:
             ("<!-- <meta name=description content=a> -->", None),
         ],
     )
-    def test_is_that_of_its_meta(self, source: str, description: str | None) -> None:
+    def test_the_description_is_that_of_the_meta_tag(
+        self, source: str, description: str | None
+    ) -> None:
         assert page(source).description == description
 
 
 class TestEncodings:
     @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "utf-8", "iso8859-5", "cp866"])
-    def test_that_the_server_declares_are_believed(self, encoding: str) -> None:
+    def test_the_servers_declared_encoding_is_used(self, encoding: str) -> None:
         charset = {"cp1251": "windows-1251", "iso8859-5": "ISO-8859-5", "cp866": "ibm866"}
         source = RUSSIAN.replace("«", "").replace("»", "")
         made = page(source.encode(encoding), charset=charset.get(encoding, encoding))
@@ -344,7 +350,7 @@ class TestEncodings:
             "<META HTTP-EQUIV='Content-Type' CONTENT='text/html; charset={}'>",
         ],
     )
-    def test_that_the_page_declares_are_believed_and_renamed(
+    def test_the_pages_declared_encoding_is_used_and_rewritten(
         self, encoding: str, meta: str
     ) -> None:
         source = meta.format(encoding) + RUSSIAN.replace("«", "").replace("»", "")
@@ -354,25 +360,25 @@ class TestEncodings:
         assert "utf-8" in made.html
 
     @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-    def test_of_a_byte_order_mark_win_over_all_else(self, encoding: str) -> None:
+    def test_a_byte_order_mark_takes_precedence(self, encoding: str) -> None:
         source = "<meta charset=utf-8>" + RUSSIAN
         assert read("\ufeff\ufeff" + source).html == source
         assert page(source.encode(encoding), charset="windows-1251").html == source
 
     @pytest.mark.parametrize("charset", [None, "", "x-unknown", "utf-7", "rot13", "a" * 10_000])
-    def test_that_nobody_knows_are_told_by_the_text(self, charset: str | None) -> None:
+    def test_an_unknown_encoding_is_guessed_from_the_text(self, charset: str | None) -> None:
         assert page(RUSSIAN.encode(), charset=charset).html == RUSSIAN
         assert page(RUSSIAN.encode("cp1251"), charset=charset).html == RUSSIAN
 
-    def test_count_for_queries_as_in_browsers(self) -> None:
+    def test_queries_are_encoded_as_in_browsers(self) -> None:
         made = page("<a href='хлеб?q=я'>".encode("cp1251"), charset="windows-1251")
         assert made.html.endswith('shop/%D1%85%D0%BB%D0%B5%D0%B1?q=%FF">')
 
     @given(st.binary(max_size=200), st.sampled_from([None, "windows-1251", "utf-16", "big5"]))
-    def test_give_text_that_can_be_written(self, body: bytes, charset: str | None) -> None:
+    def test_decoded_text_can_always_be_encoded(self, body: bytes, charset: str | None) -> None:
         page(body, charset=charset).html.encode()
 
-    def test_of_half_characters_are_mended(self) -> None:
+    def test_unpaired_surrogates_are_replaced(self) -> None:
         made = page("<a href='\ud800'>\udfff\ufeff")
         made.html.encode()
         assert made.html.count("\ufffd") >= 1
@@ -404,7 +410,9 @@ tags = st.lists(
 class TestAnyText:
     @examples(400)
     @given(htmlish | tags, st.sampled_from([HERE, None]))
-    def test_can_be_read_and_read_again_to_the_same(self, source: str, base: str | None) -> None:
+    def test_any_text_can_be_read_and_reads_the_same_again(
+        self, source: str, base: str | None
+    ) -> None:
         first = read(source, base_url=base)
         first.html.encode()
         assert first.replaced({}) == first.html
@@ -414,7 +422,7 @@ class TestAnyText:
 
     @examples(200)
     @given(htmlish | tags)
-    def test_has_pictures_that_can_all_be_replaced(self, source: str) -> None:
+    def test_all_images_of_any_text_can_be_replaced(self, source: str) -> None:
         made = page(source)
         assert all(image.startswith(("http://", "https://")) for image in made.images)
         out = made.replaced(dict.fromkeys(made.images, "https://files.example/new.png"))
@@ -422,7 +430,7 @@ class TestAnyText:
 
     @examples(200)
     @given(htmlish.filter(lambda text: not set("\r\ud800\ufeff") & set(text)))
-    def test_without_a_base_and_encodings_stays_as_it_is(self, source: str) -> None:
+    def test_any_text_without_a_base_and_encodings_is_unchanged(self, source: str) -> None:
         if "<base" not in source and "<meta" not in source:
             assert read(source).html == source
 
@@ -432,7 +440,7 @@ def filled(piece: str, size: int = 1 << 19) -> str:
 
 
 def linked(path: str, size: int, link: str = "<a href={:x}>") -> str:
-    """A page of 20,000 links, no two alike, below a base of so many characters."""
+    """Return a page of 20,000 different links, with a base of this many characters."""
     base = f"<base href='https://e.example/{filled(path, size)}'>"
     return base + "".join(map(link.format, range(20_000)))
 
@@ -473,16 +481,16 @@ HOSTILE = {
     "delays": "<meta http-equiv=refresh content='" + filled("1") + "'>",
 }
 HEAVY = {name for name in HOSTILE if " base" in name or name.startswith("a base")}
-"""They take up to a second each. Quick ones: all others, of which `bases` has bases as well."""
+"""These take up to a second each. The others are quick; `bases` covers bases there."""
 
 
 class TestHostilePages:
     @pytest.mark.parametrize("name", slow_but_for(HOSTILE.keys() - HEAVY, HOSTILE))
-    def test_take_time_in_step_with_their_size(self, name: str) -> None:
+    def test_the_time_grows_linearly_with_the_size(self, name: str) -> None:
         began = time.thread_time()
         made = page(HOSTILE[name])
         made.replaced(dict.fromkeys(made.images[:50], "/f"))
-        assert time.thread_time() - began < 20  # of this thread alone; it is 0.7 at most
+        assert time.thread_time() - began < 20  # CPU seconds of this thread; 0.7 at most
 
     @pytest.mark.parametrize(
         "source",
@@ -492,7 +500,7 @@ class TestHostilePages:
             "<style>" + "url(a)" * 1_000_000,
         ],
     )
-    def test_that_would_grow_beyond_measure_are_refused(self, source: str) -> None:
+    def test_pages_that_would_grow_too_much_are_refused(self, source: str) -> None:
         with pytest.raises(PageTooLargeError) as caught:
             page(source)
         assert len(source) + MAX_GROWTH < caught.value.size < len(source) + 2 * MAX_GROWTH
@@ -510,7 +518,7 @@ class TestLooksLikeHtml:
             (b"<html></html>", "text/plain"),
         ],
     )
-    def test_admits_pages(self, body: bytes, content_type: str | None) -> None:
+    def test_pages_are_recognised(self, body: bytes, content_type: str | None) -> None:
         assert looks_like_html(body, content_type)
 
     @pytest.mark.parametrize(
@@ -528,5 +536,5 @@ class TestLooksLikeHtml:
             (b"just words", None),
         ],
     )
-    def test_refuses_everything_else(self, body: bytes, content_type: str | None) -> None:
+    def test_other_content_is_refused(self, body: bytes, content_type: str | None) -> None:
         assert not looks_like_html(body, content_type)

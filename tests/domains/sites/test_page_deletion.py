@@ -1,4 +1,4 @@
-"""A page's deletion, and what goes with it."""
+"""Deletion of pages, and of the data that belongs to them."""
 
 import pytest
 
@@ -24,7 +24,7 @@ from tests.factories.pages import (
 
 
 class TestDeletePage:
-    def test_asks_for_confirmation_and_says_about_what(self, api: Api, site: str) -> None:
+    def test_delete_requires_confirmation_and_describes_the_page(self, api: Api, site: str) -> None:
         home = create(api, site)
         page = create(api, site, "О нас", slug="about")
         answer = api.refused("POST", DELETE, {"id": home["id"]})
@@ -36,7 +36,7 @@ class TestDeletePage:
             assert "confirm: true" in answer.data["message"]
         assert len(listed(api, site)) == 2
 
-    def test_deletes_only_the_version_named(self, api: Api, site: str) -> None:
+    def test_delete_with_a_version_deletes_only_that_version(self, api: Api, site: str) -> None:
         create(api, site)
         page = create(api, site)
         save(api, page, "x")
@@ -48,14 +48,16 @@ class TestDeletePage:
         body = {"id": page["id"], "ifVersion": 2, "confirm": True}
         assert api.post(DELETE, body)["deleted"] is True
 
-    def test_takes_nothing_but_true_for_true(self, api: Api, site: str) -> None:
+    def test_only_true_confirms(self, api: Api, site: str) -> None:
         page = create(api, site)
         for value in (1, "true", "yes"):
             body = {"id": page["id"], "confirm": value}
             assert refused_field(api, DELETE, body)["field"] == "confirm"
         assert len(listed(api, site)) == 1
 
-    def test_deletes_the_page_and_its_html_at_once(self, owner: Owner, api: Api, site: str) -> None:
+    def test_delete_removes_the_page_and_its_html_at_once(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
         kept = save(api, create(api, site, "Kept"), "kept")
         page = create(api, site, "Gone")
         save(api, page, "gone")
@@ -73,7 +75,7 @@ class TestDeletePage:
             answer = api.refused("POST", DELETE, {"id": page["id"], **more})
             assert (answer.status, answer.data["code"]) == (404, "not_found")
 
-    def test_frees_its_slug(self, api: Api, site: str) -> None:
+    def test_delete_frees_the_slug(self, api: Api, site: str) -> None:
         create(api, site)
         page = create(api, site, slug="about")
         delete(api, page)
@@ -92,7 +94,7 @@ class TestDeletePage:
         assert everything() == before
         assert objects(owner) == [b"html"]
 
-    def test_refuses_the_home_page_while_there_are_others(self, api: Api, site: str) -> None:
+    def test_the_home_page_is_not_deleted_while_there_are_others(self, api: Api, site: str) -> None:
         home, other = create(api, site, "Home"), create(api, site, "Other")
         for more in ({"confirm": True}, {"dryRun": True}, {}):
             answer = api.refused("POST", DELETE, {"id": home["id"], **more})
@@ -102,7 +104,7 @@ class TestDeletePage:
         delete(api, home)
         assert homes(api, site) == ["Other"]
 
-    def test_the_last_page_goes_even_though_it_is_home(
+    def test_the_last_page_may_be_deleted_even_if_it_is_home(
         self, owner: Owner, api: Api, site: str
     ) -> None:
         delete(api, create(api, site))
@@ -110,11 +112,13 @@ class TestDeletePage:
         assert counters.read(owner.workspace.id, "PAGE") == {}
         assert create(api, site, "Next")["isHome"] is True
 
-    def test_another_sites_pages_do_not_keep_the_last_one(self, api: Api, site: str) -> None:
+    def test_pages_of_other_sites_do_not_prevent_deleting_the_last_one(
+        self, api: Api, site: str
+    ) -> None:
         create(api, new_site(api, "Other"))
         assert delete(api, create(api, site))["deleted"] is True
 
-    def test_the_audit_record_names_the_page_even_if_it_was_the_home(
+    def test_the_audit_record_names_the_page_even_if_it_was_home(
         self, owner: Owner, api: Api, site: str
     ) -> None:
         page = create(api, site)
@@ -122,7 +126,7 @@ class TestDeletePage:
         event = audit.latest(owner.workspace.id, limit=1)[0]
         assert (event.operation, event.resources[0]) == ("delete_page", f"page:{page['id']}")
 
-    def test_leaves_one_audit_record(self, owner: Owner, api: Api, site: str) -> None:
+    def test_delete_leaves_one_audit_record(self, owner: Owner, api: Api, site: str) -> None:
         create(api, site)
         page = create(api, site)
         delete(api, page)

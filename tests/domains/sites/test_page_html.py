@@ -1,4 +1,4 @@
-"""A page's HTML: saved whole or in parts."""
+"""A page's HTML, saved as a whole or edited in parts."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def edit(api: Api, page: Any, *edits: Any, **fields: Any) -> Any:
 
 
 class TestSavePageHtml:
-    def test_stores_it_verbatim(self, api: Api, site: str) -> None:
+    def test_html_is_stored_unchanged(self, api: Api, site: str) -> None:
         page = create(api, site)
         for html in (
             "<!doctype html>\r\n<script>alert('ё')</script>\n",
@@ -52,7 +52,7 @@ class TestSavePageHtml:
             assert data["page"] == saved
             assert data["htmlBytes"] == len(html.encode())
 
-    def test_takes_up_to_1_mib_of_utf_8(self, api: Api, site: str) -> None:
+    def test_up_to_1_mib_of_utf_8_is_accepted(self, api: Api, site: str) -> None:
         page = create(api, site)
         html = "ё" * (MIB // 2)
         assert save(api, page, html)["html"] == html
@@ -65,21 +65,25 @@ class TestSavePageHtml:
             assert f"{len(too_long.encode()):,}" in error["message"]
         assert read(api, page)["page"]["html"] == html
 
-    def test_raises_the_version_that_a_later_get_shows(self, api: Api, site: str) -> None:
+    def test_a_save_increments_the_version(self, api: Api, site: str) -> None:
         page = create(api, site)
         for expected in (2, 3, 4):
             saved = save(api, page, f"<p>{expected}</p>")
             assert saved["version"] == expected
             assert read(api, page)["page"] == saved
 
-    def test_moves_updated_at_and_nothing_else(self, time: Time, api: Api, site: str) -> None:
+    def test_a_save_changes_updated_at_and_nothing_else(
+        self, time: Time, api: Api, site: str
+    ) -> None:
         page = create(api, site, "About", slug="about")
         time.pass_by(minutes=1)
         moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
         changed = {"html": "x", "htmlBytes": 1, "version": 2, "updatedAt": moment}
         assert save(api, page, "x") == page | changed
 
-    def test_saves_only_over_the_version_named(self, owner: Owner, api: Api, site: str) -> None:
+    def test_a_save_with_a_version_replaces_only_that_version(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
         page = create(api, site)
         assert save(api, page, "two", ifVersion=1)["version"] == 2
         for version in (1, 3, 2**40):
@@ -91,21 +95,21 @@ class TestSavePageHtml:
         assert read(api, page)["page"]["html"] == "two"
         assert save(api, page, "three", ifVersion=2)["version"] == 3
 
-    def test_a_change_of_metadata_counts_as_a_version(self, api: Api, site: str) -> None:
+    def test_a_change_of_metadata_increments_the_version(self, api: Api, site: str) -> None:
         page = create(api, site)
         version = update(api, page, title="New")["version"]
         answer = api.refused("POST", SAVE, {"id": page["id"], "html": "x", "ifVersion": 1})
         assert answer.data["code"] == "version_conflict"
         assert save(api, page, "x", ifVersion=version)["version"] == version + 1
 
-    def test_refuses_what_is_no_version(self, api: Api, site: str) -> None:
+    def test_an_invalid_version_is_refused(self, api: Api, site: str) -> None:
         page = create(api, site)
         for version in (0, -1, 1.5, "1", True):
             body = {"id": page["id"], "html": "x", "ifVersion": version}
             assert refused_field(api, SAVE, body)["field"] == "ifVersion"
         assert save(api, page, "x", ifVersion=None)["html"] == "x"
 
-    def test_needs_html_that_is_text(self, api: Api, site: str) -> None:
+    def test_html_must_be_text(self, api: Api, site: str) -> None:
         page = create(api, site)
         for body in ({}, {"html": None}, {"html": 1}, {"html": ["<p>"]}):
             assert refused_field(api, SAVE, {"id": page["id"], **body})["field"] == "html"
@@ -115,7 +119,7 @@ class TestSavePageHtml:
         assert (answer.status, answer.data["code"]) == (404, "not_found")
         assert objects(owner) == []
 
-    def test_keeps_one_object_a_page(self, owner: Owner, api: Api, site: str) -> None:
+    def test_one_object_is_kept_per_page(self, owner: Owner, api: Api, site: str) -> None:
         page, other = create(api, site), create(api, site)
         for html in ("one", "two", "three"):
             save(api, page, html)
@@ -146,7 +150,7 @@ class TestSavePageHtml:
         assert objects(owner) == [b"before"]
         assert read(api, page)["page"]["html"] == "before"
 
-    def test_a_race_that_is_won_in_the_end_stores_the_html_once(
+    def test_a_save_that_wins_after_conflicts_stores_the_html_once(
         self, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(retry, "sleep", lambda _: None)
@@ -165,9 +169,7 @@ class TestSavePageHtml:
         assert read(api, page)["page"] == saved
         assert objects(owner) == [b"after"]
 
-    def test_a_commit_whose_answer_is_lost_does_not_lose_the_html(
-        self, api: Api, site: str
-    ) -> None:
+    def test_a_commit_whose_answer_is_lost_keeps_the_html(self, api: Api, site: str) -> None:
         page = create(api, site)
         save(api, page, "before")
 
@@ -200,7 +202,7 @@ class TestSavePageHtml:
         assert everything() == before
         assert read(api, page)["page"] == saved
 
-    def test_a_save_stands_even_if_the_old_object_cannot_be_removed(
+    def test_a_save_succeeds_even_if_the_old_object_cannot_be_removed(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         page = create(api, site)
@@ -213,7 +215,7 @@ class TestSavePageHtml:
         assert save(api, page, "after")["html"] == "after"
         assert read(api, page)["page"]["html"] == "after"
 
-    def test_a_save_that_succeeds_removes_nothing_that_is_in_use_an_hour_later(
+    def test_a_successful_save_schedules_no_removal_of_objects_in_use(
         self, time: Time, owner: Owner, api: Api, site: str
     ) -> None:
         page = create(api, site)
@@ -274,7 +276,7 @@ class TestSavePageHtml:
         assert read(api, page)["page"]["html"] == "before"
 
     @pytest.mark.parametrize("deleted", ["page", "site"])
-    def test_the_runner_removes_the_html_of_no_page_that_is_kept_after_its_deletion(
+    def test_the_runner_removes_the_html_of_deleted_pages(
         self, deleted: str, time: Time, owner: Owner, api: Api, site: str
     ) -> None:
         page = create(api, site)
@@ -287,7 +289,7 @@ class TestSavePageHtml:
         run_jobs()
         assert objects(owner) == ([] if deleted == "page" else [b"html"])
 
-    def test_leaves_one_audit_record_without_the_html(
+    def test_a_save_leaves_one_audit_record_without_the_html(
         self, owner: Owner, api: Api, site: str
     ) -> None:
         page = create(api, site)
@@ -299,9 +301,11 @@ class TestSavePageHtml:
 
 
 class TestEdits:
-    """Parts of the HTML are found and replaced, so that large pages need not travel."""
+    """Edits find and replace parts of the HTML, so that large pages need not be sent."""
 
-    def test_apply_in_order_to_what_those_before_left(self, api: Api, site: str) -> None:
+    def test_edits_apply_in_order_to_the_result_of_the_previous_ones(
+        self, api: Api, site: str
+    ) -> None:
         page = create(api, site)
         save(api, page, "<h1>Bread</h1><p>Bread, bread</p>")
         after = edit(
@@ -316,7 +320,7 @@ class TestEdits:
         assert after["version"] == 3
         assert read(api, page)["page"] == after
 
-    def test_answer_without_the_html_if_so_asked(self, api: Api, site: str) -> None:
+    def test_edits_return_no_html_on_request(self, api: Api, site: str) -> None:
         page = create(api, site)
         before = save(api, page, "<p>one</p>")
         after = edit(api, page, {"find": "one", "replace": "three"}, returnHtml=False)
@@ -336,7 +340,7 @@ class TestEdits:
             ([{"find": "A"}], 0, 0),
         ],
     )
-    def test_that_do_not_match_as_they_must_change_nothing(
+    def test_an_edit_that_does_not_match_changes_nothing(
         self, edits: list[Any], place: int, times: int, owner: Owner, api: Api, site: str
     ) -> None:
         page = create(api, site)
@@ -348,11 +352,11 @@ class TestEdits:
         assert read(api, page)["page"] == before
         assert objects(owner) == [b"aabac"]
 
-    def test_of_an_empty_page_find_nothing(self, api: Api, site: str) -> None:
+    def test_an_edit_of_an_empty_page_finds_nothing(self, api: Api, site: str) -> None:
         body = {"id": create(api, site)["id"], "edits": [{"find": "a", "replace": "b"}]}
         assert "matched 0 times" in refused_field(api, SAVE, body)["message"]
 
-    def test_come_instead_of_html_and_are_1_to_50(self, api: Api, site: str) -> None:
+    def test_1_to_50_edits_are_sent_instead_of_html(self, api: Api, site: str) -> None:
         page = create(api, site)
         save(api, page, "a")
         good = {"find": "a", "replace": "a"}
@@ -368,7 +372,7 @@ class TestEdits:
             assert refused_field(api, SAVE, {"id": page["id"], **more})["field"] == field
         assert edit(api, page, *[good] * 50, html=None)["html"] == "a"
 
-    def test_save_only_over_the_version_named(self, api: Api, site: str) -> None:
+    def test_edits_with_a_version_change_only_that_version(self, api: Api, site: str) -> None:
         page = create(api, site)
         save(api, page, "a")
         change = {"find": "a", "replace": "aa"}
@@ -377,7 +381,9 @@ class TestEdits:
         assert api.refused("POST", SAVE, body).data["code"] == "version_conflict"
         assert read(api, page)["page"]["html"] == "aa"
 
-    def test_may_pass_the_limit_on_the_way_but_not_at_the_end(self, api: Api, site: str) -> None:
+    def test_edits_may_exceed_the_size_limit_in_between_but_not_at_the_end(
+        self, api: Api, site: str
+    ) -> None:
         page = create(api, site)
         save(api, page, "x" * MIB)
         grow = {"find": "x", "replace": "ё", "all": True}
@@ -387,7 +393,9 @@ class TestEdits:
         shrunk = edit(api, page, grow, {"find": "ё", "replace": "y", "all": True})
         assert shrunk["html"] == "y" * MIB
 
-    def test_that_multiply_are_refused_before_they_do(self, api: Api, site: str) -> None:
+    def test_edits_that_multiply_the_size_are_refused_before_they_are_applied(
+        self, api: Api, site: str
+    ) -> None:
         page = create(api, site)
         save(api, page, "x" * MIB)
         bomb = {"find": "x", "replace": "x" * 100_000, "all": True}
@@ -395,7 +403,7 @@ class TestEdits:
         assert error["field"] == "edits.0"
         assert f"{100_000 * MIB:,}" in error["message"]
 
-    def test_of_rivals_both_hold(
+    def test_concurrent_edits_both_apply(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(retry, "sleep", lambda _: None)
@@ -413,14 +421,14 @@ class TestEdits:
         after = edit(api, page, {"find": "one", "replace": "eins"})
         assert (after["html"], after["version"]) == ("eins zwei", 4)
 
-    def test_that_are_sent_again_under_their_key_apply_once(self, api: Api, site: str) -> None:
+    def test_edits_repeated_under_their_key_apply_once(self, api: Api, site: str) -> None:
         page = create(api, site)
         save(api, page, "a")
         body = {"id": page["id"], "edits": [{"find": "a", "replace": "aa"}]}
         assert api.post(SAVE, body, key="k") == api.post(SAVE, body, key="k")
         assert read(api, page)["page"]["html"] == "aa"
 
-    def test_name_themselves_in_the_audit_log_without_their_text(
+    def test_edits_are_named_in_the_audit_log_without_their_text(
         self, owner: Owner, api: Api, site: str
     ) -> None:
         page = create(api, site)

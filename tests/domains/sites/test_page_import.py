@@ -1,4 +1,4 @@
-"""Imported pages: HTML from elsewhere, its images files of the workspace (tools.md, row 16)."""
+"""Imported pages: HTML from another site, whose images become files of the workspace."""
 
 import io
 import json
@@ -49,7 +49,7 @@ def page(html: str) -> Answer:
 
 @pytest.fixture
 def away(net: Internet) -> Server:
-    """A host elsewhere; what is not among its pages is not found."""
+    """A fake host. Paths that are not among its pages are not found."""
     return net.serve(AWAY, says(b"no", "404 Not Found"))
 
 
@@ -58,7 +58,7 @@ def take(api: Api, site: str, **more: Any) -> Any:
 
 
 def html_of(api: Api, answer: Any) -> str:
-    """Return the HTML of an imported page, which its answer does not repeat."""
+    """Return the HTML of an imported page, which the import's answer does not contain."""
     assert "html" not in answer["page"]
     html: str = api.get(f"/api/pages/{answer['page']['id']}")["page"]["html"]
     assert answer["page"]["htmlBytes"] == len(html.encode())
@@ -74,7 +74,7 @@ def reasons(answer: Any) -> dict[str, str]:
 
 
 class TestPage:
-    def test_of_given_html_is_kept_as_it_is(self, api: Api, site: str) -> None:
+    def test_given_html_is_stored_unchanged(self, api: Api, site: str) -> None:
         html = '<title> Пекарня\n «Ёж» </title><a href="/menu">Menu</a>'
         answer = take(api, site, html=html)
         assert html_of(api, answer) == html
@@ -83,7 +83,7 @@ class TestPage:
         shown = api.get(f"/api/pages/{answer['page']['id']}")["page"]
         assert shown == answer["page"] | {"html": html}
 
-    def test_of_an_address_has_absolute_addresses(self, away: Server, api: Api, site: str) -> None:
+    def test_a_fetched_page_has_absolute_urls(self, away: Server, api: Api, site: str) -> None:
         away.pages = {
             "/shop/": page('<title>Shop</title><a href="cakes?a=1&amp;b=2">x</a><a href="#top">')
         }
@@ -91,18 +91,18 @@ class TestPage:
         assert f'href="{AWAY}/shop/cakes?a=1&amp;b=2"' in html_of(api, answer)
         assert 'href="#top"' in html_of(api, answer)
 
-    def test_follows_redirects_and_joins_with_where_they_lead(
+    def test_redirects_are_followed_and_urls_resolved_against_the_final_one(
         self, away: Server, api: Api, site: str
     ) -> None:
         away.pages = {"/": to("/new/"), "/new/": page('<a href="x">')}
         assert f"{AWAY}/new/x" in html_of(api, take(api, site, url=AWAY))
 
-    def test_is_read_in_its_own_encoding(self, away: Server, api: Api, site: str) -> None:
+    def test_a_page_is_read_in_its_own_encoding(self, away: Server, api: Api, site: str) -> None:
         body = "<title>Пекарня</title>".encode("cp1251")
         away.pages = {"/": says(body, content_type="text/html; charset=windows-1251")}
         assert take(api, site, url=AWAY)["page"]["title"] == "Пекарня"
 
-    def test_has_the_title_and_slug_that_were_asked_for(self, api: Api, site: str) -> None:
+    def test_the_given_title_and_slug_are_used(self, api: Api, site: str) -> None:
         made = take(api, site, html="<title>T</title>", title="Mine", slug="mine")["page"]
         assert (made["title"], made["slug"], made["isHome"]) == ("Mine", "mine", True)
         assert take(api, site, html="<p>")["page"]["title"] == "Imported page"
@@ -122,7 +122,7 @@ class TestPage:
             ("\u3164", "Imported page"),
         ],
     )
-    def test_has_a_title_that_could_have_been_given(
+    def test_the_title_is_always_a_valid_one(
         self, written: str, title: str, api: Api, site: str
     ) -> None:
         made = take(api, site, html=f"<title>{written}</title>")["page"]
@@ -134,7 +134,9 @@ class TestPage:
         made = take(api, site, html=f"<title>{'Ё' * 300}</title>")["page"]
         assert made["title"] == "Ё" * 200
 
-    def test_replaces_the_html_of_a_page_and_its_version_grows(self, api: Api, site: str) -> None:
+    def test_an_import_may_replace_a_page_and_increments_its_version(
+        self, api: Api, site: str
+    ) -> None:
         before = kept()
         first = take(api, site, html="<title>One</title>1")["page"]
         again = api.post(IMPORT, {"pageId": first["id"], "html": "<title>Two</title>2"})
@@ -146,7 +148,7 @@ class TestPage:
         assert (untitled["title"], untitled["version"]) == ("Three", 4)
         assert len(kept() - before) == 1
 
-    def test_replaces_only_the_version_named_and_fetches_nothing_before(
+    def test_a_version_mismatch_is_refused_before_anything_is_fetched(
         self, away: Server, api: Api, site: str
     ) -> None:
         away.pages = {"/": page("<p>new")}
@@ -157,7 +159,7 @@ class TestPage:
         assert (answer.data["version"], away.paths) == (1, [])
         assert api.post(IMPORT, {**body, "ifVersion": 1})["page"]["version"] == 2
 
-    def test_that_changes_while_its_replacement_is_fetched_is_a_conflict(
+    def test_a_page_changed_during_the_fetch_is_a_conflict(
         self, away: Server, api: Api, site: str
     ) -> None:
         there = take(api, site, html="<p>old")["page"]
@@ -183,7 +185,7 @@ class TestPage:
             ),
         ],
     )
-    def test_refuses_what_does_not_apply_rather_than_ignore_it(
+    def test_arguments_that_do_not_apply_are_refused(
         self, more: dict[str, Any], field: str, api: Api, site: str
     ) -> None:
         body = {"html": "<p>"} | more
@@ -192,7 +194,7 @@ class TestPage:
         assert answer.status == 400
         assert [error["field"] for error in answer.data["errors"]] == [field]
 
-    def test_has_the_description_of_its_meta(self, api: Api, site: str) -> None:
+    def test_the_description_comes_from_the_meta_tag(self, api: Api, site: str) -> None:
         html = '<meta name="Description" content=" Свежий\n хлеб &amp; торты ">'
         made = take(api, site, html=html)["page"]
         assert made["description"] == "Свежий хлеб & торты"
@@ -205,7 +207,7 @@ class TestPage:
         assert take(api, site, html="<p>")["page"]["description"] is None
 
     @pytest.mark.parametrize("html", ["", " \n\t", "\ufeff"])
-    def test_that_is_empty_is_400(self, html: str, away: Server, api: Api, site: str) -> None:
+    def test_an_empty_page_is_400(self, html: str, away: Server, api: Api, site: str) -> None:
         away.pages = {"/": page(html)}
         for source in ("html", "url"):
             given = {"projectId": site, source: html if source == "html" else AWAY}
@@ -223,19 +225,19 @@ class TestPage:
             {"html": "<p>", "projectId": None, "pageId": "x", "slug": "s"},
         ],
     )
-    def test_comes_from_one_place_and_goes_to_one(
+    def test_exactly_one_source_and_one_target_are_required(
         self, more: dict[str, Any], api: Api, site: str
     ) -> None:
         given = {"projectId": site} | more
         body = {name: value for name, value in given.items() if value is not None}
         assert api.refused("POST", IMPORT, body).status == 400
 
-    def test_a_place_that_is_not_there_is_404(self, api: Api) -> None:
+    def test_an_unknown_target_is_404(self, api: Api) -> None:
         for place in ("projectId", "pageId"):
             assert api.refused("POST", IMPORT, {place: new_id(), "html": "<p>"}).status == 404
 
     @pytest.mark.parametrize("place", ["projectId", "pageId", "full"])
-    def test_a_place_that_takes_no_page_is_told_before_anything_is_fetched(
+    def test_a_target_without_room_is_refused_before_anything_is_fetched(
         self, place: str, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
@@ -247,7 +249,7 @@ class TestPage:
         assert answer.status == (409 if place == "full" else 404)
         assert away.paths == []
 
-    def test_html_and_pictures_count_together(
+    def test_html_and_images_share_one_fetch_limit(
         self, away: Server, api: Api, owner: Owner, site: str
     ) -> None:
         away.pages = {"/a.png": says(png())}
@@ -258,7 +260,7 @@ class TestPage:
         assert files.used_bytes(owner.workspace.id) == made["htmlBytes"] + int(file["size"]["N"])
 
     @pytest.mark.parametrize("source", ["html", "url"])
-    def test_that_grows_past_a_mebibyte_is_413_before_its_images_are_fetched(
+    def test_a_page_that_grows_over_a_mebibyte_is_413_before_its_images_are_fetched(
         self, source: str, away: Server, api: Api, site: str
     ) -> None:
         html = images("a.png") + "<a href=b>" * 60_000
@@ -272,7 +274,7 @@ class TestPage:
         assert "/a.png" not in away.paths
 
     @pytest.mark.parametrize("times", [20_000, 65_000], ids=["a little", "beyond measure"])
-    def test_that_grows_past_a_mebibyte_by_the_urls_of_its_images_is_413(
+    def test_a_page_that_image_urls_grow_over_a_mebibyte_is_413(
         self, times: int, net: Internet, api: Api, site: str
     ) -> None:
         net.serve("http://b.co", says(png()))
@@ -286,7 +288,7 @@ class TestPage:
         made = api.post(IMPORT, {**body, "rehostImages": False})["page"]
         assert made["htmlBytes"] == len(body["html"])
 
-    def test_over_a_mebibyte_is_413(self, away: Server, api: Api, site: str) -> None:
+    def test_a_page_over_a_mebibyte_is_413(self, away: Server, api: Api, site: str) -> None:
         html = "<p>" + "x" * MIB
         away.pages = {"/": page(html)}
         for source in ({"html": html}, {"url": AWAY}):
@@ -296,7 +298,7 @@ class TestPage:
         ("body", "kind"),
         [(b"%PDF-1.7", "application/pdf"), (b"\x89PNG\r\n\x1a\n", "text/html"), (b"{}", "x/y")],
     )
-    def test_what_is_no_web_page_is_415(
+    def test_content_that_is_not_a_web_page_is_415(
         self, body: bytes, kind: str, away: Server, api: Api, site: str
     ) -> None:
         away.pages = {"/": says(body, content_type=kind)}
@@ -309,7 +311,7 @@ class TestPage:
             assert (answer.status, answer.data["code"]) == (502, "upstream_failed")
 
     @pytest.mark.parametrize("url", [url for url in HOSTILE[::7] if not url.startswith("http://")])
-    def test_an_address_that_leads_inside_is_400(
+    def test_a_url_of_an_internal_address_is_400(
         self, url: str, net: Internet, api: Api, site: str
     ) -> None:
         net.names |= INSIDE
@@ -317,7 +319,7 @@ class TestPage:
         assert answer.status == 400
         assert net.connections == []
 
-    def test_a_page_that_redirects_inside_is_400(
+    def test_a_redirect_to_an_internal_address_is_400(
         self, away: Server, net: Internet, api: Api, site: str
     ) -> None:
         away.pages = {"/": to("http://169.254.169.254/latest/")}
@@ -326,7 +328,9 @@ class TestPage:
 
 
 class TestRelativeUrls:
-    def test_stay_and_are_counted_where_no_base_is_known(self, api: Api, site: str) -> None:
+    def test_relative_urls_stay_and_are_counted_if_no_base_is_known(
+        self, api: Api, site: str
+    ) -> None:
         html = '<a href="/menu"><a href="/menu"><img src="a.png"><a href="#x"><a href="mailto:a@b">'
         answer = take(api, site, html=html)
         assert html_of(api, answer) == html
@@ -334,7 +338,9 @@ class TestRelativeUrls:
         assert warning.startswith("2 relative URLs stay")
         assert "baseUrl" in warning
 
-    def test_are_joined_with_the_base_url_given(self, away: Server, api: Api, site: str) -> None:
+    def test_relative_urls_are_resolved_against_the_given_base_url(
+        self, away: Server, api: Api, site: str
+    ) -> None:
         away.pages = {"/shop/a.png": says(png())}
         html = '<a href="/menu"><img src="a.png"><meta http-equiv=refresh content="5; url=next">'
         answer = take(api, site, html=html, baseUrl=f"{AWAY}/shop/index.html")
@@ -344,12 +350,12 @@ class TestRelativeUrls:
         assert answer["imported"]["images"] == 1
         assert "warnings" not in answer
 
-    def test_are_joined_with_the_pages_own_base_rather(self, api: Api, site: str) -> None:
+    def test_the_pages_own_base_takes_precedence(self, api: Api, site: str) -> None:
         html = '<base href="/sub/"><a href="x">'
         answer = take(api, site, html=html, baseUrl="http://localhost:3000")
         assert html_of(api, answer) == '<a href="http://localhost:3000/sub/x">'
 
-    def test_without_a_scheme_are_of_https(self, net: Internet, api: Api, site: str) -> None:
+    def test_urls_without_a_scheme_get_https(self, net: Internet, api: Api, site: str) -> None:
         cdn = net.serve("https://cdn.example.com", says(png()))
         answer = take(api, site, html='<img src="//cdn.example.com/a.png"><a href="//b.example/">')
         assert (cdn.paths, answer["imported"]["images"]) == (["/a.png"], 1)
@@ -358,10 +364,10 @@ class TestRelativeUrls:
 
 
 class TestDeadHosts:
-    """A host that takes no connection is asked once, however many images it had."""
+    """A host that refuses connections is tried once, however many images it serves."""
 
     @pytest.mark.parametrize("scheme", ["http", "https"])
-    def test_are_asked_once(
+    def test_a_dead_host_is_tried_once(
         self, scheme: str, away: Server, net: Internet, api: Api, site: str
     ) -> None:
         net.names["dead.example.com"] = ["8.8.8.8"]
@@ -377,7 +383,7 @@ class TestDeadHosts:
         assert net.connections.count(("8.8.8.8", port)) == 1
         assert net.lookups.count("gone.example.com") == 1
 
-    def test_are_remembered_where_others_redirect_to_them(
+    def test_a_dead_host_is_remembered_when_redirects_lead_to_it(
         self, away: Server, net: Internet, api: Api, site: str
     ) -> None:
         net.names["dead.example.com"] = ["8.8.8.8"]
@@ -386,12 +392,14 @@ class TestDeadHosts:
         assert len(reasons(answer)) == 20
         assert net.connections.count(("8.8.8.8", 80)) == 1
 
-    def test_whose_tls_fails_are_asked_once(self, net: Internet, api: Api, site: str) -> None:
+    def test_a_host_with_failing_tls_is_tried_once(
+        self, net: Internet, api: Api, site: str
+    ) -> None:
         net.serve("https://bad.example.com", says(png()), certified="other.example.com")
         take(api, site, html=images(*(f"https://bad.example.com/{n}.png" for n in range(20))))
         assert len(net.connections) == 1
 
-    def test_are_not_those_that_lack_an_image_or_break_off(
+    def test_a_host_that_lacks_an_image_or_breaks_off_is_not_dead(
         self, away: Server, api: Api, site: str
     ) -> None:
         away.pages = {"/cut.png": reset, "/good.png": says(png())}
@@ -400,7 +408,9 @@ class TestDeadHosts:
         assert answer["imported"]["images"] == 1
         assert list(reasons(answer)) == bad
 
-    def test_may_be_back_at_the_next_import(self, net: Internet, api: Api, site: str) -> None:
+    def test_a_dead_host_is_tried_again_by_the_next_import(
+        self, net: Internet, api: Api, site: str
+    ) -> None:
         net.names["late.example.com"] = ["8.8.8.8"]
         html = images("http://late.example.com/a.png")
         assert take(api, site, html=html)["imported"]["images"] == 0
@@ -408,8 +418,10 @@ class TestDeadHosts:
         assert take(api, site, html=html)["imported"]["images"] == 1
 
 
-class TestPictures:
-    def test_become_files_and_the_page_shows_those(self, away: Server, api: Api, site: str) -> None:
+class TestImages:
+    def test_images_become_files_and_the_page_shows_them(
+        self, away: Server, api: Api, site: str
+    ) -> None:
         away.pages = {f"/img/{n}.png": says(png(n)) for n in range(20)}
         away.pages["/"] = page(
             f"<title>Хлеб</title>{images(*(f'/img/{n}.png' for n in range(18)))}"
@@ -427,7 +439,9 @@ class TestPictures:
             (8 + n, "image/png") for n in range(20)
         }
 
-    def test_through_the_tool_too(self, away: Server, api: Api, site: str) -> None:
+    def test_images_are_imported_through_the_tool_too(
+        self, away: Server, api: Api, site: str
+    ) -> None:
         away.pages = {f"/{n}.png": says(png(n)) for n in range(20)}
         away.pages["/"] = page(images(*(f"{n}.png" for n in range(20))))
         call = {
@@ -444,7 +458,7 @@ class TestPictures:
         assert result.get("isError", False) is False
         assert '"images":20' in result["content"][0]["text"].replace(" ", "")
 
-    def test_are_fifty_at_most_and_the_rest_is_listed(
+    def test_at_most_fifty_images_are_imported_and_the_rest_listed(
         self, away: Server, api: Api, site: str
     ) -> None:
         away.pages = {f"/{n}.png": says(png(n)) for n in range(60)}
@@ -456,7 +470,7 @@ class TestPictures:
         assert all(f"{AWAY}/{n}.png" in html_of(api, answer) for n in range(50, 60))
         assert answer["warnings"] == ["10 images stay where they were; imported.failed says why."]
 
-    def test_that_fail_stay_where_they_were_each_with_its_reason(
+    def test_failed_images_keep_their_urls_and_are_listed_with_reasons(
         self, away: Server, net: Internet, api: Api, site: str
     ) -> None:
         net.names |= INSIDE
@@ -484,19 +498,19 @@ class TestPictures:
             assert words in told[url], told[url]
             assert url in html_of(api, answer)
 
-    def test_are_fetched_once_each(self, away: Server, api: Api, site: str) -> None:
+    def test_each_image_is_fetched_once(self, away: Server, api: Api, site: str) -> None:
         away.pages = {"/a.png": says(png())}
         answer = take(api, site, html=images(*[f"{AWAY}/a.png"] * 3, f"{AWAY}/a.png#x"))
         assert away.paths == ["/a.png"]
         assert answer["imported"]["images"] == 1
         assert AWAY not in html_of(api, answer)
 
-    def test_may_be_left_alone(self, away: Server, api: Api, site: str) -> None:
+    def test_image_import_can_be_switched_off(self, away: Server, api: Api, site: str) -> None:
         html = images(f"{AWAY}/a.png")
         answer = take(api, site, html=html, rehostImages=False)
         assert (html_of(api, answer), away.paths) == (html, [])
 
-    def test_that_are_the_workspaces_own_are_not_fetched(
+    def test_images_of_the_same_workspace_are_not_fetched(
         self, net: Internet, api: Api, site: str
     ) -> None:
         mine = upload(api, "a.png", png())["url"]
@@ -507,7 +521,7 @@ class TestPictures:
         assert net.connections == []
         assert len(kept() - before) == 1
 
-    def test_of_another_workspace_are_strangers(
+    def test_images_of_another_workspace_are_fetched_like_any_other(
         self, net: Internet, new_owner: Callable[..., Owner], api: Api, site: str
     ) -> None:
         theirs = upload(new_owner().api(), "a.png", png())["url"]
@@ -517,7 +531,7 @@ class TestPictures:
         assert answer["imported"]["images"] == 0
         assert set(reasons(answer)) == {theirs, changed}
 
-    def test_are_taken_as_far_as_the_quota_goes(
+    def test_images_are_imported_as_far_as_the_quota_allows(
         self, away: Server, api: Api, owner: Owner, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = kept()
@@ -530,7 +544,7 @@ class TestPictures:
         assert files.used_bytes(owner.workspace.id) <= MIB + 2500
         assert len(kept() - before) == 2 * count + 1
 
-    def test_have_twenty_seconds_with_their_page(
+    def test_images_share_twenty_seconds_with_their_page(
         self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rehosting, "SECONDS", 0.6)
@@ -539,7 +553,7 @@ class TestPictures:
         assert answer["imported"]["images"] == 1
         assert "too slow" in reasons(answer)[f"{AWAY}/slow.png"]
 
-    def test_a_page_that_used_up_the_time_leaves_none_for_them(
+    def test_a_slow_page_leaves_no_time_for_images(
         self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rehosting, "SECONDS", 0.0)
@@ -548,7 +562,7 @@ class TestPictures:
         assert reasons(answer) == {f"{AWAY}/a.png": "the time for all images was over"}
         assert away.paths == ["/"]
 
-    def test_that_cannot_be_stored_are_told_and_the_page_is_made(
+    def test_images_that_cannot_be_stored_are_listed_and_the_page_is_created(
         self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         put, before = FolderStore.put, kept()
@@ -579,7 +593,7 @@ class TestFailures:
         assert kept() == before
         assert files.used_bytes(owner.workspace.id) == len("<p>")
 
-    def test_a_lost_race_fetches_nothing_again(
+    def test_a_retry_after_a_conflict_fetches_nothing_again(
         self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
@@ -599,7 +613,7 @@ class TestFailures:
 
     @pytest.mark.parametrize("room", [(9999, 0), (0, 9999), (9999, 0, 9999), (9999, 9999)])
     @pytest.mark.parametrize("again", [False, True], ids=["new page", "page there"])
-    def test_after_lost_races_what_is_stored_is_what_is_answered(
+    def test_the_answer_after_conflicts_matches_the_stored_page(
         self,
         again: bool,
         room: tuple[int, ...],
@@ -631,7 +645,7 @@ class TestFailures:
         assert read == answer["page"] | {"html": html_of(api, answer)}
         assert len(kept()) == len(before) + (not again) + 2 * answer["imported"]["images"]
 
-    def test_a_large_answer_is_replayed_from_an_object_that_goes_after_a_day(
+    def test_a_large_answer_is_replayed_from_an_object_that_expires_after_a_day(
         self, time: Time, api: Api, owner: Owner, site: str
     ) -> None:
         made = take(api, site, html="<p>")["page"]
@@ -662,14 +676,14 @@ class TestFailures:
         assert api.refused("POST", SAVE, body, **{"Idempotency-Key": "k"}).status == 409
         assert kept() == before
 
-    def test_all_time_for_elsewhere_ends_before_the_apis_29_seconds(
+    def test_all_external_calls_end_before_api_gateways_29_seconds(
         self, away: Server, api: Api, site: str
     ) -> None:
         assert rehosting.SECONDS + 5 <= 29
         assert fetch.TOTAL_SECONDS <= rehosting.SECONDS
 
 
-def test_imports_count_as_heavy_calls_and_are_refused_beyond_their_limit(
+def test_imports_count_as_heavy_calls_and_are_limited(
     api: Api, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "settings", lambda: replace(settings(), rate_limit_scale=0))

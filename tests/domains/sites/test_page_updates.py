@@ -1,4 +1,4 @@
-"""A page's metadata, its design system among them, and the quota that pages share."""
+"""A page's metadata and design system, and the quota that pages share."""
 
 import json
 from typing import Any
@@ -45,15 +45,17 @@ UPLOAD = f"{FILES}/upload"
 
 
 def design(size: int, letter: str = "ж") -> dict[str, str]:
-    """Return a design system of so many bytes of JSON."""
+    """Return a design system with this many bytes of JSON."""
     width = len(letter.encode())
     return {"a" * (1 + (size - 8) % width): letter * ((size - 8) // width)}
 
 
 class TestLongDesignSystem:
-    """A design system over 1 KB lies beside its page, which nobody can tell but in lists."""
+    """A design system over 1 KB is stored in a row of its own. Only lists show the difference."""
 
-    def test_is_in_every_answer_about_its_page(self, api: Api, site: str) -> None:
+    def test_a_long_design_system_is_in_every_answer_about_its_page(
+        self, api: Api, site: str
+    ) -> None:
         page = create(api, site)
         for size in (1024, 1025, MIB // 16, 1025, 1024):
             wanted = design(size)
@@ -68,7 +70,9 @@ class TestLongDesignSystem:
         assert update(api, page, designSystem=None)["designSystem"] is None
         assert read(api, page)["page"]["designSystem"] is None
 
-    def test_is_null_with_a_warning_in_the_list(self, api: Api, site: str) -> None:
+    def test_a_long_design_system_is_null_with_a_warning_in_the_list(
+        self, api: Api, site: str
+    ) -> None:
         short, long = create(api, site), create(api, site)
         update(api, short, designSystem=design(1024))
         update(api, long, designSystem=design(1025))
@@ -86,7 +90,9 @@ class TestLongDesignSystem:
         assert update(api, long, title="New", designSystemTruncated=True)["title"] == "New"
 
     @pytest.mark.parametrize("last", ["shortened", "cleared", "deleted"])
-    def test_leaves_no_row_behind(self, last: str, api: Api, site: str) -> None:
+    def test_a_long_design_system_leaves_no_row_behind(
+        self, last: str, api: Api, site: str
+    ) -> None:
         page = create(api, site)
         update(api, page, designSystem=design(5000))
         assert any("#PAGE#DESIGN/" in key for key in everything())
@@ -96,7 +102,7 @@ class TestLongDesignSystem:
             update(api, page, designSystem=None if last == "cleared" else {"a": 1})
         assert not any("#PAGE#DESIGN/" in key for key in everything())
 
-    def test_of_another_moment_than_its_page_is_never_shown(
+    def test_a_long_design_system_is_never_shown_with_another_version_of_its_page(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(retry, "sleep", lambda _: None)
@@ -121,9 +127,9 @@ STEPS += ["delete page", "delete file", "delete site"]
 
 
 class TestQuota:
-    """HTML counts against the quota of the plan, as files do."""
+    """HTML counts against the plan's quota, as files do."""
 
-    def test_ends_where_the_plan_ends_and_nothing_is_stored(
+    def test_saves_end_at_the_quota_and_store_nothing(
         self, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 1000)
@@ -156,7 +162,7 @@ class TestQuota:
             max_size=10,
         )
     )
-    def test_what_is_used_is_always_the_sum_of_what_is_there(
+    def test_the_used_bytes_equal_the_sum_of_stored_objects(
         self, steps: list[tuple[str, int]], owner: Owner, api: Api
     ) -> None:
         sites = [new_site(api), new_site(api)]
@@ -188,9 +194,7 @@ class TestQuota:
 
 
 class TestUpdatePage:
-    def test_changes_what_is_named_and_leaves_the_rest(
-        self, time: Time, api: Api, site: str
-    ) -> None:
+    def test_an_update_changes_only_the_given_fields(self, time: Time, api: Api, site: str) -> None:
         page = save(api, create(api, site, "About"), "<p>")
         time.pass_by(minutes=1)
         after = update(api, page, description="About us")
@@ -199,7 +203,7 @@ class TestUpdatePage:
         assert after == record(page) | changed
         assert record(read(api, page)["page"]) == after
 
-    def test_changes_everything_at_once(self, api: Api, site: str) -> None:
+    def test_an_update_changes_all_fields_at_once(self, api: Api, site: str) -> None:
         create(api, site)
         page = create(api, site)
         fields = {
@@ -214,7 +218,7 @@ class TestUpdatePage:
         assert {name: after[name] for name in fields} == fields
         assert record(read(api, page)["page"]) == after
 
-    def test_null_clears_what_is_optional(self, time: Time, api: Api, site: str) -> None:
+    def test_null_clears_optional_fields(self, time: Time, api: Api, site: str) -> None:
         create(api, site, "home")
         page = create(api, site, "a")
         time.pass_by(seconds=1)
@@ -224,14 +228,14 @@ class TestUpdatePage:
         assert (after["description"], after["designSystem"]) == (None, None)
         assert record(read(api, page)["page"]) == after
 
-    def test_null_does_not_clear_what_a_page_must_have(self, api: Api, site: str) -> None:
+    def test_null_does_not_clear_required_fields(self, api: Api, site: str) -> None:
         page = create(api, site)
         for field in ("title", "slug", "isHome"):
             refused = api.refused("POST", UPDATE, {"id": page["id"], field: None})
             assert refused.data["message"].startswith("Nothing to change")
         assert record(read(api, page)["page"]) == page
 
-    def test_refuses_an_update_of_nothing(self, api: Api, site: str) -> None:
+    def test_an_empty_update_is_refused(self, api: Api, site: str) -> None:
         page = create(api, site)
         for more in ({}, {"tittle": "x"}, {"version": 5}, {"projectId": "x"}, {"ifVersion": 1}):
             answer = api.refused("POST", UPDATE, {"id": page["id"], **more})
@@ -239,7 +243,7 @@ class TestUpdatePage:
             assert "ifVersion" not in answer.data["message"]
         assert record(read(api, page)["page"]) == page
 
-    def test_refuses_html_and_names_the_call_that_takes_it(self, api: Api, site: str) -> None:
+    def test_html_is_refused_with_the_call_that_accepts_it(self, api: Api, site: str) -> None:
         page = create(api, site)
         for html in ("<p>", None, 1):
             body = {"id": page["id"], "title": "x", "html": html}
@@ -255,7 +259,9 @@ class TestUpdatePage:
         body = {"projectId": site, "title": "x", "slug": "new"}
         assert api.refused("POST", CREATE, body).data["code"] == "slug_taken"
 
-    def test_its_own_slug_is_fine_and_another_pages_is_not(self, api: Api, site: str) -> None:
+    def test_a_pages_own_slug_is_accepted_and_another_pages_is_not(
+        self, api: Api, site: str
+    ) -> None:
         create(api, site, slug="one")
         page = create(api, site, slug="two")
         assert update(api, page, slug="two", title="x")["slug"] == "two"
@@ -265,7 +271,7 @@ class TestUpdatePage:
         other = create(api, new_site(api, "Other"), slug="three")
         assert update(api, other, slug="one")["slug"] == "one"
 
-    def test_refuses_values_out_of_bounds(self, api: Api, site: str) -> None:
+    def test_values_out_of_bounds_are_refused(self, api: Api, site: str) -> None:
         page = create(api, site)
         for field, values in {
             "title": ["", " ", "x" * 201, 1],
@@ -281,13 +287,13 @@ class TestUpdatePage:
                 assert error["field"] == field, value
         assert record(read(api, page)["page"]) == page
 
-    def test_refuses_numbers_for_true(self, api: Api, site: str) -> None:
+    def test_numbers_are_refused_for_booleans(self, api: Api, site: str) -> None:
         page = create(api, site)
         for value in (1, 1.0):
             error = refused_field(api, UPDATE, {"id": page["id"], "isHome": value})
             assert error["field"] == "isHome"
 
-    def test_messages_speak_json(self, api: Api, site: str) -> None:
+    def test_messages_use_json_terms(self, api: Api, site: str) -> None:
         page = create(api, site)
         for field, value, expected in (
             ("isHome", False, "expected true"),
@@ -296,11 +302,11 @@ class TestUpdatePage:
             error = refused_field(api, UPDATE, {"id": page["id"], field: value})
             assert expected in error["message"]
 
-    def test_takes_a_description_of_500_characters(self, api: Api, site: str) -> None:
+    def test_a_description_of_500_characters_is_accepted(self, api: Api, site: str) -> None:
         page = create(api, site)
         assert update(api, page, description="ё" * 500)["description"] == "ё" * 500
 
-    def test_takes_a_design_system_of_up_to_64_kb_of_json(self, api: Api, site: str) -> None:
+    def test_a_design_system_of_up_to_64_kb_of_json_is_accepted(self, api: Api, site: str) -> None:
         page = create(api, site)
         for letter, width in (("x", 1), ("ё", 2), ("饼", 3), ("🍞", 4)):
             room = 64 * 1024 - len('{"a":""}')
@@ -312,7 +318,7 @@ class TestUpdatePage:
             assert error["field"] == "designSystem"
             assert "65,536" in error["message"]
 
-    def test_keeps_any_json_object_as_it_is(self, api: Api, site: str) -> None:
+    def test_any_json_object_is_stored_unchanged(self, api: Api, site: str) -> None:
         page = create(api, site)
         deep: Any = {}
         for _ in range(80):
@@ -326,14 +332,14 @@ class TestUpdatePage:
             assert update(api, page, designSystem=system)["designSystem"] == system
             assert read(api, page)["page"]["designSystem"] == system
 
-    def test_the_home_moves_so_that_there_is_always_one(self, api: Api, site: str) -> None:
+    def test_moving_the_home_keeps_exactly_one_home(self, api: Api, site: str) -> None:
         pages = [create(api, site, f"Page {number}") for number in range(3)]
         for number in (2, 1, 1, 0):
             assert update(api, pages[number], isHome=True)["isHome"] is True
             assert homes(api, site) == [f"Page {number}"]
             assert titles(api, site)[0] == f"Page {number}"
 
-    def test_touches_no_other_page_when_the_home_or_the_order_moves(
+    def test_moving_the_home_or_changing_the_order_rewrites_no_other_page(
         self, time: Time, api: Api, site: str
     ) -> None:
         first, second, third = (create(api, site, slug=slug) for slug in ("a", "b", "c"))
@@ -344,7 +350,7 @@ class TestUpdatePage:
         assert after == first | {"isHome": False, "url": f"{first['url']}/a"}
         assert save(api, first, "x", ifVersion=1)["version"] == 2
 
-    def test_updates_only_the_version_named(self, api: Api, site: str) -> None:
+    def test_an_update_with_a_version_changes_only_that_version(self, api: Api, site: str) -> None:
         page = create(api, site)
         assert update(api, page, title="two", ifVersion=1)["version"] == 2
         for version in (1, 3, 2**40):
@@ -355,7 +361,7 @@ class TestUpdatePage:
         assert read(api, page)["page"]["title"] == "two"
         assert update(api, page, title="three", ifVersion=2)["version"] == 3
 
-    def test_a_rival_between_reading_and_committing_is_a_conflict(
+    def test_a_change_between_read_and_commit_is_a_conflict(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(retry, "sleep", lambda _: None)
@@ -381,7 +387,7 @@ class TestUpdatePage:
         assert homes(api, other) == ["Other home"]
         assert homes(api, site) == ["New home"]
 
-    def test_sort_orders_reach_from_minus_to_plus_a_million_million(
+    def test_sort_orders_range_from_minus_to_plus_a_million_million(
         self, api: Api, site: str
     ) -> None:
         create(api, site, "home")
@@ -393,7 +399,7 @@ class TestUpdatePage:
         answer = api.refused("POST", UPDATE, {"id": new_id(), "title": "x"})
         assert (answer.status, answer.data["code"]) == (404, "not_found")
 
-    def test_neither_reads_nor_returns_the_html(
+    def test_an_update_neither_reads_nor_returns_the_html(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         page = create(api, site)
@@ -404,7 +410,7 @@ class TestUpdatePage:
         assert "html" not in after
         assert after["htmlBytes"] == saved["htmlBytes"] == 11
 
-    def test_leaves_one_audit_record_with_the_names_of_the_fields(
+    def test_an_update_leaves_one_audit_record_with_the_names_of_the_fields(
         self, owner: Owner, api: Api, site: str
     ) -> None:
         create(api, site)

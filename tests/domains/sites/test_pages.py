@@ -1,4 +1,4 @@
-"""Pages: listed, read, created, and where they are (tools.md, Sites and pages)."""
+"""Pages: listed, read and created, and their URLs."""
 
 import json
 import re
@@ -50,22 +50,22 @@ def without_request_id(body: bytes) -> bytes:
 
 
 class TestListPages:
-    def test_is_empty_for_a_new_site(self, api: Api, site: str) -> None:
+    def test_a_new_site_has_no_pages(self, api: Api, site: str) -> None:
         data = api.get(f"{LIST}?projectId={site}")
         assert data == {"status": True, "pages": []}
 
-    def test_shows_pages_without_html_but_with_its_size(self, api: Api, site: str) -> None:
+    def test_the_list_shows_pages_without_html_but_with_its_size(self, api: Api, site: str) -> None:
         page = create(api, site, "Главная")
         saved = save(api, page, "<p>Ёж</p>")
         (shown,) = listed(api, site)
         assert shown == record(saved)
         assert shown["htmlBytes"] == 11
 
-    def test_an_empty_page_has_no_bytes_of_html(self, api: Api, site: str) -> None:
+    def test_an_empty_page_has_no_html_bytes(self, api: Api, site: str) -> None:
         create(api, site)
         assert listed(api, site)[0]["htmlBytes"] == 0
 
-    def test_orders_home_first_then_by_sort_order_then_by_creation(
+    def test_the_home_comes_first_then_sort_order_then_creation(
         self, time: Time, api: Api, site: str
     ) -> None:
         pages = {}
@@ -78,7 +78,7 @@ class TestListPages:
         update(api, pages["e"], isHome=True)
         assert titles(api, site) == ["e", "d", "a", "c", "first", "b"]
 
-    def test_zero_is_a_sort_order(self, time: Time, api: Api, site: str) -> None:
+    def test_zero_is_a_valid_sort_order(self, time: Time, api: Api, site: str) -> None:
         create(api, site, "home")
         for name in ("new", "one", "zero"):
             time.pass_by(seconds=1)
@@ -101,15 +101,16 @@ class TestListPages:
         assert create(api, site, "Newest")["sortOrder"] > newer["sortOrder"] + 10**9
         assert titles(api, site)[-1] == "Newest"
 
-    def test_an_order_given_is_an_order_kept(self, api: Api, site: str) -> None:
-        """What a record says of its place can be sent back."""
+    def test_a_listed_sort_order_can_be_sent_back(self, api: Api, site: str) -> None:
         create(api, site, "home")
         one, two = create(api, site, "one"), create(api, site, "two")
         update(api, one, sortOrder=two["sortOrder"])
         update(api, two, sortOrder=one["sortOrder"])
         assert titles(api, site) == ["home", "two", "one"]
 
-    def test_returns_all_pages_of_a_large_site(self, owner: Owner, api: Api, site: str) -> None:
+    def test_all_pages_of_a_large_site_are_returned(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
         for batch in in_batches(range(90), 45):
             unit = UnitOfWork(owner.workspace.id, "seed")
             for _ in batch:
@@ -121,7 +122,7 @@ class TestListPages:
         assert len(shown) == len(set(shown)) == 101
         assert made <= set(shown)
 
-    def test_large_design_systems_do_not_make_the_list_too_large_to_answer(
+    def test_large_design_systems_do_not_make_the_list_too_large(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(invoke, "MAX_ANSWER_BYTES", invoke.MAX_ANSWER_BYTES // 20)
@@ -129,14 +130,14 @@ class TestListPages:
             update(api, create(api, site), designSystem={"a": "x" * 60_000})
         assert len(listed(api, site)) == 5
 
-    def test_shows_the_pages_of_one_site_only(self, api: Api, site: str) -> None:
+    def test_the_list_shows_pages_of_one_site_only(self, api: Api, site: str) -> None:
         other = new_site(api, "Other")
         create(api, site, "Mine")
         create(api, other, "Theirs")
         assert titles(api, site) == ["Mine"]
         assert titles(api, other) == ["Theirs"]
 
-    def test_needs_the_site(self, api: Api) -> None:
+    def test_the_list_needs_a_site(self, api: Api) -> None:
         answer = api.refused("GET", LIST)
         assert answer.status == 400
         assert answer.data["errors"] == [{"field": "projectId", "message": "is required"}]
@@ -146,13 +147,13 @@ class TestListPages:
         assert (answer.status, answer.data["code"]) == (404, "not_found")
         assert "GET /api/projects/list" in answer.data["message"]
 
-    def test_needs_the_read_scope(self, owner: Owner) -> None:
+    def test_the_list_needs_the_read_scope(self, owner: Owner) -> None:
         answer = owner.api("pages:write", "projects:read").refused("GET", f"{LIST}?projectId=x")
         assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
 
 
 class TestGetPage:
-    def test_returns_the_whole_record(self, time: Time, api: Api, site: str) -> None:
+    def test_get_returns_the_whole_record(self, time: Time, api: Api, site: str) -> None:
         page = create(api, site, "Главная", slug="main")
         save(api, page, "<p>Ёж</p>")
         data = read(api, page)
@@ -185,7 +186,7 @@ class TestGetPage:
         assert TIME.fullmatch(page["createdAt"])
         assert TIME.fullmatch(page["updatedAt"])
 
-    def test_a_part_says_where_the_next_one_begins(self, api: Api, site: str) -> None:
+    def test_a_part_names_the_start_of_the_next_one(self, api: Api, site: str) -> None:
         page = create(api, site)
         save(api, page, "0123456789")
         for query, html, next_offset in (
@@ -203,7 +204,7 @@ class TestGetPage:
             assert (data["page"]["html"], data["nextOffset"]) == (html, next_offset), query
             assert data["htmlBytes"] == 10
 
-    def test_never_splits_a_character(self, api: Api, site: str) -> None:
+    def test_a_part_never_splits_a_character(self, api: Api, site: str) -> None:
         page = create(api, site)
         save(api, page, "aё🍞z")
         for query, html, next_offset in (
@@ -224,7 +225,7 @@ class TestGetPage:
         html=st.text(st.sampled_from("a<\n\r\x00éё→饼🍞\u0301"), min_size=1, max_size=25),
         size=st.integers(1, 12),
     )
-    def test_parts_put_together_are_the_whole(
+    def test_all_parts_together_are_the_whole_html(
         self, html: str, size: int, api: Api, site: str
     ) -> None:
         page = (listed(api, site) or [create(api, site)])[0]
@@ -247,7 +248,7 @@ class TestGetPage:
         assert "maxBytes" in data["warnings"][0]
         assert "warnings" not in read(api, page, maxBytes=1000)
 
-    def test_refuses_values_out_of_range(self, api: Api, site: str) -> None:
+    def test_values_out_of_range_are_refused(self, api: Api, site: str) -> None:
         page = create(api, site)
         for field, value in (
             *(("offset", value) for value in ("-1", "1.5", "x", "")),
@@ -264,11 +265,11 @@ class TestGetPage:
             answer = api.refused("GET", f"/api/pages/{value}")
             assert (answer.status, answer.data["code"]) == (404, "not_found")
 
-    def test_a_query_cannot_name_another_page_than_the_path(self, api: Api, site: str) -> None:
+    def test_the_query_cannot_override_the_page_id_in_the_path(self, api: Api, site: str) -> None:
         one, two = create(api, site, "One"), create(api, site, "Two")
         assert read(api, one, id=two["id"])["page"]["title"] == "One"
 
-    def test_a_save_between_reading_the_record_and_the_object_shows_the_newer_one(
+    def test_a_save_between_reading_record_and_object_shows_the_newer_html(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         page = create(api, site)
@@ -288,7 +289,7 @@ class TestGetPage:
 
 
 class TestCreatePage:
-    def test_returns_the_whole_record(self, api: Api, site: str) -> None:
+    def test_create_returns_the_whole_record(self, api: Api, site: str) -> None:
         page = create(api, site, "  О нас ", slug="about")
         assert page == record(read(api, page)["page"])
         assert page["url"].startswith("http")
@@ -306,11 +307,11 @@ class TestCreatePage:
             "version": 1,
         }
 
-    def test_the_first_page_is_the_home_and_the_next_are_not(self, api: Api, site: str) -> None:
+    def test_the_first_page_is_the_home_and_later_ones_are_not(self, api: Api, site: str) -> None:
         assert [create(api, site)["isHome"] for _ in range(3)] == [True, False, False]
         assert len(homes(api, site)) == 1
 
-    def test_makes_the_slug_from_the_title(self, api: Api, site: str) -> None:
+    def test_the_slug_is_made_from_the_title(self, api: Api, site: str) -> None:
         for title, slug in (
             ("О нас", "o-nas"),
             ("О нас", "o-nas-2"),
@@ -325,7 +326,7 @@ class TestCreatePage:
             assert create(api, site, title)["slug"] == slug
 
     @pytest.mark.parametrize("word", sorted(slugs.RESERVED))
-    def test_a_page_may_have_a_word_that_is_reserved_for_the_platform_as_its_slug(
+    def test_words_reserved_for_the_platform_are_allowed_as_slugs(
         self, word: str, api: Api, site: str
     ) -> None:
         made = api.post(CREATE, {"projectId": site, "title": word})
@@ -333,7 +334,7 @@ class TestCreatePage:
         asked = api.post(CREATE, {"projectId": new_site(api), "title": "x", "slug": word})
         assert (asked["page"]["slug"], asked.get("warnings")) == (word, None)
 
-    def test_a_slug_other_than_the_titles_is_a_warning(self, api: Api, site: str) -> None:
+    def test_a_slug_that_differs_from_the_titles_is_a_warning(self, api: Api, site: str) -> None:
         first = api.post(CREATE, {"projectId": site, "title": "Blog"})
         second = api.post(CREATE, {"projectId": site, "title": "Blog"})
         assert "warnings" not in first
@@ -342,12 +343,12 @@ class TestCreatePage:
         assert '"blog" is taken' in warning
         assert '"blog-2"' in warning
 
-    def test_makes_slugs_of_many_equal_titles_differ(self, api: Api, site: str) -> None:
+    def test_generated_slugs_of_equal_titles_differ(self, api: Api, site: str) -> None:
         made = [create(api, site, "Новость " + "ы" * 100)["slug"] for _ in range(9)]
         assert len(set(made)) == 9
         assert all(SLUG.fullmatch(slug) for slug in made)
 
-    def test_a_slug_is_unique_in_its_site_only(self, api: Api, site: str) -> None:
+    def test_a_slug_is_unique_within_its_site(self, api: Api, site: str) -> None:
         create(api, site, slug="about")
         answer = api.refused("POST", CREATE, {"projectId": site, "title": "x", "slug": "about"})
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
@@ -355,19 +356,19 @@ class TestCreatePage:
         assert len(listed(api, site)) == 1
         assert create(api, new_site(api, "Other"), slug="about")["slug"] == "about"
 
-    def test_refuses_a_malformed_slug(self, api: Api, site: str) -> None:
+    def test_a_malformed_slug_is_refused(self, api: Api, site: str) -> None:
         for slug in ("-a", "A", "a_b", "a b", "ё", "x" * 64, "a\n", 1, True):
             error = refused_field(api, CREATE, {"projectId": site, "title": "x", "slug": slug})
             assert error["field"] == "slug"
         assert listed(api, site) == []
 
-    def test_takes_titles_of_1_to_200_characters(self, api: Api, site: str) -> None:
+    def test_titles_of_1_to_200_characters_are_accepted(self, api: Api, site: str) -> None:
         assert create(api, site, "ё" * 200)["title"] == "ё" * 200
         for title in ("", " \n", "ё" * 201, None, 1, ["x"]):
             error = refused_field(api, CREATE, {"projectId": site, "title": title})
             assert error["field"] == "title"
 
-    def test_refuses_a_version_which_it_cannot_have(self, api: Api, site: str) -> None:
+    def test_a_version_is_refused(self, api: Api, site: str) -> None:
         body = {"projectId": site, "title": "x", "ifVersion": 1}
         assert refused_field(api, CREATE, body)["field"] == "ifVersion"
         assert listed(api, site) == []
@@ -379,12 +380,14 @@ class TestCreatePage:
             assert (answer.status, answer.data["code"]) == (404, "not_found")
         assert set(everything()) == set(before)
 
-    def test_ignores_html_and_says_so(self, api: Api, site: str) -> None:
+    def test_html_is_ignored_with_a_warning(self, api: Api, site: str) -> None:
         data = api.post(CREATE, {"projectId": site, "title": "x", "html": "<p>"})
         assert data["page"]["htmlBytes"] == 0
         assert '"html"' in data["warnings"][0]
 
-    def test_counts_it_and_leaves_one_audit_record(self, owner: Owner, api: Api, site: str) -> None:
+    def test_create_updates_the_counters_and_leaves_one_audit_record(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
         page = create(api, site)
         assert counters.read(owner.workspace.id, "PAGE") == {"total": 1}
         event = audit.latest(owner.workspace.id, limit=1)[0]
@@ -401,7 +404,7 @@ class TestCreatePage:
 class TestUrl:
     """A page's public URL."""
 
-    def test_is_its_sites_with_its_slug_and_the_homes_is_the_sites(
+    def test_the_url_is_the_sites_url_with_the_slug_and_the_homes_is_the_sites(
         self, api: Api, site: str
     ) -> None:
         home, page = create(api, site, slug="start"), create(api, site, slug="menu")
@@ -413,7 +416,7 @@ class TestUrl:
         assert shown["url"] == read(api, home)["page"]["url"] == base.replace("bakery", "new")
         assert save(api, page, "x")["url"] == f"{shown['url']}/food"
 
-    def test_is_on_the_sites_own_domain_once_that_is_proven(
+    def test_the_url_is_on_the_custom_domain_once_it_is_proven(
         self, owner: Owner, api: Api, site: str
     ) -> None:
         home, page = create(api, site), create(api, site, slug="menu")
@@ -431,7 +434,7 @@ class TestUrl:
 
 
 class TestAnotherWorkspacesPages:
-    def test_answer_with_the_bytes_of_an_id_that_never_existed(
+    def test_the_answer_is_byte_for_byte_that_of_an_unknown_id(
         self, api: Api, site: str, new_owner: Any
     ) -> None:
         theirs = new_owner().api()
@@ -459,7 +462,7 @@ class TestAnotherWorkspacesPages:
             assert b"secret" not in foreign.body
         assert read(theirs, page)["page"] == page
 
-    def test_nor_can_pages_be_listed_or_made_in_another_workspaces_site(
+    def test_pages_cannot_be_listed_or_created_in_another_workspaces_site(
         self, api: Api, new_owner: Any
     ) -> None:
         theirs = new_owner().api()
@@ -478,7 +481,7 @@ class TestAnotherWorkspacesPages:
 
 
 class TestCountersOfPages:
-    def test_equal_what_the_lists_show_after_many_changes(
+    def test_counters_match_the_lists_after_many_changes(
         self, owner: Owner, api: Api, site: str
     ) -> None:
         other = new_site(api, "Other")

@@ -1,4 +1,4 @@
-"""Sites changed and deleted, with what goes with them (tools.md, rows 6 and 7)."""
+"""Sites: updated and deleted, with the data that belongs to them."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -37,13 +37,13 @@ def add_page(api: Api, site: Any, title: str = "Page", html: str | None = None) 
 
 
 def objects(owner: Owner) -> list[Path]:
-    """Return the files that the object store keeps for a workspace."""
+    """Return the files that the object store holds for a workspace."""
     root = Path(settings().object_store.removeprefix("file://"))
     return [path for path in (root / owner.workspace.id).rglob("*") if path.is_file()]
 
 
 def rows_about(text: str) -> list[str]:
-    """Return the keys of all stored rows that mention a text, without the audit log."""
+    """Return the keys of all stored rows that contain a text, except in the audit log."""
     return [
         key
         for key, row in everything().items()
@@ -52,7 +52,7 @@ def rows_about(text: str) -> list[str]:
 
 
 class TestUpdateSite:
-    def test_changes_what_is_named_and_leaves_the_rest(self, time: Time, api: Api) -> None:
+    def test_an_update_changes_only_the_given_fields(self, time: Time, api: Api) -> None:
         before = create(api, "Пекарня", description="Хлеб", slug="bread")
         time.pass_by(minutes=1)
         after = update(api, before, title="  Кондитерская ")
@@ -62,7 +62,7 @@ class TestUpdateSite:
         }
         assert listed(api) == [after]
 
-    def test_changes_everything_at_once(self, api: Api) -> None:
+    def test_an_update_changes_all_fields_at_once(self, api: Api) -> None:
         site = create(api)
         fields = {"title": "T", "description": "D", "slug": "s-2", "status": "inactive"}
         after = update(api, site, **fields)
@@ -75,7 +75,7 @@ class TestUpdateSite:
         assert update(api, site, description=None)["description"] is None
         assert listed(api)[0]["description"] is None
 
-    def test_null_does_not_clear_what_a_site_must_have(self, api: Api) -> None:
+    def test_null_does_not_clear_required_fields(self, api: Api) -> None:
         site = create(api)
         for field in ("title", "slug", "status"):
             refused = api.refused("POST", UPDATE, {"id": site["id"], field: None})
@@ -83,7 +83,7 @@ class TestUpdateSite:
             after = update(api, site, **{field: None}, description="Kept")
             assert after[field] == site[field]
 
-    def test_refuses_an_update_of_nothing(self, api: Api) -> None:
+    def test_an_empty_update_is_refused(self, api: Api) -> None:
         site = create(api)
         for more in ({}, {"titel": "typo"}, {"createdAt": "now"}):
             answer = api.refused("POST", UPDATE, {"id": site["id"], **more})
@@ -104,12 +104,12 @@ class TestUpdateSite:
             assert update(api, site, slug=slug)["slug"] == slug
         assert create(api, slug="one")["slug"] == "one"
 
-    def test_its_own_slug_is_fine(self, api: Api) -> None:
+    def test_a_sites_own_slug_is_accepted(self, api: Api) -> None:
         site = create(api, slug="bakery")
         assert update(api, site, slug="bakery", title="x")["slug"] == "bakery"
         assert api.refused("POST", CREATE, {"title": "x", "slug": "bakery"}).status == 409
 
-    def test_refuses_a_slug_of_another_site(self, api: Api) -> None:
+    def test_a_slug_of_another_site_is_refused(self, api: Api) -> None:
         site = create(api, slug="one")
         create(api, slug="two")
         answer = api.refused("POST", UPDATE, {"id": site["id"], "slug": "two", "title": "x"})
@@ -117,7 +117,7 @@ class TestUpdateSite:
         assert site in listed(api)
         assert create(api, slug="three")["slug"] == "three"
 
-    def test_refuses_reserved_and_malformed_slugs(self, api: Api) -> None:
+    def test_reserved_and_malformed_slugs_are_refused(self, api: Api) -> None:
         site = create(api)
         for slug in ("admin", "A", "a_b", ""):
             assert refused_field(api, UPDATE, {"id": site["id"], "slug": slug})["field"] == "slug"
@@ -129,21 +129,21 @@ class TestUpdateSite:
         assert total(api, search="new-slug") == 1
         assert total(api, search="old-slug") == 0
 
-    def test_refuses_another_title(self, api: Api) -> None:
+    def test_an_invalid_title_is_refused(self, api: Api) -> None:
         site = create(api)
         for title in ("", " ", "x" * 201, 5):
             error = refused_field(api, UPDATE, {"id": site["id"], "title": title})
             assert error["field"] == "title"
         assert listed(api) == [site]
 
-    def test_refuses_every_status_but_active_and_inactive(self, api: Api) -> None:
+    def test_every_status_except_active_and_inactive_is_refused(self, api: Api) -> None:
         site = create(api)
         for status in ("suspended", "deleted", "Active", "", True):
             error = refused_field(api, UPDATE, {"id": site["id"], "status": status})
             assert error["field"] == "status"
         assert listed(api) == [site]
 
-    def test_moves_the_site_between_the_counters(self, owner: Owner, api: Api) -> None:
+    def test_a_new_status_moves_the_site_between_counters(self, owner: Owner, api: Api) -> None:
         site = create(api)
         update(api, site, status="inactive")
         assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:inactive": 1}
@@ -153,7 +153,7 @@ class TestUpdateSite:
         assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
 
     @pytest.mark.parametrize("wanted", ["active", "inactive"])
-    def test_a_suspended_site_stays_suspended_and_says_so(self, wanted: str, api: Api) -> None:
+    def test_a_suspended_site_stays_suspended_with_a_warning(self, wanted: str, api: Api) -> None:
         site = create(api)
         as_operator("suspend_site", id=site["id"])
         data = api.post(UPDATE, {"id": site["id"], "status": wanted, "title": "New"})
@@ -163,7 +163,7 @@ class TestUpdateSite:
         as_operator("resume_site", id=site["id"])
         assert listed(api)[0]["status"] == wanted
 
-    def test_a_suspended_site_can_change_otherwise_without_a_warning(self, api: Api) -> None:
+    def test_other_fields_of_a_suspended_site_change_without_a_warning(self, api: Api) -> None:
         site = create(api)
         as_operator("suspend_site", id=site["id"])
         data = api.post(UPDATE, {"id": site["id"], "slug": "elsewhere"})
@@ -175,18 +175,18 @@ class TestUpdateSite:
         assert (answer.status, answer.data["code"]) == (404, "not_found")
         assert "GET /api/projects/list" in answer.data["message"]
 
-    def test_an_id_has_1_to_64_characters(self, api: Api) -> None:
+    def test_an_id_must_have_1_to_64_characters(self, api: Api) -> None:
         for value in ("", "x" * 65, 5, None):
             assert refused_field(api, UPDATE, {"id": value, "title": "x"})["field"] == "id"
         assert api.refused("POST", UPDATE, {"id": "x" * 64, "title": "x"}).status == 404
 
-    def test_repeating_it_changes_nothing_more(self, api: Api) -> None:
+    def test_repeating_an_update_changes_nothing_more(self, api: Api) -> None:
         site = create(api)
         first = update(api, site, title="T", slug="t-1", status="inactive")
         again = update(api, site, title="T", slug="t-1", status="inactive")
         assert again | {"updatedAt": ""} == first | {"updatedAt": ""}
 
-    def test_leaves_one_audit_record_with_the_names_of_the_fields(
+    def test_an_update_leaves_one_audit_record_with_the_names_of_the_fields(
         self, owner: Owner, api: Api
     ) -> None:
         site = create(api)
@@ -197,7 +197,9 @@ class TestUpdateSite:
 
 
 class TestDeleteSite:
-    def test_reports_what_goes_and_it_is_gone_at_once(self, owner: Owner, api: Api) -> None:
+    def test_delete_reports_the_deleted_records_and_takes_effect_at_once(
+        self, owner: Owner, api: Api
+    ) -> None:
         site, other = create(api, "Gone"), create(api, "Stays")
         pages = [add_page(api, site, html="<p>") for _ in range(3)]
         kept = add_page(api, other)
@@ -226,9 +228,7 @@ class TestDeleteSite:
         assert dry["cascade"] == {"pages": 2, "forms": 0, "domain": None}
         assert delete(api, site)["cascade"] == dry["cascade"]
 
-    def test_works_without_a_confirmation_and_refuses_a_dry_run_that_is_no_boolean(
-        self, api: Api
-    ) -> None:
+    def test_delete_needs_no_confirmation_and_dry_run_must_be_a_boolean(self, api: Api) -> None:
         site = create(api)
         for value in ("true", 1, 0):
             body = {"id": site["id"], "dryRun": value}
@@ -242,7 +242,7 @@ class TestDeleteSite:
         answer = api.refused("POST", DELETE, {"id": site["id"], "dryRun": dry_run})
         assert (answer.status, answer.data["code"]) == (404, "not_found")
 
-    def test_a_deleted_site_cannot_be_used_any_more(self, api: Api) -> None:
+    def test_a_deleted_site_cannot_be_used(self, api: Api) -> None:
         site = create(api)
         page = add_page(api, site)
         delete(api, site)
@@ -257,11 +257,11 @@ class TestDeleteSite:
         with pytest.raises(Exception, match="No site"):
             as_operator("suspend_site", id=site["id"])
 
-    def test_frees_its_slug_for_anyone(self, api: Api, new_owner: Any) -> None:
+    def test_delete_frees_the_slug_for_all_workspaces(self, api: Api, new_owner: Any) -> None:
         delete(api, create(api, slug="bakery"))
         assert create(new_owner().api(), slug="bakery")["slug"] == "bakery"
 
-    def test_frees_the_claims_of_its_pages_slugs(self, owner: Owner, api: Api) -> None:
+    def test_delete_frees_the_slugs_of_pages(self, owner: Owner, api: Api) -> None:
         site = create(api)
         add_page(api, site)
         slugs = f"/W#{owner.workspace.id}#PAGE#BY#slug#"
@@ -271,7 +271,9 @@ class TestDeleteSite:
         assert not any(slugs in f"/{key}" for key in left)
         assert not any(f"W#{owner.workspace.id}#PAGE/" in key for key in left)
 
-    def test_is_kept_for_30_days_out_of_sight(self, owner: Owner, time: Time, api: Api) -> None:
+    def test_a_deleted_site_is_hidden_and_kept_for_30_days(
+        self, owner: Owner, time: Time, api: Api
+    ) -> None:
         site = create(api)
         page = add_page(api, site)
         delete(api, site)
@@ -282,7 +284,9 @@ class TestDeleteSite:
             assert kept["expires"] == {"N": until}
             assert kept["title"] == {"S": record["title"]}
 
-    def test_takes_more_pages_than_one_transaction_holds(self, owner: Owner, api: Api) -> None:
+    def test_delete_includes_more_pages_than_one_transaction_holds(
+        self, owner: Owner, api: Api
+    ) -> None:
         site = create(api)
         count = deletion.RECORDS_A_UNIT + 2
         for _ in range(count):
@@ -291,7 +295,7 @@ class TestDeleteSite:
         assert PAGES.entries(owner.workspace.id) == []
         assert counters.read(owner.workspace.id, "PAGE") == {}
 
-    def test_html_is_kept_for_30_days_and_then_purged(
+    def test_html_is_purged_30_days_after_the_deletion(
         self, owner: Owner, time: Time, api: Api
     ) -> None:
         site, other = create(api, "Gone"), create(api, "Stays")
@@ -310,7 +314,7 @@ class TestDeleteSite:
         assert run_jobs()["site-purge"] == 0
 
     @pytest.mark.parametrize("count", slow_but_for([2], [2, 40]))
-    def test_takes_pages_with_long_design_systems_which_go_after_30_days(
+    def test_long_design_systems_are_purged_after_30_days(
         self, count: int, time: Time, owner: Owner, api: Api
     ) -> None:
         def designs() -> int:
@@ -358,7 +362,7 @@ class TestDeleteSite:
         assert not any("#PAGE#BY#slug#" in key for key in rows_about(site["id"]))
         assert run_jobs()["site-cascade"] == 0
 
-    def test_an_ordinary_sites_pages_go_with_it_whatever_happens_next(
+    def test_pages_of_an_ordinary_site_are_deleted_in_the_same_transaction(
         self, owner: Owner, api: Api
     ) -> None:
         site = create(api)
@@ -369,7 +373,7 @@ class TestDeleteSite:
             assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
         assert counters.read(owner.workspace.id, "PAGE") == {}
 
-    def test_a_deletion_that_fails_leaves_everything(self, api: Api) -> None:
+    def test_a_deletion_that_fails_changes_nothing(self, api: Api) -> None:
         site = create(api)
         add_page(api, site)
         before = everything()
@@ -378,7 +382,7 @@ class TestDeleteSite:
         assert (answer.status, answer.data["code"]) == (503, "unavailable")
         assert everything() == before
 
-    def test_leaves_one_audit_record(self, owner: Owner, api: Api) -> None:
+    def test_delete_leaves_one_audit_record(self, owner: Owner, api: Api) -> None:
         site = create(api)
         for _ in range(3):
             add_page(api, site)

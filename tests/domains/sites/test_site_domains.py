@@ -1,4 +1,4 @@
-"""Custom domains: proven by a TXT record, held by one site, freed when let go (row 8)."""
+"""Custom domains: proven by a TXT record, held by one site, and released."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,14 +28,14 @@ def bind(api: Api, site: str, domain: str | None = "www.example.com") -> Any:
 
 
 def prove(records: Records, binding: dict[str, Any]) -> None:
-    """Create the record that the answer asks for."""
+    """Create the TXT record that the answer requires."""
     for record in binding["records"]:
         assert record["type"] == "TXT"
         records[record["host"]] = {"v=spf1 -all", record["value"]}
 
 
 def add(records: Records, binding: dict[str, Any]) -> None:
-    """Create the record that the answer asks for, beside those that are there."""
+    """Create the TXT record that the answer requires, in addition to existing ones."""
     for record in binding["records"]:
         records[record["host"]] = (records.get(record["host"]) or set()) | {record["value"]}
 
@@ -54,7 +54,9 @@ def test_a_new_domain_waits_for_its_record(api: Api, site: str) -> None:
     assert project(api, site)["domain"] == binding
 
 
-def test_the_record_makes_it_active(api: Api, site: str, txt_records: Records, time: Time) -> None:
+def test_the_txt_record_makes_a_domain_active(
+    api: Api, site: str, txt_records: Records, time: Time
+) -> None:
     first = bind(api, site)
     prove(txt_records, first)
     time.pass_by(minutes=5)
@@ -70,7 +72,7 @@ def test_another_sites_token_proves_nothing(api: Api, txt_records: Records) -> N
     assert bind(api, two)["status"] == "pending"
 
 
-def test_a_pending_domain_keeps_nobody_from_proving_it(
+def test_a_pending_domain_does_not_prevent_others_from_proving_it(
     new_owner: Callable[..., Owner], txt_records: Records
 ) -> None:
     squatter, rightful = new_owner().api(), new_owner().api()
@@ -81,7 +83,7 @@ def test_a_pending_domain_keeps_nobody_from_proving_it(
 
 
 class TestNewOwner:
-    """Of a domain that another site has proven."""
+    """A domain that another site has already proven."""
 
     @pytest.fixture
     def held(self, api: Api, site: str, txt_records: Records) -> Any:
@@ -93,14 +95,14 @@ class TestNewOwner:
     def other(self, new_owner: Callable[..., Owner]) -> Api:
         return new_owner().api()
 
-    def test_gets_a_record_to_create_like_anyone(self, held: Any, other: Api, time: Time) -> None:
+    def test_a_new_owner_gets_a_record_to_create(self, held: Any, other: Api, time: Time) -> None:
         theirs = new_site(other)
         taken, free = (bind(other, theirs, name) for name in ("WWW.example.com.", "example.org"))
         assert taken["status"] == free["status"] == "pending"
         assert taken["records"] != held["records"]
         assert taken.keys() == free.keys()
 
-    def test_is_refused_while_the_old_record_is_there(
+    def test_a_new_owner_is_refused_while_the_old_record_exists(
         self, held: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
@@ -111,7 +113,7 @@ class TestNewOwner:
         assert project(other, theirs)["domain"]["status"] == "pending"
         assert bind(api, site)["status"] == "active"
 
-    def test_takes_it_over_once_theirs_is_there_and_the_old_one_gone(
+    def test_a_new_owner_gets_the_domain_once_only_their_record_exists(
         self, held: Any, api: Api, site: str, other: Api, txt_records: Records, time: Time
     ) -> None:
         theirs = new_site(other)
@@ -124,7 +126,7 @@ class TestNewOwner:
         assert bind(api, site)["status"] == "error"
         assert bind(other, theirs)["status"] == "active"
 
-    def test_takes_it_over_from_another_site_of_their_own(
+    def test_a_domain_moves_between_sites_of_one_owner(
         self, held: Any, api: Api, site: str, txt_records: Records
     ) -> None:
         second = new_site(api)
@@ -132,7 +134,7 @@ class TestNewOwner:
         assert bind(api, second)["status"] == "active"
         assert project(api, site)["domain"]["status"] == "error"
 
-    def test_does_not_take_it_while_the_dns_is_silent(
+    def test_a_domain_does_not_move_while_the_dns_does_not_answer(
         self, held: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
@@ -142,7 +144,7 @@ class TestNewOwner:
         assert project(api, site)["domain"]["status"] == "active"
 
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
-    def test_keeps_it_whatever_the_old_one_does(
+    def test_a_new_owner_keeps_the_domain_whatever_the_old_one_does(
         self, how: str, held: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
@@ -162,7 +164,7 @@ class TestNewOwner:
         assert api.refused("POST", SET, {"id": third, "domain": "www.example.com"}).status == 409
         assert bind(other, theirs)["status"] == "active"
 
-    def test_loses_it_again_by_the_same_rule(
+    def test_a_new_owner_loses_the_domain_by_the_same_rule(
         self, held: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
@@ -175,7 +177,7 @@ class TestNewOwner:
         assert project(other, theirs)["domain"]["status"] == "error"
 
     @pytest.mark.store
-    def test_is_one_however_many_prove_it_at_once(
+    def test_concurrent_proofs_give_the_domain_to_one_new_owner(
         self, held: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         sites = [new_site(other) for _ in range(6)]
@@ -192,7 +194,7 @@ class TestNewOwner:
 
     @pytest.mark.store
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
-    def test_is_the_only_holder_whatever_the_old_one_does_at_that_moment(
+    def test_concurrent_calls_of_the_old_owner_leave_one_holder(
         self, how: str, held: Any, api: Api, site: str, other: Api, txt_records: Records
     ) -> None:
         theirs = new_site(other)
@@ -215,7 +217,7 @@ class TestNewOwner:
             assert project(api, site)["domain"]["status"] == "error"
 
 
-def test_of_many_sites_that_prove_one_domain_at_once_one_gets_it(
+def test_of_many_sites_that_prove_one_domain_concurrently_one_gets_it(
     api: Api, txt_records: Records
 ) -> None:
     sites = [new_site(api) for _ in range(6)]
@@ -230,7 +232,7 @@ def test_of_many_sites_that_prove_one_domain_at_once_one_gets_it(
 
 
 @pytest.mark.parametrize("how", ["unbind", "rebind", "delete"])
-def test_a_proven_domain_is_free_again_once_it_is_let_go(
+def test_a_released_domain_is_free_again(
     how: str, api: Api, site: str, new_owner: Callable[..., Owner], txt_records: Records
 ) -> None:
     prove(txt_records, bind(api, site))
@@ -250,7 +252,7 @@ def test_a_proven_domain_is_free_again_once_it_is_let_go(
     assert bind(other, theirs)["status"] == "active"
 
 
-def test_a_proof_that_vanishes_is_an_error_but_keeps_the_claim(
+def test_a_proof_that_disappears_is_an_error_but_keeps_the_claim(
     api: Api, site: str, txt_records: Records
 ) -> None:
     binding = bind(api, site)
@@ -263,7 +265,7 @@ def test_a_proof_that_vanishes_is_an_error_but_keeps_the_claim(
     assert bind(api, site)["status"] == "active"
 
 
-def test_a_silent_dns_changes_nothing_and_says_so(
+def test_an_unavailable_dns_changes_nothing_and_is_reported(
     api: Api, site: str, txt_records: Records
 ) -> None:
     binding = bind(api, site)
@@ -293,7 +295,7 @@ def test_a_domain_not_proven_in_72_hours_is_dropped(api: Api, site: str, time: T
         ("bücher.example.co.uk", "xn--bcher-kva.example.co.uk"),
     ],
 )
-def test_names_are_kept_in_punycode(given: str, name: str, api: Api, site: str) -> None:
+def test_names_are_stored_in_punycode(given: str, name: str, api: Api, site: str) -> None:
     assert bind(api, site, given)["name"] == name
 
 
@@ -328,17 +330,17 @@ def test_names_are_kept_in_punycode(given: str, name: str, api: Api, site: str) 
         "xn--a.example.com",
     ],
 )
-def test_what_nobody_can_own_is_refused(domain: str, api: Api, site: str) -> None:
+def test_names_that_cannot_be_owned_are_refused(domain: str, api: Api, site: str) -> None:
     answer = api.refused("POST", SET, {"id": site, "domain": domain})
     assert answer.status == 400, answer.body
     assert answer.data["errors"][0]["field"] == "domain"
 
 
-def test_the_domain_must_be_said_even_to_unbind(api: Api, site: str) -> None:
+def test_unbinding_also_requires_the_domain(api: Api, site: str) -> None:
     assert api.refused("POST", SET, {"id": site}).status == 400
 
 
-def test_the_dns_is_asked_once_however_often_the_write_is_tried(
+def test_the_dns_is_queried_once_however_often_the_write_is_retried(
     api: Api, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -353,20 +355,20 @@ def test_the_dns_is_asked_once_however_often_the_write_is_tried(
 class TestToggleStats:
     PATH = "/api/projects/toggle-stats"
 
-    def test_sets_what_it_is_told(self, api: Api, site: str) -> None:
+    def test_a_given_value_is_set(self, api: Api, site: str) -> None:
         for enabled in (False, False, True):
             answer = api.post(self.PATH, {"id": site, "enabled": enabled})
             assert answer["statsEnabled"] is enabled
             assert project(api, site)["statsEnabled"] is enabled
 
-    def test_flips_when_it_is_told_nothing(self, api: Api, site: str) -> None:
+    def test_an_omitted_value_toggles_the_setting(self, api: Api, site: str) -> None:
         assert [api.post(self.PATH, {"id": site})["statsEnabled"] for _ in range(3)] == [
             False,
             True,
             False,
         ]
 
-    def test_a_flip_with_an_idempotency_key_happens_once(self, api: Api, site: str) -> None:
+    def test_a_toggle_with_an_idempotency_key_happens_once(self, api: Api, site: str) -> None:
         first, again = (api.post(self.PATH, {"id": site}, key="k") for _ in range(2))
         assert first == again
         assert project(api, site)["statsEnabled"] is False

@@ -1,4 +1,4 @@
-"""Sites: listed, created, counted, suspended (tools.md, rows 3 and 5)."""
+"""Sites: listed, created, counted and suspended."""
 
 import json
 import re
@@ -38,12 +38,12 @@ def without_request_id(body: bytes) -> bytes:
 
 
 class TestListSites:
-    def test_is_empty_in_a_new_workspace(self, api: Api) -> None:
+    def test_a_new_workspace_has_no_sites(self, api: Api) -> None:
         data = api.get(LIST)
         assert data["projects"] == []
         assert data["pagination"] == {"total": 0, "page": 1, "limit": 10}
 
-    def test_shows_the_ten_newest_first_unless_asked_otherwise(self, time: Time, api: Api) -> None:
+    def test_the_ten_newest_come_first_by_default(self, time: Time, api: Api) -> None:
         for number in range(12):
             create(api, f"Site {number}")
             time.pass_by(seconds=1)
@@ -53,11 +53,11 @@ class TestListSites:
         ]
         assert data["pagination"] == {"total": 12, "page": 1, "limit": 10}
 
-    def test_shows_a_site_as_it_was_returned_when_it_was_made(self, api: Api) -> None:
+    def test_a_listed_site_equals_the_created_record(self, api: Api) -> None:
         site = create(api, description="Bread", slug="bread")
         assert listed(api) == [site]
 
-    def test_pages_follow_each_other_without_gaps_or_repeats(self, api: Api) -> None:
+    def test_pages_have_no_gaps_or_repeats(self, api: Api) -> None:
         made = {create(api, f"Site {number}")["id"] for number in range(7)}
         for size in (1, 3, 7, 8, 100):
             pages = -(-7 // size)
@@ -89,7 +89,7 @@ class TestListSites:
             ("search", ["x" * 201]),
         ],
     )
-    def test_refuses_values_out_of_range(self, field: str, values: list[str], api: Api) -> None:
+    def test_values_out_of_range_are_refused(self, field: str, values: list[str], api: Api) -> None:
         for value in values:
             answer = api.refused("GET", f"{LIST}?{urlencode({field: value})}")
             assert (answer.status, answer.data["code"]) == (400, "validation_error")
@@ -97,22 +97,22 @@ class TestListSites:
             assert error["field"] == field
             assert "received" in error["message"]
 
-    def test_an_empty_filter_and_an_empty_sort_are_as_none(self, api: Api) -> None:
+    def test_an_empty_filter_or_sort_counts_as_omitted(self, api: Api) -> None:
         site = create(api)
         assert api.get(f"{LIST}?status=&sortBy=&sortDir=&search=&size=5.0")["projects"] == [site]
 
-    def test_takes_sizes_from_1_to_100(self, api: Api) -> None:
+    def test_page_sizes_from_1_to_100_are_accepted(self, api: Api) -> None:
         for size in (1, 100):
             pagination = api.get(f"{LIST}?size={size}")["pagination"]
             assert pagination == {"total": 0, "page": 1, "limit": size}
 
-    def test_ignores_parameters_it_does_not_know_and_says_so(self, api: Api) -> None:
+    def test_unknown_parameters_are_ignored_with_a_warning(self, api: Api) -> None:
         site = create(api)
         data = api.get(f"{LIST}?workspaceId=other&utm=x")
         assert data["projects"] == [site]
         assert ["workspaceId" in data["warnings"][0], "utm" in data["warnings"][1]] == [True, True]
 
-    def test_doubled_spaces_do_not_count_in_a_search(self, api: Api) -> None:
+    def test_doubled_spaces_do_not_matter_in_a_search(self, api: Api) -> None:
         doubled = create(api, "Rye   bread  and buns", slug="a")
         single = create(api, "Rye bread and buns", slug="b")
         long = create(api, "饼" * 170 + "  rye \u00a0 bread", slug="c")
@@ -123,7 +123,7 @@ class TestListSites:
             }
         assert listed(api, search="bread  and rye")[0]["slug"] == "d"
 
-    def test_filters_by_status(self, api: Api) -> None:
+    def test_the_list_filters_by_status(self, api: Api) -> None:
         active, inactive, suspended = (create(api, title) for title in ("A", "I", "S"))
         update(api, inactive, status="inactive")
         as_operator("suspend_site", id=suspended["id"])
@@ -136,7 +136,7 @@ class TestListSites:
             assert total(api, status=status) == 1
         assert total(api) == 3
 
-    def test_finds_part_of_a_title_or_slug_in_any_case(self, api: Api) -> None:
+    def test_the_search_finds_part_of_a_title_or_slug_in_any_case(self, api: Api) -> None:
         site = create(api, "Пекарня «Ёлочка» No. 1", slug="pine-bread")
         create(api, "Аптека", slug="chemist")
         for search in (
@@ -147,26 +147,26 @@ class TestListSites:
             assert listed(api, search=search) == [site], search
             assert total(api, search=search) == 1
 
-    def test_finds_nothing_where_no_title_or_slug_has_the_text(self, api: Api) -> None:
+    def test_the_search_finds_nothing_if_no_title_or_slug_matches(self, api: Api) -> None:
         create(api, "Пекарня", slug="bakery", description="Хлеб")
         for search in ("пекарня bakery", "%", "*", "_", ".*", "active", "Хлеб", "x" * 200):
             assert listed(api, search=search) == [], search
             assert total(api, search=search) == 0
 
-    def test_search_folds_case_as_unicode_does(self, api: Api) -> None:
+    def test_the_search_folds_case_as_unicode_does(self, api: Api) -> None:
         create(api, "Café Hauptstraße")
         for search in ("straße", "STRASSE", "CAFÉ", "cafe\u0301"):
             assert total(api, search=search) == 1, search
 
-    def test_a_blank_search_is_none(self, api: Api) -> None:
+    def test_a_blank_search_counts_as_omitted(self, api: Api) -> None:
         create(api)
         assert total(api, search="  ") == 1
 
-    def test_a_search_does_not_run_from_the_title_into_the_slug(self, api: Api) -> None:
+    def test_a_search_text_does_not_match_across_title_and_slug(self, api: Api) -> None:
         create(api, "Bread", slug="cheese")
         assert total(api, search="bread\ncheese") == 0
 
-    def test_finds_text_beyond_the_512_bytes_held_in_the_index(self, api: Api) -> None:
+    def test_the_search_finds_text_beyond_the_512_bytes_in_the_index(self, api: Api) -> None:
         site = create(api, "饼" * 199 + "尾", slug="far-end")
         create(api, "饼" * 200, slug="other")
         for search in ("尾", "饼尾", "far-end", "END"):
@@ -186,7 +186,7 @@ class TestListSites:
         assert titles(api, **query, page=3) == []
         assert total(api, **query, page=3) == 2
 
-    def test_sorts_by_each_key_in_each_direction(self, time: Time, api: Api) -> None:
+    def test_each_sort_key_works_in_both_directions(self, time: Time, api: Api) -> None:
         made = []
         for title in ("Арка", "ёлка", "Дом"):
             made.append(create(api, title))
@@ -208,14 +208,14 @@ class TestListSites:
             create(api, title)
         assert titles(api, sortBy="title", sortDir="asc") == wanted
 
-    def test_titles_compare_to_their_very_end(self, time: Time, api: Api) -> None:
+    def test_titles_compare_to_their_end(self, time: Time, api: Api) -> None:
         wanted = ["饼" * 199 + end for end in "abc"]
         for title in reversed(wanted):
             create(api, title)
             time.pass_by(seconds=1)
         assert titles(api, sortBy="title", sortDir="asc") == wanted
 
-    def test_ties_are_broken_by_id_so_that_pages_fit_together(self, time: Time, api: Api) -> None:
+    def test_ties_are_broken_by_id_so_that_pages_do_not_overlap(self, time: Time, api: Api) -> None:
         ids = sorted(create(api, "Same")["id"] for _ in range(6))
         for sort in ("updatedAt", "title", "createdAt"):
             for direction in ("asc", "desc"):
@@ -226,7 +226,7 @@ class TestListSites:
                 ]
                 assert found == (ids if direction == "asc" else ids[::-1])
 
-    def test_sees_every_change_in_the_very_next_list(self, api: Api) -> None:
+    def test_the_next_list_includes_every_change(self, api: Api) -> None:
         site = create(api, "Before", slug="x-1")
         assert titles(api) == ["Before"]
         update(api, site, title="After")
@@ -235,14 +235,14 @@ class TestListSites:
         delete(api, site)
         assert titles(api) == []
 
-    def test_needs_the_read_scope(self, owner: Owner) -> None:
+    def test_the_list_needs_the_read_scope(self, owner: Owner) -> None:
         answer = owner.api("projects:write").refused("GET", LIST)
         assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
         assert "projects:read" in answer.data["message"]
 
 
 class TestCreateSite:
-    def test_returns_the_whole_record(self, time: Time, api: Api) -> None:
+    def test_create_returns_the_whole_record(self, time: Time, api: Api) -> None:
         site = create(api, "Пекарня", description="Хлеб и торты", slug="bread-1")
         assert len(site.pop("id")) in range(1, 65)
         moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
@@ -263,15 +263,15 @@ class TestCreateSite:
         assert TIME.fullmatch(site["createdAt"])
         assert TIME.fullmatch(site["updatedAt"])
 
-    def test_answers_in_utf_8_without_escapes(self, api: Api) -> None:
+    def test_answers_are_utf_8_without_escapes(self, api: Api) -> None:
         answer = api.call("POST", CREATE, {"title": "Ёж 🦔"})
         assert "Ёж 🦔".encode() in answer.body
 
-    def test_description_is_null_unless_given(self, api: Api) -> None:
+    def test_the_description_is_null_by_default(self, api: Api) -> None:
         assert create(api)["description"] is None
         assert create(api, description=None)["description"] is None
 
-    def test_makes_the_slug_from_the_title(self, api: Api) -> None:
+    def test_the_slug_is_made_from_the_title(self, api: Api) -> None:
         for title, slug in (
             ("Bakery & Sons, Ltd.", "bakery-sons-ltd"),
             ("Пекарня №1", "pekarnya-no1"),
@@ -284,42 +284,42 @@ class TestCreateSite:
         ):
             assert create(api, title)["slug"] == slug
 
-    def test_makes_a_valid_slug_from_a_title_in_any_script(self, api: Api) -> None:
+    def test_a_title_in_any_script_gives_a_valid_slug(self, api: Api) -> None:
         for title in ("مخبز", "เบเกอรี่", "ベーカリー", "W" * 200, "щ" * 200, "a " * 99, "…", "🫨"):
             slug = create(api, title)["slug"]
             assert SLUG.fullmatch(slug), title
             refused = api.refused("POST", CREATE, {"title": "x", "slug": slug})
             assert refused.data["code"] == "slug_taken"
 
-    def test_makes_slugs_of_equal_titles_differ(self, api: Api) -> None:
+    def test_generated_slugs_of_equal_titles_differ(self, api: Api) -> None:
         slugs = [create(api, "Пекарня")["slug"] for _ in range(8)]
         assert slugs[:3] == ["pekarnya", "pekarnya-2", "pekarnya-3"]
         assert len(set(slugs)) == 8
         assert all(SLUG.fullmatch(slug) for slug in slugs)
 
-    def test_makes_slugs_of_equal_long_titles_differ(self, api: Api) -> None:
+    def test_generated_slugs_of_equal_long_titles_differ(self, api: Api) -> None:
         slugs = [create(api, "w" * 200)["slug"] for _ in range(3)]
         assert slugs == ["w" * 63, "w" * 61 + "-2", "w" * 61 + "-3"]
 
-    def test_refuses_a_reserved_slug(self, api: Api) -> None:
+    def test_a_reserved_slug_is_refused(self, api: Api) -> None:
         for slug in ("api", "blog", "admin", "www"):
             error = refused_field(api, CREATE, {"title": "x", "slug": slug})
             assert error["field"] == "slug"
             assert "reserved" in error["message"]
         assert total(api) == 0
 
-    def test_never_makes_a_reserved_slug(self, api: Api) -> None:
+    def test_a_generated_slug_is_never_reserved(self, api: Api) -> None:
         for title in ("API", "Blog", "admin!", "WWW"):
             made = api.post(CREATE, {"title": title})
             wanted = title.lower().rstrip("!")
             assert made["project"]["slug"] == f"{wanted}-2"
             assert f'"{wanted}" is reserved' in made["warnings"][0]
 
-    def test_takes_a_slug_that_fits_a_host_name(self, api: Api) -> None:
+    def test_a_slug_as_long_as_a_host_name_label_is_accepted(self, api: Api) -> None:
         for slug in ("a", "7", "a-b", "a--b", "x" * 63, "0-0"):
             assert create(api, slug=slug)["slug"] == slug
 
-    def test_refuses_a_malformed_slug(self, api: Api) -> None:
+    def test_a_malformed_slug_is_refused(self, api: Api) -> None:
         for slug in (
             *("-a", "a-", "A", "Bakery", "a_b", "a b", " a", "a.b", "a/b"),
             *("ёж", "x" * 64, "a\n", "\na", "-", "é"),
@@ -328,10 +328,10 @@ class TestCreateSite:
             assert error["field"] == "slug"
         assert total(api) == 0
 
-    def test_an_empty_slug_is_as_none(self, api: Api) -> None:
+    def test_an_empty_slug_counts_as_omitted(self, api: Api) -> None:
         assert create(api, title="Bakery", slug="")["slug"] == "bakery"
 
-    def test_refuses_a_slug_taken_in_this_workspace(self, api: Api) -> None:
+    def test_a_slug_taken_in_the_same_workspace_is_refused(self, api: Api) -> None:
         create(api, slug="bakery")
         before = everything()
         answer = api.refused("POST", CREATE, {"title": "Other", "slug": "bakery"})
@@ -339,20 +339,20 @@ class TestCreateSite:
         assert "bakery" in answer.data["message"]
         assert everything() == before
 
-    def test_refuses_a_slug_taken_in_another_workspace(self, api: Api, new_owner: Any) -> None:
+    def test_a_slug_taken_in_another_workspace_is_refused(self, api: Api, new_owner: Any) -> None:
         create(new_owner().api(), slug="bakery")
         answer = api.refused("POST", CREATE, {"title": "Other", "slug": "bakery"})
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
         assert create(api, "Bakery")["slug"] == "bakery-2"
 
-    def test_trims_the_title(self, api: Api) -> None:
+    def test_the_title_is_trimmed(self, api: Api) -> None:
         assert create(api, " \t Пекарня\u00a0 \n")["title"] == "Пекарня"
 
-    def test_takes_a_title_of_200_characters(self, api: Api) -> None:
+    def test_a_title_of_200_characters_is_accepted(self, api: Api) -> None:
         for title in ("x" * 200, "ё" * 200, "🍞" * 200, f"  {'x' * 200}  "):
             assert create(api, title)["title"] == title.strip()
 
-    def test_refuses_another_title(self, api: Api) -> None:
+    def test_an_invalid_title_is_refused(self, api: Api) -> None:
         for title, says in (
             ("", "1 character"),
             ("   ", "1 character"),
@@ -369,17 +369,17 @@ class TestCreateSite:
             assert says in error["message"]
         assert total(api) == 0
 
-    def test_needs_a_title(self, api: Api) -> None:
+    def test_create_needs_a_title(self, api: Api) -> None:
         error = refused_field(api, CREATE, {"description": "x"})
         assert error == {"field": "title", "message": "is required"}
 
-    def test_takes_a_description_of_up_to_1000_characters(self, api: Api) -> None:
+    def test_a_description_of_up_to_1000_characters_is_accepted(self, api: Api) -> None:
         assert create(api, description="ё" * 1000)["description"] == "ё" * 1000
         error = refused_field(api, CREATE, {"title": "x", "description": "ё" * 1001})
         assert error["field"] == "description"
         assert "1000" in error["message"]
 
-    def test_names_every_wrong_field_at_once(self, api: Api) -> None:
+    def test_all_wrong_fields_are_named_at_once(self, api: Api) -> None:
         answer = api.refused("POST", CREATE, {"title": "", "slug": "A B", "description": 1})
         assert {error["field"] for error in answer.data["errors"]} == {
             "title",
@@ -387,7 +387,7 @@ class TestCreateSite:
             "description",
         }
 
-    def test_ignores_fields_it_does_not_know_and_names_the_nearest(self, api: Api) -> None:
+    def test_unknown_fields_are_ignored_with_the_nearest_known_name(self, api: Api) -> None:
         data = api.post(CREATE, {"title": "x", "descripton": "typo", "workspaceId": "other"})
         assert data["project"]["description"] is None
         typo, other = data["warnings"]
@@ -402,7 +402,9 @@ class TestCreateSite:
         assert '"dryRun"' in data["warnings"][0]
         assert data["deleted"] is True
 
-    def test_counts_it_and_leaves_one_audit_record(self, owner: Owner, api: Api) -> None:
+    def test_create_updates_the_counters_and_leaves_one_audit_record(
+        self, owner: Owner, api: Api
+    ) -> None:
         site = create(api, slug="bakery")
         assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
         records = audit.latest(owner.workspace.id)
@@ -413,13 +415,13 @@ class TestCreateSite:
     def test_a_write_only_key_gets_the_record_back(self, owner: Owner) -> None:
         assert create(owner.api("projects:write"), "Пекарня")["title"] == "Пекарня"
 
-    def test_needs_the_write_scope(self, owner: Owner) -> None:
+    def test_create_needs_the_write_scope(self, owner: Owner) -> None:
         answer = owner.api("projects:read").refused("POST", CREATE, {"title": "x"})
         assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
 
 
 class TestCountersOfSites:
-    def test_equal_what_the_lists_show_after_many_changes(self, owner: Owner, api: Api) -> None:
+    def test_counters_match_the_lists_after_many_changes(self, owner: Owner, api: Api) -> None:
         made = [create(api, f"Site {number}") for number in range(6)]
         update(api, made[0], status="inactive")
         update(api, made[1], status="inactive")
@@ -439,7 +441,9 @@ class TestCountersOfSites:
 
 class TestSuspension:
     @pytest.mark.parametrize("status", ["active", "inactive"])
-    def test_ends_with_the_status_the_site_had(self, status: str, api: Api) -> None:
+    def test_resuming_restores_the_status_before_the_suspension(
+        self, status: str, api: Api
+    ) -> None:
         site = create(api)
         update(api, site, status=status)
         as_operator("suspend_site", id=site["id"])
@@ -448,7 +452,7 @@ class TestSuspension:
         as_operator("resume_site", id=site["id"])
         assert listed(api)[0]["status"] == status
 
-    def test_resuming_a_site_that_is_not_suspended_leaves_it_alone(
+    def test_resuming_a_site_that_is_not_suspended_changes_nothing(
         self, time: Time, api: Api
     ) -> None:
         site = create(api)
@@ -456,7 +460,7 @@ class TestSuspension:
         as_operator("resume_site", id=site["id"])
         assert listed(api) == [site]
 
-    def test_is_audited_as_the_operators(self, owner: Owner, api: Api) -> None:
+    def test_a_suspension_is_audited_as_the_operators(self, owner: Owner, api: Api) -> None:
         site = create(api)
         as_operator("suspend_site", id=site["id"])
         record = audit.latest(owner.workspace.id, limit=1)[0]
@@ -465,7 +469,7 @@ class TestSuspension:
 
 
 class TestAnotherWorkspacesSites:
-    def test_are_in_no_list(self, api: Api, new_owner: Any) -> None:
+    def test_another_workspaces_sites_are_not_listed(self, api: Api, new_owner: Any) -> None:
         create(new_owner().api(), "Theirs", slug="theirs")
         assert listed(api) == []
         assert total(api, search="theirs") == 0
@@ -473,7 +477,7 @@ class TestAnotherWorkspacesSites:
     @pytest.mark.parametrize(
         ("path", "more"), [(UPDATE, {"title": "Mine"}), (DELETE, {}), (DELETE, {"dryRun": True})]
     )
-    def test_answer_with_the_bytes_of_an_id_that_never_existed(
+    def test_the_answer_is_byte_for_byte_that_of_an_unknown_id(
         self, path: str, more: dict[str, Any], api: Api, new_owner: Any
     ) -> None:
         theirs = new_owner().api()
